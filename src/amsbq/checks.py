@@ -1,0 +1,94 @@
+"""Bad input gets one clear error, before any work: what was given, what is accepted, how to fix it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+
+
+def numbers(value: ArrayLike, name: str) -> Array:
+    """Finite real numbers as a read-only float array of the shape given."""
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:  # ragged lists
+        raise ValueError(f"{name} must be a regular array of numbers: {error}") from None
+    if raw.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be real numbers, got {_shown(value)} of dtype {raw.dtype}")
+    array = np.array(raw, dtype=float)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = f" at index {_index(bad)}" if array.ndim else ""
+        raise ValueError(f"{name} must be finite, got {array[bad][0]}{where}")
+    array.setflags(write=False)
+    return array
+
+
+def vector(value: ArrayLike, name: str, length: int) -> Array:
+    """A vector of the given length; one number stands for all entries."""
+    array = numbers(value, name)
+    if array.shape not in ((), (length,)):
+        raise ValueError(f"{name} must be one number or {length} of them, got shape {array.shape}")
+    return np.broadcast_to(array, (length,))
+
+
+def positive(array: Array, name: str) -> Array:
+    """The same array, if all of it is above zero."""
+    if (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {_shown(array)}")
+    return array
+
+
+def non_negative(array: Array, name: str) -> Array:
+    """The same array, if none of it is below zero."""
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {_shown(array)}")
+    return array
+
+
+def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
+    """Points as rows of an (n, D) array; in one dimension a plain vector of n numbers will do."""
+    array = numbers(X, name)
+    if array.ndim == 1 and (dim in (None, 1) or array.size == 0):
+        array = array.reshape(array.size, dim or 1)
+    if array.ndim == 2 and dim in (None, array.shape[1]):
+        return array
+    wanted = "D" if dim is None else dim
+    hint = f"; for one point pass {name}[None, :]" if array.shape == (dim,) else ""
+    raise ValueError(f"{name} must have shape (n, {wanted}), one row per point, got shape {array.shape}{hint}")
+
+
+def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
+    """One valid source number for each of n points; a single number stands for all of them."""
+    raw = np.asarray(sources)
+    if raw.size == 0:
+        raw = raw.astype(int)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"sources must be integers 0 to {n_sources - 1}, got {_shown(sources)} of dtype {raw.dtype}")
+    if raw.shape not in ((), (n,)):
+        raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
+    bad = (raw < 0) | (raw >= n_sources)
+    if bad.any():
+        raise ValueError(f"there is no source {raw[bad][0]}: the model has {n_sources}, numbered 0 to {n_sources - 1}")
+    return np.array(np.broadcast_to(raw, (n,)), dtype=np.intp)
+
+
+def source_number(source: Any, n_sources: int) -> int:
+    """One valid source number."""
+    if np.ndim(source) != 0:
+        raise ValueError(f"source must be a single number 0 to {n_sources - 1}, got shape {np.shape(source)}")
+    return int(source_numbers(source, n_sources, 1)[0])
+
+
+def _index(mask: NDArray[np.bool_]) -> int | tuple[int, ...]:
+    first = tuple(int(i) for i in np.argwhere(mask)[0])
+    return first[0] if len(first) == 1 else first
+
+
+def _shown(value: Any) -> str:
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,248 @@
+"""Kernels over the inputs, of unit variance: the scale of a source lives in the coregionalisation matrix B.
+
+Notation: D dimensions, X (n, D) and Y (m, D) points, ℓ_d lengthscales, u_d = (x_d - y_d) / ℓ_d,
+
+    κ(x, y) = Π_d φ(u_d),        ∂κ/∂x_d = κ ψ(u_d) / ℓ_d,        ∂κ/∂log ℓ_d = -κ u_d ψ(u_d),
+
+with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite wherever φ underflows. Every gradient comes
+in two forms: the whole array, and its contraction with a coefficient C (n, m) per entry of the kernel matrix,
+which never holds more than an n × m matrix.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import reduce
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from .checks import Array, numbers, points, positive
+
+
+class Kernel(ABC):
+    """A covariance function over the inputs with κ(x, x) = 1."""
+
+    @abstractmethod
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """κ(X_i, Y_j), shape (n, m)."""
+
+    @abstractmethod
+    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """∂κ(X_i, Y_j)/∂X_i, shape (n, m, D)."""
+
+    @abstractmethod
+    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """∂κ(X_i, Y_j)/∂log ℓ_p, shape (n, m, P)."""
+
+    @abstractmethod
+    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
+        """Σ_j C_ij ∂κ(X_i, Y_j)/∂X_i, shape (n, D)."""
+
+    @abstractmethod
+    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
+        """Σ_ij C_ij ∂κ(X_i, Y_j)/∂log ℓ_p, shape (P,)."""
+
+    @abstractmethod
+    def check_dim(self, dim: int) -> None:
+        """Raise unless the kernel can be used in ``dim`` dimensions."""
+
+
+class Constant(Kernel):
+    """κ(x, y) = 1: the covariance of an unknown offset.
+
+    With a diagonal B, a ``Constant`` term gives every source an offset of its own.
+
+    >>> Constant()([[0.0], [1.0]], [[5.0]])
+    array([[1.],
+           [1.]])
+    """
+
+    def __repr__(self) -> str:
+        return "Constant()"
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        return np.ones((len(points(X, None)), len(points(Y, None, "Y"))))
+
+    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y = points(X, None), points(Y, None, "Y")
+        return np.zeros((len(X), len(Y), X.shape[1]))
+
+    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        return np.zeros((len(points(X, None)), len(points(Y, None, "Y")), 0))
+
+    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
+        return np.zeros_like(X)
+
+    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
+        return np.zeros(0)
+
+    def check_dim(self, dim: int) -> None:
+        pass
+
+
+class ProductKernel(Kernel):
+    """A product over the dimensions of one stationary profile φ(u), each dimension with its lengthscale.
+
+    Parameters
+    ----------
+    lengthscales : float or sequence of D floats
+        One number is one lengthscale shared by all dimensions, and counts as one hyperparameter (P = 1);
+        a sequence is one lengthscale for each dimension (P = D).
+    """
+
+    reach: float  #: φ(u) is negligible, below 1e-18, for |u| beyond it
+    stretch: float  #: the |u| within which φ varies by about a factor of e
+
+    def __init__(self, lengthscales: ArrayLike) -> None:
+        self.lengthscales = positive(numbers(lengthscales, "lengthscales"), "lengthscales")
+        if self.lengthscales.ndim > 1 or self.lengthscales.size == 0:
+            raise ValueError(
+                f"lengthscales must be one number or one per dimension, got shape {self.lengthscales.shape}"
+            )
+
+    @abstractmethod
+    def profile(self, u: Array) -> Array:
+        """φ(u)."""
+
+    @abstractmethod
+    def log_slope(self, u: Array) -> Array:
+        """ψ(u) = φ'(u) / φ(u)."""
+
+    def slope(self, u: Array) -> Array:
+        """φ'(u)."""
+        return self.profile(u) * self.log_slope(u)
+
+    def lengthscales_in(self, dim: int) -> Array:
+        """One lengthscale for each of ``dim`` dimensions."""
+        self.check_dim(dim)
+        return np.broadcast_to(self.lengthscales, (dim,))
+
+    def per_parameter(self, per_dimension: Array) -> Array:
+        """Derivatives in the D log lengthscales (last axis) as derivatives in the P hyperparameters."""
+        return per_dimension if self.lengthscales.ndim else per_dimension.sum(axis=-1, keepdims=True)
+
+    def check_dim(self, dim: int) -> None:
+        if self.lengthscales.shape not in ((), (dim,)):
+            raise ValueError(
+                f"the kernel has {self.lengthscales.size} lengthscales but the points have {dim} dimensions: "
+                f"give {dim}, or a single number to share one"
+            )
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y, scales = self._points(X, Y)
+        return reduce(np.multiply, map(self.profile, _steps(X, Y, scales)))
+
+    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y, scales = self._points(X, Y)
+        u = (X[:, None, :] - Y[None, :, :]) / scales
+        return self(X, Y)[:, :, None] * self.log_slope(u) / scales
+
+    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y, scales = self._points(X, Y)
+        u = (X[:, None, :] - Y[None, :, :]) / scales
+        return self.per_parameter(-self(X, Y)[:, :, None] * u * self.log_slope(u))
+
+    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
+        A, scales = C * self(X, Y), self.lengthscales_in(X.shape[1])
+        columns = [
+            np.einsum("ij,ij->i", A, self.log_slope(u)) / scale
+            for u, scale in zip(_steps(X, Y, scales), scales, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
+        A, scales = C * self(X, Y), self.lengthscales_in(X.shape[1])
+        sums = [-np.einsum("ij,ij,ij->", A, u, self.log_slope(u)) for u in _steps(X, Y, scales)]
+        return self.per_parameter(np.array(sums))
+
+    def _points(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array, Array]:
+        X = points(X, self.lengthscales.size if self.lengthscales.ndim else None)
+        return X, points(Y, X.shape[1], "Y"), self.lengthscales_in(X.shape[1])
+
+
+class RBF(ProductKernel):
+    """The squared-exponential kernel, φ(u) = exp(-u²/2).
+
+    >>> RBF([0.5, 2.0])([[0.0, 0.0]], [[0.5, 0.0], [0.5, 2.0]]).round(4)
+    array([[0.6065, 0.3679]])
+    """
+
+    reach = 9.5
+    stretch = 1.0
+
+    def __repr__(self) -> str:
+        return f"RBF({self.lengthscales.tolist()})"
+
+    def profile(self, u: Array) -> Array:
+        return np.exp(-0.5 * u * u)
+
+    def log_slope(self, u: Array) -> Array:
+        return -u
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y, scales = self._points(X, Y)
+        distances: Array = cdist(X / scales, Y / scales, "sqeuclidean")
+        distances *= -0.5
+        np.exp(distances, out=distances)
+        return distances
+
+
+class Matern(ProductKernel):
+    """The product Matérn kernel of smoothness ν = 1/2, 3/2 or 5/2, with s = √(2ν) |u|:
+
+    φ(u) = e^{-s},  (1 + s) e^{-s},  (1 + s + s²/3) e^{-s}.
+
+    A product over dimensions, not a function of the Euclidean distance: this is what keeps its integrals
+    against independent inputs in closed form.
+
+    >>> Matern(1.5, 1.0)([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.4834]])
+    """
+
+    #: ν -> a with φ = Σ_k a_k s^k e^{-s}, and b with -dφ/ds = Σ_k b_k s^k e^{-s}
+    _COEFFICIENTS: ClassVar[dict[float, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+        0.5: ((1.0,), (1.0,)),
+        1.5: ((1.0, 1.0), (0.0, 1.0)),
+        2.5: ((1.0, 1.0, 1 / 3), (0.0, 1 / 3, 1 / 3)),
+    }
+
+    def __init__(self, nu: float, lengthscales: ArrayLike) -> None:
+        super().__init__(lengthscales)
+        if nu not in self._COEFFICIENTS:
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}; use RBF for an infinitely smooth kernel")
+        self.nu = float(nu)
+        self.rate = sqrt(2 * self.nu)  #: s = rate · |u|
+        self.value_coefficients, self.slope_coefficients = self._COEFFICIENTS[self.nu]
+        self.reach = 48 / self.rate
+        self.stretch = 1 / self.rate
+
+    def __repr__(self) -> str:
+        return f"Matern({self.nu}, {self.lengthscales.tolist()})"
+
+    def profile(self, u: Array) -> Array:
+        s = self.rate * np.abs(u)
+        return np.exp(-s) * _polynomial(self.value_coefficients, s)
+
+    def log_slope(self, u: Array) -> Array:
+        s = self.rate * np.abs(u)
+        slope = _polynomial(self.slope_coefficients, s) / _polynomial(self.value_coefficients, s)
+        return -self.rate * np.sign(u) * slope
+
+
+def _steps(X: Array, Y: Array, scales: Array) -> Iterator[Array]:
+    """u_d for one dimension after the other, each (n, m)."""
+    for x, y, scale in zip(X.T, Y.T, scales, strict=True):
+        yield np.subtract.outer(x, y) / scale
+
+
+def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:
+    out = np.full_like(s, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        out *= s
+        out += coefficient
+    return out

@@ -1,0 +1,336 @@
+"""Probability measures over the inputs of the sources: π on R^D.
+
+A measure with independent inputs offers its one-dimensional ``marginals``, on which the closed forms and the
+numerical rule of the embeddings work; those that are not independent are ``Gaussian`` with a full covariance, and
+``Empirical``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from .checks import Array, non_negative, numbers, points, positive, vector
+from .panels import Panels, cut, describe
+
+Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class UniformMarginal:
+    """The uniform distribution between two numbers."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class NormalMarginal:
+    """The normal distribution."""
+
+    mean: float
+    sd: float
+
+
+class NumericMarginal:
+    """Any other continuous distribution, cut into panels when it is made."""
+
+    def __init__(self, distribution: Any) -> None:
+        self.panels: Panels = cut(distribution)
+
+
+Marginal: TypeAlias = UniformMarginal | NormalMarginal | NumericMarginal
+
+
+class Measure(ABC):
+    """A probability measure on R^D."""
+
+    dim: int
+    #: (D, 2): the smallest and largest value of each input, ±inf where there is none
+    bounds: Array
+    #: one per input if these are independent, else None
+    marginals: tuple[Marginal, ...] | None
+
+    @abstractmethod
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n independent draws, shape (n, D)."""
+
+    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
+        """X as an (n, D) array, all of it inside the support."""
+        X = points(X, self.dim, name)
+        low, high = self.bounds.T
+        with np.errstate(invalid="ignore"):
+            slack = np.where(np.isfinite(high - low), 1e-9 * (high - low), 0)
+        outside = (low - slack > X) | (high + slack < X)
+        if outside.any():
+            i, d = np.argwhere(outside)[0]
+            raise ValueError(
+                f"{name}[{i}] is outside the support of the measure: input {d} is {X[i, d]:g}, "
+                f"and must be between {low[d]:g} and {high[d]:g}"
+            )
+        return X
+
+
+class Uniform(Measure):
+    """The uniform distribution on a box.
+
+    Parameters
+    ----------
+    lower, upper : float or sequence of D floats
+        The corners of the box; a number stands for all dimensions of the other.
+
+    >>> Uniform([0, 0], 1).bounds
+    array([[0., 1.],
+           [0., 1.]])
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        lower, upper = _same_length(numbers(lower, "lower"), numbers(upper, "upper"), "lower", "upper")
+        if (lower >= upper).any():
+            raise ValueError(f"lower must be below upper, got {lower.tolist()} and {upper.tolist()}")
+        self.dim = len(lower)
+        self.bounds = _frozen(np.column_stack([lower, upper]))
+        self.marginals = tuple(UniformMarginal(float(a), float(b)) for a, b in self.bounds)
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.bounds[:, 0].tolist()}, {self.bounds[:, 1].tolist()})"
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        low, high = self.bounds.T
+        return np.random.default_rng(rng).uniform(low, high, size=(n, self.dim))
+
+
+class Gaussian(Measure):
+    """The multivariate normal distribution.
+
+    Parameters
+    ----------
+    mean : float or sequence of D floats
+    cov : float, sequence of D floats, or D × D array
+        The variance shared by all inputs, one variance for each, or the covariance matrix.
+
+    >>> Gaussian([0, 1], 4.0).cov
+    array([[4., 0.],
+           [0., 4.]])
+    """
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
+        mean, cov = numbers(mean, "mean"), numbers(cov, "cov")
+        if cov.ndim == 2 and cov.shape[0] == cov.shape[1] > 0:
+            self.mean = vector(mean, "mean", len(cov))
+            self.cov = _covariance(cov)
+        else:
+            self.mean, variances = _same_length(mean, cov, "mean", "cov")
+            self.cov = _frozen(np.diag(positive(variances, "variances in cov")))
+        self.dim = len(self.mean)
+        self.bounds = _frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
+        self.marginals = None
+        variances = np.diagonal(self.cov)
+        if not (self.cov - np.diag(variances)).any():
+            pairs = zip(self.mean, np.sqrt(variances), strict=True)
+            self.marginals = tuple(NormalMarginal(float(m), float(sd)) for m, sd in pairs)
+
+    def __repr__(self) -> str:
+        return f"Gaussian({self.mean.tolist()}, {self.cov.tolist()})"
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        return np.random.default_rng(rng).multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
+
+
+class Product(Measure):
+    """Independent inputs, each with a continuous scipy.stats distribution of its own.
+
+    Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
+
+    >>> from scipy import stats
+    >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
+    array([[ 1., inf],
+           [ 0.,  1.]])
+    """
+
+    def __init__(self, distributions: Sequence[Any]) -> None:
+        if not isinstance(distributions, Sequence) or isinstance(distributions, str) or not distributions:
+            raise TypeError(
+                f"Product takes a non-empty list of scipy.stats distributions, got {distributions!r}; "
+                "for a single one write Product([distribution])"
+            )
+        self.distributions = tuple(_continuous(d, f"distributions[{i}]") for i, d in enumerate(distributions))
+        self.dim = len(self.distributions)
+        self.bounds = _frozen(np.array([d.support() for d in self.distributions], dtype=float))
+        self.marginals = tuple(_marginal(d) for d in self.distributions)
+
+    def __repr__(self) -> str:
+        return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        rng = np.random.default_rng(rng)
+        return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
+
+
+class Empirical(Measure):
+    """Weighted samples, for example of a posterior distribution: integrals are weighted averages over them.
+
+    ``bounds`` is the box around the samples. Sources may be evaluated anywhere, in the box or out of it.
+
+    Parameters
+    ----------
+    samples : (M, D) array, or (M,) for a single input
+    weights : (M,) array, optional
+        Non-negative, in any unit: they are normalised. Equal weights by default.
+
+    >>> Empirical([[0.0], [1.0]], weights=[1, 3]).weights
+    array([0.25, 0.75])
+    """
+
+    marginals = None
+
+    def __init__(self, samples: ArrayLike, weights: ArrayLike | None = None) -> None:
+        self.samples = points(samples, None, "samples")
+        n, self.dim = self.samples.shape
+        if n == 0 or self.dim == 0:
+            raise ValueError(f"samples must hold at least one sample of at least one input, got shape {(n, self.dim)}")
+        if weights is None:
+            self.weights = _frozen(np.full(n, 1 / n))
+        else:
+            given = non_negative(numbers(weights, "weights"), "weights")
+            if given.shape != (n,):
+                raise ValueError(f"weights must have shape ({n},), one per sample, got shape {given.shape}")
+            if not given.any():
+                raise ValueError("weights must not all be zero")
+            given = given / given.max()  # the sum of huge weights would overflow
+            self.weights = _frozen(given / given.sum())
+        self.bounds = _frozen(np.column_stack([self.samples.min(axis=0), self.samples.max(axis=0)]))
+
+    def __repr__(self) -> str:
+        return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        return self.samples[np.random.default_rng(rng).choice(len(self.samples), size=n, p=self.weights)]
+
+    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
+        return points(X, self.dim, name)
+
+
+def as_measure(obj: Any) -> Measure:
+    """Make a measure of what people have at hand.
+
+    Parameters
+    ----------
+    obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
+        A measure is returned as it is. A list has one entry per input.
+
+    >>> from scipy import stats
+    >>> as_measure([stats.norm(0, 2), (0, 1)])
+    Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
+    >>> as_measure([(0, 1), (-1, 1)])
+    Uniform([0.0, -1.0], [1.0, 1.0])
+    """
+    if isinstance(obj, Measure):
+        return obj
+    if isinstance(obj, type(stats.multivariate_normal())):
+        return Gaussian(obj.mean, obj.cov)
+    if _is_distribution(obj):
+        return Product([obj])
+    if isinstance(obj, np.ndarray):
+        obj = obj.tolist()
+    if isinstance(obj, Sequence) and not isinstance(obj, str) and len(obj):
+        if _is_pair(obj):
+            obj = [obj]
+        if all(_is_pair(entry) for entry in obj):
+            return Uniform(*zip(*obj, strict=True))
+        return Product([_uniform(entry) if _is_pair(entry) else entry for entry in obj])
+    raise TypeError(
+        f"cannot make a measure of {obj!r}; give a measure (Uniform, Gaussian, Product, Empirical), a frozen "
+        "scipy.stats distribution, or a list with a distribution or a (low, high) pair for each input"
+    )
+
+
+class _NewStyle:
+    """The methods of a frozen distribution, for the random variables of scipy 1.15 and later."""
+
+    def __init__(self, variable: Any) -> None:
+        self.pdf, self.cdf, self.sf = variable.pdf, variable.cdf, variable.ccdf
+        self.ppf, self.isf, self.support = variable.icdf, variable.iccdf, variable.support
+        self._variable = variable
+
+    def __repr__(self) -> str:
+        return str(self._variable)
+
+    def rvs(self, size: int, random_state: np.random.Generator) -> Array:
+        return np.asarray(self._variable.sample(size, rng=random_state))
+
+
+def _is_distribution(obj: Any) -> bool:
+    return hasattr(obj, "support") or isinstance(obj, (stats.rv_continuous, stats.rv_discrete))
+
+
+def _continuous(obj: Any, name: str) -> Any:
+    """A frozen one-dimensional continuous distribution, or an error that says what it is instead."""
+    if isinstance(obj, stats.rv_histogram):
+        obj = obj()
+    elif hasattr(obj, "icdf") and hasattr(obj, "ccdf"):
+        obj = _NewStyle(obj)
+    if isinstance(obj, (stats.rv_continuous, stats.rv_discrete)):
+        raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
+    if isinstance(getattr(obj, "dist", None), stats.rv_discrete):
+        raise TypeError(
+            f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
+            "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
+        )
+    if not (hasattr(obj, "pdf") and hasattr(obj, "support")):
+        raise TypeError(f"{name} must be a frozen continuous scipy.stats distribution, got {obj!r}")
+    support = np.asarray(obj.support(), dtype=float)
+    if support.shape != (2,):
+        raise ValueError(f"{name} has array-valued parameters: give one distribution per input instead")
+    if np.isnan(support).any() or np.isnan(np.asarray(obj.pdf(obj.ppf(0.5)), dtype=float)):
+        raise ValueError(f"{name} is {describe(obj)}, whose parameters scipy does not accept")
+    return obj
+
+
+def _marginal(distribution: Any) -> Marginal:
+    kind = getattr(distribution, "dist", None)
+    if type(kind) is type(stats.uniform):
+        return UniformMarginal(*(float(end) for end in distribution.support()))
+    if type(kind) is type(stats.norm):
+        return NormalMarginal(float(distribution.mean()), float(distribution.std()))
+    return NumericMarginal(distribution)
+
+
+def _is_pair(obj: Any) -> bool:
+    return isinstance(obj, Sequence) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
+
+
+def _uniform(pair: Any) -> Any:
+    (marginal,) = Uniform(*pair).bounds
+    return stats.uniform(loc=float(marginal[0]), scale=float(marginal[1] - marginal[0]))
+
+
+def _covariance(cov: Array) -> Array:
+    variances = positive(np.diagonal(cov), "variances on the diagonal of cov")
+    correlation = cov / np.sqrt(np.outer(variances, variances))
+    if np.abs(correlation - correlation.T).max() > 1e-10:
+        raise ValueError("cov must be symmetric")
+    if np.linalg.eigvalsh(correlation)[0] <= 1e-14:
+        raise ValueError("cov must be positive definite; it has a direction without variance")
+    return _frozen(0.5 * (cov + cov.T))
+
+
+def _same_length(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:
+    if max(a.ndim, b.ndim) > 1 or (a.ndim and b.ndim and a.shape != b.shape) or not a.size or not b.size:
+        raise ValueError(
+            f"{name_a} and {name_b} must be numbers or sequences of one length, got shapes {a.shape} and {b.shape}"
+        )
+    dim = max(a.size, b.size)
+    return np.broadcast_to(a, (dim,)), np.broadcast_to(b, (dim,))
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array

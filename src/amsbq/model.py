@@ -1,0 +1,337 @@
+"""The multi-source Gaussian process and its posterior: exact, given its hyperparameters.
+
+Notation, the paper's where it has one (the equation numbers are the paper's):
+
+    L sources, D inputs, N observations (s_n, x_n, y_n)         s (N,), X (N, D), y (N,)
+    G = K_ss(X, X) + Σ_s = C Cᵀ                                 Gram matrix (N, N) and its Cholesky factor
+    r = y - m_s, β = C⁻¹ r                                      residuals, and whitened
+    z = ⟨k_{1s}(·, X)⟩, w = C⁻¹ z                               cov[Z, f_s(X)], and whitened
+    Z = ∫ f_1 dπ                                                the integral; "target" picks another source's
+    c(x), v(x)                                                  posterior cov[Z, y_l(x)] and var y_l(x)
+    ρ² = c² / (v · var Z)                                       squared correlation of Z with a new observation
+
+Everything is an inner product of whitened vectors, which are kept: one more point costs one triangular solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import linalg
+from .checks import Array, IntArray, non_negative, numbers, source_number, source_numbers, vector
+from .coregion import Coregionalisation, Term
+from .measures import as_measure
+
+
+class MultiSourceGP:
+    """A prior over L correlated sources and their integrals: cov[f_l(x), f_l'(x')] = Σ_q B_q[l, l'] κ_q(x, x').
+
+    Parameters
+    ----------
+    terms : list of Term
+        One term is the paper's intrinsic coregionalisation model, several are a linear model of coregionalisation.
+    measure : measure, or anything that `as_measure` takes
+        The distribution of the inputs, against which the sources are integrated.
+    noise : float or L floats
+        Variance σ_l² of the noise on observations of each source.
+    mean : float or L floats
+        Constant prior mean of each source.
+
+    Examples
+    --------
+    An expensive source seen twice, and a cheap one with a correlation of 0.95 to it, seen five times:
+
+    >>> import numpy as np
+    >>> from amsbq import RBF, MultiSourceGP, Term, Uniform
+    >>> gp = MultiSourceGP([Term([[1, 0.95], [0.95, 1]], RBF(0.3))], Uniform(0, 1))
+    >>> X = np.array([0.2, 0.8, 0.0, 0.25, 0.5, 0.75, 1.0])
+    >>> sources = [0, 0, 1, 1, 1, 1, 1]
+    >>> y = np.where(np.array(sources) == 0, np.sin(3 * X), np.sin(3 * X) + 0.1)
+    >>> mean, var = gp.condition(sources, X, y).integral()
+    >>> print(f"{mean:.3f} ± {var**0.5:.3f}, and in truth {(1 - np.cos(3)) / 3:.3f}")
+    0.664 ± 0.046, and in truth 0.663
+    """
+
+    def __init__(self, terms: Sequence[Term], measure: Any, noise: ArrayLike = 0.0, mean: ArrayLike = 0.0) -> None:
+        self.measure = as_measure(measure)
+        self.prior = Coregionalisation(terms, self.measure)
+        self.terms, self.n_sources, self.dim = self.prior.terms, self.prior.n_sources, self.measure.dim
+        self.noise = non_negative(vector(noise, "noise", self.n_sources), "noise")
+        self.mean = vector(mean, "mean", self.n_sources)
+
+    def __repr__(self) -> str:
+        return (
+            f"MultiSourceGP({list(self.terms)}, {self.measure!r}, "
+            f"noise={self.noise.tolist()}, mean={self.mean.tolist()})"
+        )
+
+    def condition(
+        self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None
+    ) -> Posterior:
+        """The posterior given N observations (N = 0 is the prior).
+
+        Parameters
+        ----------
+        sources : (N,) ints, or one for all
+            Which source each observation is of; 0 is the primary one.
+        X : (N, D) array
+        y : (N,) array
+        noise_var : (N,) array, optional
+            Known variance of each observation, on top of the noise of its source.
+        """
+        data = _Data.checked(self, sources, X, y, noise_var)
+        variances = self.prior.variances[data.s] + data.noise_var
+        G = self.prior.cov(data.s, data.X, data.s, data.X)
+        G[np.diag_indices_from(G)] = variances
+        C, jitter = linalg.factorise(G, variances)
+        return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter)
+
+
+@dataclass(frozen=True)
+class EvidenceGradient:
+    """The gradient of the log evidence in every hyperparameter.
+
+    ``B[q]`` is symmetric: for a symmetric change dB_q the evidence changes by ``np.sum(B[q] * dB_q)``.
+    """
+
+    B: tuple[Array, ...]  # (L, L) for each term
+    log_lengthscales: tuple[Array, ...]  # (P_q,) for each term
+    noise: Array  # (L,), in σ_l²
+    mean: Array  # (L,)
+
+
+class Posterior:
+    """A `MultiSourceGP`, given observations. Made by its ``condition``, and by ``extend``.
+
+    Attributes
+    ----------
+    jitter : float
+        The share of their variance that was added to observations to keep the Gram matrix positive definite; zero
+        unless the observations are (nearly) redundant, such as duplicates without noise.
+    """
+
+    def __init__(self, gp: MultiSourceGP, data: _Data, C: Array, beta: Array, jitter: float) -> None:
+        self.gp, self.jitter = gp, jitter
+        self._data, self._C, self._beta = data, C, beta
+        self._whitened: dict[int, Array] = {}  # target -> w
+
+    sources = property(lambda self: self._data.s, doc="(N,) source numbers of the observations.")
+    X = property(lambda self: self._data.X, doc="(N, D) locations of the observations.")
+    y = property(lambda self: self._data.y, doc="(N,) values of the observations.")
+
+    def __len__(self) -> int:
+        return len(self._beta)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self._data.s, minlength=self.gp.n_sources)
+        return f"<Posterior given {' + '.join(map(str, counts))} observations of {self.gp.n_sources} sources>"
+
+    def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of f_source at each X_i, without the noise of an observation (Eq. 2)."""
+        source, X = source_number(source, self.gp.n_sources), self.gp.measure.check_points(X)
+        _, A = self._cross(np.full(len(X), source), X)
+        prior = self.gp.prior.variances[source]
+        mean = self.gp.mean[source] + self._beta @ A
+        return mean, np.maximum(prior - np.einsum("ni,ni->i", A, A), linalg.variance_floor(0) * prior)
+
+    def integral(self, source: int = 0) -> tuple[float, float]:
+        """Mean and variance of the integral of a source (Eq. 3)."""
+        source = source_number(source, self.gp.n_sources)
+        w = self._w(source)
+        prior = self.gp.prior.integral_variance(source)
+        variance = max(prior - float(w @ w), linalg.variance_floor(0) * prior)
+        return float(self.gp.mean[source] + w @ self._beta), variance
+
+    def squared_correlation(self, source: int, X: ArrayLike, target: int = 0) -> Array:
+        """ρ² of the target's integral with one new, noisy observation of a source at each X_i, shape (n,)."""
+        return self._correlation(source, X, target).rho2
+
+    def squared_correlation_and_grad(self, source: int, X: ArrayLike, target: int = 0) -> tuple[Array, Array]:
+        """ρ², shape (n,), and its gradient dρ²_i/dX_i, shape (n, D)."""
+        at = self._correlation(source, X, target)
+        s = self._data.s
+        # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_c = np.where(at.scale > 0, 2 * at.c / at.scale, 0)
+            per_v = np.where(at.floored | (at.scale == 0), 0, -at.rho2 / at.v)
+        coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
+        gradient = self.gp.prior.contract_grad_x(at.s, at.X, s, self._data.X, coefficients.T)
+        gradient += per_c[:, None] * self.gp.prior.integral_cov_grad_x(at.target, at.s, at.X)
+        return at.rho2, gradient
+
+    def squared_correlation_joint(self, sources: ArrayLike, X: ArrayLike, target: int = 0) -> float:
+        """ρ² of the target's integral with a whole set of new, noisy observations (Eq. 8, the non-myopic form)."""
+        return self._joint_correlation(sources, X, target).rho2
+
+    def squared_correlation_joint_and_grad(
+        self, sources: ArrayLike, X: ArrayLike, target: int = 0
+    ) -> tuple[float, Array]:
+        """The joint ρ², and its gradient in all the locations, shape (n, D)."""
+        at = self._joint_correlation(sources, X, target)
+        if at.variance == 0:
+            return at.rho2, np.zeros_like(at.X)
+        prior, s = self.gp.prior, self._data.s
+        # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
+        a = linalg.solve_lower_transposed(at.C_new, at.q)
+        to_data = linalg.solve_lower_transposed(self._C, at.A @ a - self._w(at.target))
+        gradient = prior.integral_cov_grad_x(at.target, at.s, at.X)
+        gradient += prior.contract_grad_x(at.s, at.X, s, self._data.X, np.tile(to_data, (len(a), 1)))
+        gradient -= prior.contract_grad_x(at.s, at.X, at.s, at.X, np.tile(a, (len(a), 1)))
+        return at.rho2, 2 * a[:, None] * gradient / at.variance
+
+    def log_evidence(self) -> float:
+        """The log probability density of the observations."""
+        n = len(self)
+        return float(-0.5 * self._beta @ self._beta - np.log(np.diagonal(self._C)).sum() - 0.5 * n * np.log(2 * np.pi))
+
+    def log_evidence_and_grad(self) -> tuple[float, EvidenceGradient]:
+        """The log evidence and its gradient in all hyperparameters.
+
+        With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG), plus αᵀ dm for the prior means.
+        """
+        s, X = self._data.s, self._data.X
+        alpha = linalg.solve_lower_transposed(self._C, self._beta)
+        half = 0.5 * (np.outer(alpha, alpha) - linalg.inverse(self._C))
+        of_source = np.eye(self.gp.n_sources)[s]  # (N, L)
+        terms = self.gp.terms
+        return self.log_evidence(), EvidenceGradient(
+            B=tuple(of_source.T @ (half * term.kernel(X, X)) @ of_source for term in terms),
+            log_lengthscales=tuple(
+                term.kernel.contract_grad_log_lengthscales(X, X, half * term.B[np.ix_(s, s)]) for term in terms
+            ),
+            noise=np.diagonal(half) @ of_source,
+            mean=alpha @ of_source,
+        )
+
+    def extend(self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None) -> Posterior:
+        """The posterior given more observations, in O(N²) for each; this one stays as it is."""
+        new = _Data.checked(self.gp, sources, X, y, noise_var)
+        _, A = self._cross(new.s, new.X)
+        C_new, jitter = self._new_factor(new.s, new.X, A, self.gp.prior.variances[new.s] + new.noise_var)
+
+        def grown(whitened: Array, values: Array) -> Array:
+            return np.concatenate([whitened, linalg.solve_lower(C_new, values - whitened @ A)])
+
+        posterior = Posterior(
+            self.gp,
+            self._data.followed_by(new),
+            linalg.grow(self._C, A, C_new),
+            grown(self._beta, new.y - self.gp.mean[new.s]),
+            max(jitter, self.jitter),
+        )
+        for target, w in self._whitened.items():
+            posterior._whitened[target] = grown(w, self.gp.prior.integral_cov(target, new.s, new.X))
+        return posterior
+
+    def _w(self, target: int) -> Array:
+        if target not in self._whitened:
+            z = self.gp.prior.integral_cov(target, self._data.s, self._data.X)
+            self._whitened[target] = linalg.solve_lower(self._C, z)
+        return self._whitened[target]
+
+    def _cross(self, s: IntArray, X: Array) -> tuple[Array, Array]:
+        """cov[y, f_s(X)] and A = C⁻¹ of it, both (N, n)."""
+        K = self.gp.prior.cov(self._data.s, self._data.X, s, X)
+        return K, linalg.solve_lower(self._C, K)
+
+    def _new_factor(self, s: IntArray, X: Array, A: Array, variances: Array) -> tuple[Array, float]:
+        """The factor of the posterior covariance of new observations, whose prior variances are given."""
+        V = self.gp.prior.cov(s, X, s, X)
+        V[np.diag_indices_from(V)] = variances
+        return linalg.factorise(V - A.T @ A, variances, n_before=len(self))
+
+    def _correlation(self, source: int, X: ArrayLike, target: int) -> _Correlation:
+        gp = self.gp
+        source, target = source_number(source, gp.n_sources), source_number(target, gp.n_sources)
+        X = gp.measure.check_points(X)
+        s = np.full(len(X), source)
+        _, A = self._cross(s, X)
+        c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
+        total = gp.prior.variances[source] + gp.noise[source]
+        v = total - np.einsum("ni,ni->i", A, A)
+        floor = linalg.variance_floor(len(self)) * total
+        return _Correlation(s, X, target, A, c, np.maximum(v, floor), v < floor, self.integral(target)[1])
+
+    def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
+        gp = self.gp
+        X = gp.measure.check_points(X)
+        s, target = source_numbers(sources, gp.n_sources, len(X)), source_number(target, gp.n_sources)
+        _, A = self._cross(s, X)
+        c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
+        C_new, _ = self._new_factor(s, X, A, gp.prior.variances[s] + gp.noise[s])
+        return _JointCorrelation(s, X, target, A, C_new, linalg.solve_lower(C_new, c), self.integral(target)[1])
+
+
+@dataclass(frozen=True)
+class _Correlation:
+    """What ρ² and its gradient share: A = C⁻¹ cov[y, f(X)], c and v at each of the points."""
+
+    s: IntArray
+    X: Array
+    target: int
+    A: Array
+    c: Array
+    v: Array
+    floored: NDArray[np.bool_]
+    variance: float
+
+    @property
+    def scale(self) -> Array:
+        return self.v * self.variance
+
+    @property
+    def rho2(self) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.scale > 0, np.minimum(self.c**2 / self.scale, 1), 0)
+
+
+@dataclass(frozen=True)
+class _JointCorrelation:
+    """The same for a set: the factor of its posterior covariance V, and q = C_new⁻¹ c."""
+
+    s: IntArray
+    X: Array
+    target: int
+    A: Array
+    C_new: Array
+    q: Array
+    variance: float
+
+    @property
+    def rho2(self) -> float:
+        return min(float(self.q @ self.q) / self.variance, 1.0) if self.variance else 0.0
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Checked observations; ``noise_var`` is the whole noise variance of each."""
+
+    s: IntArray
+    X: Array
+    y: Array
+    noise_var: Array
+
+    @classmethod
+    def checked(
+        cls, gp: MultiSourceGP, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None
+    ) -> _Data:
+        X = gp.measure.check_points(X)
+        s = source_numbers(sources, gp.n_sources, len(X))
+        y = numbers(y, "y")
+        if y.shape != (len(X),):
+            raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
+        extra = non_negative(vector(0.0 if noise_var is None else noise_var, "noise_var", len(X)), "noise_var")
+        return cls(s, X, y, gp.noise[s] + extra)
+
+    def followed_by(self, new: _Data) -> _Data:
+        return _Data(
+            np.concatenate([self.s, new.s]),
+            np.concatenate([self.X, new.X]),
+            np.concatenate([self.y, new.y]),
+            np.concatenate([self.noise_var, new.noise_var]),
+        )

@@ -1,0 +1,219 @@
+"""One-dimensional integrals of a kernel profile against any density, to near rounding.
+
+A density p is cut, once, into panels on each of which it is a polynomial of degree G - 1 to rounding. Then, for
+every point x at once, ∫ g((x - t) / ℓ) p(t) dt is the panels' own Gauss-Legendre rule, except on those few panels
+near x that hold the kink of g at t = x or are too wide for it: these are cut again at x and at growing multiples of
+the lengthscale from it.
+
+Notation: P panels [lo, hi], G nodes in each; u = (x - t) / ℓ; g any function smooth on either side of u = 0 that
+falls off with the profile; "stretch" the |u| over which g falls by a factor of about e, "reach" that beyond which it
+is negligible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legval, legvander
+from numpy.typing import NDArray
+
+from .checks import Array, IntArray
+
+G = 20
+NODES, WEIGHTS = leggauss(G)
+TO_COEFFICIENTS = (legvander(NODES, G - 1) * WEIGHTS[:, None]) * (np.arange(G) + 0.5)
+#: where a panel is cut around x, in multiples of the stretch
+CUTS = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0])
+CUTS = np.concatenate([-CUTS[:0:-1], CUTS])
+#: a panel wider than this many stretches does not resolve the kernel
+RESOLVED = 3.0
+#: quantiles from which the first panels are made
+LEVELS = np.array([1e-16, 1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.5])
+#: how close to the ends of a panel its polynomial is checked, and how many nodes a mass too narrow to resolve gets
+CLOSE = np.array([-1.0, 1.0]) * (1 - 2e-8)
+FEW_NODES, FEW_WEIGHTS = leggauss(4)
+MAX_PANELS = 2000
+CHUNK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a function g of u falls off, and whether it has a kink at 0."""
+
+    stretch: float
+    reach: float
+    kink: bool
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A density as piecewise polynomials, with point masses for what is too narrow to resolve."""
+
+    lo: Array  # (P,)
+    hi: Array  # (P,)
+    coefficients: Array  # (G, P), Legendre
+    masses: Array  # (K,), in intervals too narrow to resolve
+    places: Array  # (K,), where they are
+    hard: Array  # where the density is not smooth: finite ends of the support, jumps, singularities
+
+    def integrate(self, g: Callable[[Array], Array], x: Array, scale: float, reach: Reach) -> Array:
+        """∫ g((x - t) / scale) p(t) dt for each x."""
+        size = max(1, CHUNK // (G * (len(self.lo) + 3 * len(CUTS))))
+        parts = [self._integrate(g, x[i : i + size], scale, reach) for i in range(0, len(x), size)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def integrate_twice(self, g: Callable[[Array], Array], scale: float, reach: Reach) -> float:
+        """∬ g((t' - t) / scale) p(t) p(t') dt dt'."""
+        # The inner integral has layers as wide as the kernel at the hard edges of the density.
+        layers = (self.hard[:, None] + scale * reach.stretch * CUTS).ravel()
+        layers = layers[(layers > self.lo[0]) & (layers < self.hi[-1])]
+        edges = np.unique(np.concatenate([self.lo, self.hi, layers]))
+        panel = np.searchsorted(self.lo, 0.5 * (edges[1:] + edges[:-1]), side="right") - 1
+        inside = edges[1:] <= self.hi[panel]
+        t, weights = _gauss(edges[:-1][inside], edges[1:][inside])
+        weights = weights * self.density(t, panel[inside])
+        t, weights = np.append(t, self.places), np.append(weights, self.masses)
+        return float(weights @ self.integrate(g, t, scale, reach))
+
+    def density(self, t: Array, panel: IntArray) -> Array:
+        """p at points t (m, k), each row inside the panel of that number (m,)."""
+        lo, hi = self.lo[panel, None], self.hi[panel, None]
+        return np.asarray(legval((2 * t - lo - hi) / (hi - lo), self.coefficients[:, panel, None], tensor=False))
+
+    def _integrate(self, g: Callable[[Array], Array], x: Array, scale: float, reach: Reach) -> Array:
+        nodes, weights = _gauss(self.lo, self.hi)
+        weights = weights * self.density(nodes, np.arange(len(self.lo)))
+        width = (self.hi - self.lo) / (scale * reach.stretch)
+        distance = np.maximum(self.lo - x[:, None], x[:, None] - self.hi) / scale
+        near = (width > RESOLVED) & (distance < reach.reach)
+        if reach.kink:
+            near |= distance < 0
+        values = g(np.subtract.outer(x, nodes) / scale)
+        values *= weights
+        values[near] = 0
+        out: Array = values.sum(axis=(1, 2)) + g(np.subtract.outer(x, self.places) / scale) @ self.masses
+
+        i, panel = np.nonzero(near)
+        if not len(i):
+            return out
+        lo, hi = ((edge[panel] - x[i]) / scale for edge in (self.lo, self.hi))
+        cuts = np.clip(reach.stretch * CUTS, lo[:, None], hi[:, None])
+        cuts = np.column_stack([lo, cuts, hi])
+        minus_u, weights = (part.reshape(len(i), -1) for part in _gauss(cuts[:, :-1], cuts[:, 1:]))
+        density = self.density(x[i, None] + scale * minus_u, panel)
+        sums = np.sum(g(-minus_u) * weights * density, axis=1)
+        return out + scale * np.bincount(i, sums, minlength=len(x))
+
+
+def cut(distribution: Any) -> Panels:
+    """Panels for anything with the pdf, cdf, sf, ppf, isf and support of a frozen scipy.stats distribution."""
+    edges, spread, hard = _first_edges(distribution)
+    lo, hi = edges[:-1], edges[1:]
+    done: list[tuple[Array, Array, Array]] = []
+    narrow_lo, narrow_hi = np.zeros(0), np.zeros(0)
+    n_done = 0
+    while len(lo):
+        coefficients, smooth = _fit(distribution.pdf, lo, hi)
+        # Narrower than this, the rounding of t itself spoils p(t), and no kernel varies.
+        spacing = np.spacing(np.maximum(np.abs(lo), np.abs(hi)))
+        narrow = ~smooth & (hi - lo <= np.maximum(1e-10 * spread, 1e8 * spacing))
+        if n_done + 2 * len(lo) > MAX_PANELS:
+            narrow = ~smooth
+        done.append((lo[smooth], hi[smooth], coefficients[smooth]))
+        n_done += len(done[-1][0])
+        narrow_lo, narrow_hi = np.append(narrow_lo, lo[narrow]), np.append(narrow_hi, hi[narrow])
+        lo, hi = lo[~smooth & ~narrow], hi[~smooth & ~narrow]
+        middle = 0.5 * (lo + hi)
+        lo, hi = np.concatenate([lo, middle]), np.concatenate([middle, hi])
+    lo, hi, coefficients = (np.concatenate(part) for part in zip(*done, strict=True))
+    order = np.argsort(lo)
+    masses, places = _point_masses(distribution, narrow_lo, narrow_hi)
+    panels = Panels(
+        lo=lo[order],
+        hi=hi[order],
+        coefficients=coefficients[order].T,
+        masses=masses,
+        places=places,
+        hard=np.unique(np.concatenate([hard, narrow_lo, narrow_hi])),
+    )
+    total = float((panels.hi - panels.lo) @ panels.coefficients[0] + panels.masses.sum())
+    if not abs(total - 1) < 1e-6:
+        raise ValueError(
+            f"the density of {describe(distribution)} integrates to {total:.9g} over its support, not to 1"
+        )
+    return panels
+
+
+def describe(distribution: Any) -> str:
+    """What the user would have typed for a frozen scipy.stats distribution."""
+    if not hasattr(distribution, "dist"):
+        return repr(distribution)
+    arguments = [repr(a) for a in distribution.args] + [f"{k}={v!r}" for k, v in distribution.kwds.items()]
+    return f"{distribution.dist.name}({', '.join(arguments)})"
+
+
+def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Legendre coefficients (n, G) of the density on each interval, and where they are all there is to it."""
+    nodes, _ = _gauss(lo, hi)
+    ends = (0.5 * (lo + hi))[:, None] + (0.5 * (hi - lo))[:, None] * CLOSE
+    with np.errstate(all="ignore"):
+        values = np.asarray(pdf(np.column_stack([nodes, ends])), dtype=float)
+        coefficients = values[:, :G] @ TO_COEFFICIENTS
+        error = np.abs(values[:, G:].T - legval(CLOSE, coefficients.T, tensor=True).T).max(axis=0)
+    error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
+    # Near a singularity the rounding of t itself is seen in p(t).
+    rounding = 64 * np.spacing(np.maximum(np.abs(lo), np.abs(hi))) / (hi - lo)
+    smooth = error <= (1e-13 + rounding) * np.abs(coefficients).max(axis=1)
+    smooth |= error * (hi - lo) <= 1e-17
+    return coefficients, smooth & np.isfinite(error)
+
+
+def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
+    """Edges that bracket where the mass is, its spread, and the finite ends of the support."""
+    low, high = (float(end) for end in distribution.support())
+    with np.errstate(all="ignore"):
+        quantiles = np.concatenate([distribution.ppf(LEVELS), distribution.isf(LEVELS)])
+        spread = float(distribution.isf(0.25) - distribution.ppf(0.25))
+    quantiles = np.unique(quantiles[np.isfinite(quantiles)])
+    quantiles = quantiles[(quantiles > low) & (quantiles < high)]
+    median = quantiles[len(quantiles) // 2]
+    tails = [
+        np.array([end]) if np.isfinite(end) else _tail(distribution.pdf, last, last - median)
+        for end, last in ((low, quantiles[0]), (high, quantiles[-1]))
+    ]
+    return (
+        np.unique(np.concatenate([quantiles, *tails])),
+        spread,
+        np.array([end for end in (low, high) if np.isfinite(end)]),
+    )
+
+
+def _tail(pdf: Callable[[Array], Array], start: float, step: float) -> Array:
+    """Edges that double their distance from ``start`` until nothing is left beyond."""
+    with np.errstate(all="ignore"):
+        edges = start + step * np.exp2(np.arange(1000))
+        edges = edges[np.isfinite(edges)]
+        mass = np.asarray(pdf(edges)) * np.abs(edges - start)
+    alive = np.flatnonzero(~(mass < 1e-18))
+    return edges[: alive[-1] + 2] if len(alive) else edges[:1]
+
+
+def _point_masses(distribution: Any, lo: Array, hi: Array) -> tuple[Array, Array]:
+    """The mass of intervals too narrow to resolve, spread over a few points by their quantiles."""
+    below, above = distribution.cdf(lo), distribution.sf(hi)
+    upper = above < below  # count from the smaller tail
+    start = np.where(upper, above, below)
+    mass = np.where(upper, distribution.sf(lo), distribution.cdf(hi)) - start
+    levels = start[:, None] + mass[:, None] * 0.5 * (1 + FEW_NODES)
+    places = np.where(upper[:, None], distribution.isf(levels), distribution.ppf(levels))
+    masses = mass[:, None] * 0.5 * FEW_WEIGHTS
+    return masses.ravel(), np.clip(places, lo[:, None], hi[:, None]).ravel()
+
+
+def _gauss(lo: Array, hi: Array) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on intervals, along a new last axis."""
+    half = 0.5 * (hi - lo)[..., None]
+    return lo[..., None] + half * (1 + NODES), half * WEIGHTS
