@@ -63,12 +63,13 @@ class Line:
 
     def double(self, g: Callable[[Any], Any], scale: float) -> float:
         """∬ g((t' - t) / scale) p(t) p(t') dt dt' for even g: twice the triangle t < t'."""
-        edges = np.linspace(self.low, self.high, 61)
+        edges = self.low + (self.high - self.low) * (1 - np.cos(np.linspace(0, np.pi, 161))) / 2
         half = np.diff(edges)[:, None] / 2
         y = (edges[:-1, None] + half * (1 + NODES)).ravel()
         outer = (half * WEIGHTS).ravel() * self.w(y)
-        # inner panels that shrink towards y, where the kernel is
-        grid = np.concatenate([[0], np.geomspace(1e-6, 1, 40)])
+        # inner panels that shrink towards y, where the kernel is, and towards the other end, where the tail is
+        side = np.geomspace(1e-6, 0.5, 30)
+        grid = np.concatenate([[0], side, 1 - side[-2::-1], [1]])
         inner = (grid[:-1, None] + np.diff(grid)[:, None] * (1 + NODES) / 2).ravel()
         inner_weights = (np.diff(grid)[:, None] * WEIGHTS / 2).ravel()
         length = y - self.low

@@ -33,7 +33,7 @@ def test_values_are_the_textbook_formula(kernel):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_gradient_in_x(kernel):
     for i, x in enumerate(X):
-        expected = central_difference(lambda x: kernel(x[None], Y)[0], x, 1e-3)  # noqa: B023
+        expected = central_difference(lambda x: kernel(x[None], Y)[0], x, 1e-3)
         np.testing.assert_allclose(kernel.grad_x(X, Y)[i].T, expected, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(
         kernel.contract_grad_x(X, Y, C), np.einsum("ij,ijd->id", C, kernel.grad_x(X, Y)), rtol=1e-12, atol=1e-15

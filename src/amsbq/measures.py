@@ -286,10 +286,12 @@ def _continuous(obj: Any, name: str) -> Any:
         )
     if not (hasattr(obj, "pdf") and hasattr(obj, "support")):
         raise TypeError(f"{name} must be a frozen continuous scipy.stats distribution, got {obj!r}")
-    support = np.asarray(obj.support(), dtype=float)
+    with np.errstate(all="ignore"):
+        support = np.asarray(obj.support(), dtype=float)
+        median_density = np.asarray(obj.pdf(obj.ppf(0.5)), dtype=float)
     if support.shape != (2,):
         raise ValueError(f"{name} has array-valued parameters: give one distribution per input instead")
-    if np.isnan(support).any() or np.isnan(np.asarray(obj.pdf(obj.ppf(0.5)), dtype=float)):
+    if np.isnan(support).any() or np.isnan(median_density):
         raise ValueError(f"{name} is {describe(obj)}, whose parameters scipy does not accept")
     return obj
 

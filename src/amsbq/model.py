@@ -157,8 +157,8 @@ class Posterior:
         s = self._data.s
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
         with np.errstate(divide="ignore", invalid="ignore"):
-            per_c = np.where(at.scale > 0, 2 * at.c / at.scale, 0)
-            per_v = np.where(at.floored | (at.scale == 0), 0, -at.rho2 / at.v)
+            per_c = np.where(at.known, 0, 2 * at.c / (at.v * at.variance))
+            per_v = np.where(at.known, 0, -at.rho2 / at.v)
         coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
         gradient = self.gp.prior.contract_grad_x(at.s, at.X, s, self._data.X, coefficients.T)
         gradient += per_c[:, None] * self.gp.prior.integral_cov_grad_x(at.target, at.s, at.X)
@@ -234,6 +234,11 @@ class Posterior:
             self._whitened[target] = linalg.solve_lower(self._C, z)
         return self._whitened[target]
 
+    def _unknown(self, target: int) -> float:
+        """The variance of Z, as a denominator: not below the rounding of what was taken from its prior."""
+        floor = linalg.variance_floor(len(self)) * self.gp.prior.integral_variance(target)
+        return max(self.integral(target)[1], floor)
+
     def _cross(self, s: IntArray, X: Array) -> tuple[Array, Array]:
         """cov[y, f_s(X)] and A = C⁻¹ of it, both (N, n)."""
         K = self.gp.prior.cov(self._data.s, self._data.X, s, X)
@@ -255,7 +260,7 @@ class Posterior:
         total = gp.prior.variances[source] + gp.noise[source]
         v = total - np.einsum("ni,ni->i", A, A)
         floor = linalg.variance_floor(len(self)) * total
-        return _Correlation(s, X, target, A, c, np.maximum(v, floor), v < floor, self.integral(target)[1])
+        return _Correlation(s, X, target, A, c, np.maximum(v, floor), v <= floor, self._unknown(target))
 
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
         gp = self.gp
@@ -264,7 +269,7 @@ class Posterior:
         _, A = self._cross(s, X)
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         C_new, _ = self._new_factor(s, X, A, gp.prior.variances[s] + gp.noise[s])
-        return _JointCorrelation(s, X, target, A, C_new, linalg.solve_lower(C_new, c), self.integral(target)[1])
+        return _JointCorrelation(s, X, target, A, C_new, linalg.solve_lower(C_new, c), self._unknown(target))
 
 
 @dataclass(frozen=True)
@@ -277,17 +282,13 @@ class _Correlation:
     A: Array
     c: Array
     v: Array
-    floored: NDArray[np.bool_]
-    variance: float
-
-    @property
-    def scale(self) -> Array:
-        return self.v * self.variance
+    known: NDArray[np.bool_]  # where nothing but rounding is left to learn
+    variance: float  # of Z
 
     @property
     def rho2(self) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.scale > 0, np.minimum(self.c**2 / self.scale, 1), 0)
+            return np.where(self.v * self.variance > 0, np.minimum(self.c**2 / (self.v * self.variance), 1), 0)
 
 
 @dataclass(frozen=True)

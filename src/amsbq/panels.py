@@ -12,8 +12,10 @@ is negligible.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ TO_COEFFICIENTS = (legvander(NODES, G - 1) * WEIGHTS[:, None]) * (np.arange(G) +
 CUTS = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0])
 CUTS = np.concatenate([-CUTS[:0:-1], CUTS])
 #: a panel wider than this many stretches does not resolve the kernel
-RESOLVED = 3.0
+RESOLVED = 5.0
 #: quantiles from which the first panels are made
 LEVELS = np.array([1e-16, 1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.5])
 #: how close to the ends of a panel its polynomial is checked, and how many nodes a mass too narrow to resolve gets
@@ -68,7 +70,9 @@ class Panels:
     def integrate_twice(self, g: Callable[[Array], Array], scale: float, reach: Reach) -> float:
         """∬ g((t' - t) / scale) p(t) p(t') dt dt'."""
         # The inner integral has layers as wide as the kernel at the hard edges of the density.
-        layers = (self.hard[:, None] + scale * reach.stretch * CUTS).ravel()
+        step = scale * reach.stretch
+        apart = np.diff(self.hard, prepend=-np.inf) > 0.01 * step
+        layers = (self.hard[apart, None] + step * CUTS).ravel()
         layers = layers[(layers > self.lo[0]) & (layers < self.hi[-1])]
         edges = np.unique(np.concatenate([self.lo, self.hi, layers]))
         panel = np.searchsorted(self.lo, 0.5 * (edges[1:] + edges[:-1]), side="right") - 1
@@ -83,9 +87,14 @@ class Panels:
         lo, hi = self.lo[panel, None], self.hi[panel, None]
         return np.asarray(legval((2 * t - lo - hi) / (hi - lo), self.coefficients[:, panel, None], tensor=False))
 
-    def _integrate(self, g: Callable[[Array], Array], x: Array, scale: float, reach: Reach) -> Array:
+    @cached_property
+    def _rule(self) -> tuple[Array, Array]:
+        """The panels' own nodes and weights, the density included, both (P, G)."""
         nodes, weights = _gauss(self.lo, self.hi)
-        weights = weights * self.density(nodes, np.arange(len(self.lo)))
+        return nodes, weights * self.density(nodes, np.arange(len(self.lo)))
+
+    def _integrate(self, g: Callable[[Array], Array], x: Array, scale: float, reach: Reach) -> Array:
+        nodes, weights = self._rule
         width = (self.hi - self.lo) / (scale * reach.stretch)
         distance = np.maximum(self.lo - x[:, None], x[:, None] - self.hi) / scale
         near = (width > RESOLVED) & (distance < reach.reach)
@@ -97,14 +106,14 @@ class Panels:
         out: Array = values.sum(axis=(1, 2)) + g(np.subtract.outer(x, self.places) / scale) @ self.masses
 
         i, panel = np.nonzero(near)
-        if not len(i):
-            return out
-        lo, hi = ((edge[panel] - x[i]) / scale for edge in (self.lo, self.hi))
-        cuts = np.clip(reach.stretch * CUTS, lo[:, None], hi[:, None])
-        cuts = np.column_stack([lo, cuts, hi])
-        minus_u, weights = (part.reshape(len(i), -1) for part in _gauss(cuts[:, :-1], cuts[:, 1:]))
-        density = self.density(x[i, None] + scale * minus_u, panel)
-        sums = np.sum(g(-minus_u) * weights * density, axis=1)
+        lo, hi = ((edge[panel] - x[i])[:, None] / scale for edge in (self.lo, self.hi))
+        cuts = np.clip(reach.stretch * CUTS, lo, hi)
+        starts, ends = np.hstack([lo, cuts]), np.hstack([cuts, hi])
+        pair, piece = np.nonzero(starts < ends)
+        minus_u, weights = _gauss(starts[pair, piece], ends[pair, piece])
+        i, panel = i[pair], panel[pair]
+        weights *= self.density(x[i, None] + scale * minus_u, panel)
+        sums = np.einsum("ij,ij->i", g(-minus_u), weights)
         return out + scale * np.bincount(i, sums, minlength=len(x))
 
 
@@ -174,7 +183,8 @@ def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, ND
 def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
     """Edges that bracket where the mass is, its spread, and the finite ends of the support."""
     low, high = (float(end) for end in distribution.support())
-    with np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # quantiles that scipy finds hard are good enough for a first guess
         quantiles = np.concatenate([distribution.ppf(LEVELS), distribution.isf(LEVELS)])
         spread = float(distribution.isf(0.25) - distribution.ppf(0.25))
     quantiles = np.unique(quantiles[np.isfinite(quantiles)])

@@ -1,0 +1,51 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import __version__
+from .experiments import forrester
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="amsbq",
+        description="Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.",
+    )
+    parser.add_argument("--version", action="version", version=f"amsbq {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo",
+        help="integrate the paper's two-source example",
+        description="Integrate the Forrester function over [0, 1] from three observations of it and five of a cheap "
+        "relative: the starting point of the paper's Figure 3. Takes a second, writes nothing.",
+    )
+    demo.set_defaults(run=_demo)
+    options = parser.parse_args(arguments)
+    code: int = options.run()
+    return code
+
+
+def _demo() -> int:
+    truth = forrester.true_integral()
+    both, alone = forrester.starting_posterior(), forrester.starting_posterior(sources=(0,))
+    print("∫ f₁ over [0, 1] of the Forrester function f₁(x) = (6x - 2)² sin(12x - 4)")
+    print("with the cheap relative f₂(x) = f₁(x)/2 + 10x; hyperparameters fixed by hand.")
+    print()
+    print(f"{'observations':28} {'estimate':>9}   {'std':>5}   {'error':>6}")
+    for name, posterior in (("3 of f₁ (vanilla BQ)", alone), ("3 of f₁ and 5 of f₂", both)):
+        mean, variance = posterior.integral()
+        print(f"{name:28} {mean:9.3f} ± {variance**0.5:5.3f}   {mean - truth:+6.3f}")
+    print(f"{'true value':28} {truth:9.3f}")
+    print()
+    grid = np.linspace(0, 1, 1001)[:, None]
+    print("One more observation would take away, at best, this share of the variance (ρ²):")
+    for source, name in enumerate(("f₁", "f₂")):
+        rho2 = both.squared_correlation(source, grid)
+        print(f"    of {name} at x = {grid[rho2.argmax(), 0]:.2f}: {rho2.max():.0%}")
+    return 0

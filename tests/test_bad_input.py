@@ -1,0 +1,125 @@
+"""Wrong arguments raise at once, with a message that says what was given and what is accepted."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+
+UNIT = amsbq.Uniform(0, 1)
+RBF = amsbq.RBF(0.3)
+GP = amsbq.MultiSourceGP([amsbq.Term(np.eye(2), RBF)], UNIT)
+POST = GP.condition([0, 1], [0.2, 0.4], [1, 2])
+
+
+CASES = {
+    "B not symmetric": (lambda: amsbq.Term([[1, 0.5], [0.2, 1]], RBF), "symmetric.*differ by 3.0e-01"),
+    "B indefinite": (lambda: amsbq.Term([[1, 2], [2, 1]], RBF), "positive semi-definite.*eigenvalue -1.*W Wᵀ"),
+    "B with a tiny negative variance": (lambda: amsbq.Term([[1e24, 0], [0, -1e-5]], RBF), "negative variances"),
+    "B indefinite in small units": (lambda: amsbq.Term([[1e24, 2], [2, 1e-24]], RBF), "positive semi-definite"),
+    "B zero variance with covariance": (lambda: amsbq.Term([[0, 1], [1, 1]], RBF), "positive semi-definite"),
+    "B not square": (lambda: amsbq.Term([[1, 0]], RBF), r"square.*shape \(1, 2\)"),
+    "B with nan": (lambda: amsbq.Term([[np.nan]], RBF), r"finite, got nan at index \(0, 0\)"),
+    "B of strings": (lambda: amsbq.Term("eye", RBF), "real numbers"),
+    "terms of different sizes": (
+        lambda: amsbq.MultiSourceGP([amsbq.Term(np.eye(2), RBF), amsbq.Term(np.eye(3), RBF)], UNIT),
+        r"same number of sources.*\[2, 3\]",
+    ),
+    "no terms": (lambda: amsbq.MultiSourceGP([], UNIT), "non-empty list"),
+    "a kernel as term": (lambda: amsbq.MultiSourceGP([RBF], UNIT), "amsbq.Term"),
+    "kernel missing": (lambda: amsbq.Term(1.0, "rbf"), "RBF, Matern or Constant"),
+    "negative lengthscale": (lambda: amsbq.RBF([0.1, -1]), "positive"),
+    "zero lengthscale": (lambda: amsbq.Matern(0.5, 0.0), "positive"),
+    "infinite lengthscale": (lambda: amsbq.RBF(np.inf), "finite"),
+    "no lengthscale": (lambda: amsbq.RBF([]), "one per dimension"),
+    "matrix of lengthscales": (lambda: amsbq.RBF([[1.0]]), "one per dimension"),
+    "nu": (lambda: amsbq.Matern(1.0, 0.3), "0.5, 1.5 or 2.5, got 1.0"),
+    "lengthscales for another dimension": (
+        lambda: amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF([1, 2]))], UNIT),
+        "2 lengthscales but the points have 1",
+    ),
+    "negative noise": (
+        lambda: amsbq.MultiSourceGP([amsbq.Term(1.0, RBF)], UNIT, noise=-1),
+        "noise must not be negative",
+    ),
+    "noise for three": (lambda: amsbq.MultiSourceGP([amsbq.Term(1.0, RBF)], UNIT, noise=[1, 2, 3]), "1 of them"),
+    "mean nan": (lambda: amsbq.MultiSourceGP([amsbq.Term(1.0, RBF)], UNIT, mean=np.nan), "mean must be finite"),
+    "y with nan": (lambda: GP.condition([0, 0], [0.1, 0.2], [1, np.nan]), "y must be finite, got nan at index 1"),
+    "X with inf": (lambda: GP.condition([0, 0], [0.1, np.inf], [1, 2]), "X must be finite"),
+    "y too short": (lambda: GP.condition([0, 0], [0.1, 0.2], [1]), r"shape \(2,\)"),
+    "y a column": (lambda: GP.condition([0, 0], [0.1, 0.2], [[1], [2]]), r"shape \(2,\)"),
+    "sources too short": (lambda: GP.condition([0], [0.1, 0.2], [1, 2]), "each of the 2 points"),
+    "no such source": (lambda: GP.condition([0, 2], [0.1, 0.2], [1, 2]), "no source 2.*numbered 0 to 1"),
+    "negative source": (lambda: GP.condition([0, -1], [0.1, 0.2], [1, 2]), "no source -1"),
+    "sources as floats": (lambda: GP.condition([0.0, 1.0], [0.1, 0.2], [1, 2]), "integers 0 to 1"),
+    "sources as bools": (lambda: GP.condition([True, False], [0.1, 0.2], [1, 2]), "integers"),
+    "noise_var negative": (lambda: GP.condition([0], [0.1], [1], [-1]), "noise_var must not be negative"),
+    "noise_var shape": (lambda: GP.condition([0], [0.1], [1], [1, 2]), "noise_var"),
+    "X of two dimensions": (lambda: GP.condition([0], [[0.1, 0.2]], [1]), r"shape \(n, 1\).*got shape \(1, 2\)"),
+    "X of three axes": (lambda: GP.condition([0], [[[0.1]]], [1]), r"shape \(n, 1\)"),
+    "one point without brackets": (
+        lambda: amsbq.kernel_mean(RBF, amsbq.Uniform([0, 0], 1), [0.1, 0.2]),
+        r"for one point pass X\[None, :\]",
+    ),
+    "X outside": (
+        lambda: GP.condition([0, 0], [0.5, 1.5], [1, 2]),
+        r"X\[1\] is outside.*input 0 is 1.5.*between 0 and 1",
+    ),
+    "X outside a half-bounded support": (
+        lambda: amsbq.kernel_mean(RBF, stats.gamma(5, loc=1), [0.5]),
+        "outside.*between 1 and inf",
+    ),
+    "predict outside": (lambda: POST.predict(0, [2.0]), "outside"),
+    "predict of a source that is not there": (lambda: POST.predict(2, [0.5]), "no source 2"),
+    "integral of a source that is not there": (lambda: POST.integral(-1), "no source -1"),
+    "integral of a fraction": (lambda: POST.integral(0.5), "integers"),
+    "predict of several": (lambda: POST.predict([0, 1], [0.5]), "single number"),
+    "correlation outside": (lambda: POST.squared_correlation(0, [-1.0]), "outside"),
+    "joint correlation shapes": (lambda: POST.squared_correlation_joint([0, 1, 1], [0.1, 0.2]), "each of the 2 points"),
+    "correlation with a target that is not there": (
+        lambda: POST.squared_correlation(0, [0.5], target=2),
+        "no source 2",
+    ),
+    "extend with nan": (lambda: POST.extend([0], [0.5], [np.nan]), "y must be finite"),
+    "uniform upside down": (lambda: amsbq.Uniform([0, 1], [1, 1]), "lower must be below upper"),
+    "uniform without end": (lambda: amsbq.Uniform(0, np.inf), "upper must be finite"),
+    "uniform of different lengths": (lambda: amsbq.Uniform([0, 1], [1, 2, 3]), "one length"),
+    "cov negative": (lambda: amsbq.Gaussian(0, -1), "positive"),
+    "cov not symmetric": (lambda: amsbq.Gaussian([0, 0], [[1, 0.5], [0.1, 1]]), "symmetric"),
+    "cov singular": (lambda: amsbq.Gaussian([0, 0], [[1, 1], [1, 1]]), "positive definite"),
+    "cov and mean": (lambda: amsbq.Gaussian([0, 0], np.eye(3)), "mean must be one number or 3"),
+    "discrete": (lambda: amsbq.Product([stats.poisson(3)]), r"discrete distribution poisson\(3\).*Empirical"),
+    "discrete as measure": (lambda: amsbq.as_measure(stats.binom(5, 0.3)), "discrete"),
+    "not frozen": (lambda: amsbq.Product([stats.gamma]), r"without its parameters.*stats.gamma\(...\)"),
+    "not frozen, as measure": (lambda: amsbq.as_measure(stats.norm), "freeze it"),
+    "not a distribution": (lambda: amsbq.Product([3.0]), "frozen continuous"),
+    "not in a list": (lambda: amsbq.Product(stats.norm()), r"Product\(\[distribution\]\)"),
+    "wrong parameters": (
+        lambda: amsbq.Product([stats.gamma(-1)]),
+        r"gamma\(-1\), whose parameters scipy does not accept",
+    ),
+    "array parameters": (lambda: amsbq.Product([stats.norm([0, 1])]), "one distribution per input"),
+    "circular": (lambda: amsbq.Product([stats.vonmises(3)]), "integrates to"),
+    "nothing like a measure": (lambda: amsbq.as_measure("uniform"), "cannot make a measure"),
+    "no measure": (lambda: amsbq.as_measure(None), "cannot make a measure"),
+    "empty list": (lambda: amsbq.as_measure([]), "cannot make a measure"),
+    "pair upside down": (lambda: amsbq.as_measure([(1, 0)]), "lower must be below upper"),
+    "weights negative": (lambda: amsbq.Empirical([[0], [1]], [1, -1]), "weights must not be negative"),
+    "weights zero": (lambda: amsbq.Empirical([[0], [1]], [0, 0]), "not all be zero"),
+    "weights too few": (lambda: amsbq.Empirical([[0], [1]], [1]), "one per sample"),
+    "no samples": (lambda: amsbq.Empirical(np.zeros((0, 2))), "at least one sample"),
+    "samples with nan": (lambda: amsbq.Empirical([[0], [np.nan]]), "samples must be finite"),
+    "ragged": (lambda: amsbq.Empirical([[0, 1], [1]]), "regular array"),
+    "complex": (lambda: GP.condition([0], [0.5], [1j]), "real numbers"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input(name):
+    attempt, message = CASES[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        attempt()
+
+
+def test_the_edge_of_the_support_survives_rounding():
+    GP.condition([0, 0], [0.1 + 0.2 - 0.3 - 1e-17, 1 + 2e-16], [1, 2])

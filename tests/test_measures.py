@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import amsbq
+
+MEASURES = [
+    amsbq.Uniform([0, -2], [1, 3]),
+    amsbq.Gaussian([1, 2], [0.5, 4]),
+    amsbq.Gaussian([1, 2], [[1, 0.9], [0.9, 2]]),
+    amsbq.Product([stats.gamma(5, loc=1, scale=4), stats.beta(0.5, 0.5)]),
+    amsbq.Empirical(np.random.default_rng(0).normal(size=(500, 2)), np.random.default_rng(1).uniform(size=500)),
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda m: type(m).__name__)
+def test_samples(measure):
+    X = measure.sample(4000, np.random.default_rng(0))
+    assert X.shape == (4000, 2)
+    assert measure.bounds.shape == (2, 2)
+    assert measure.dim == 2
+    assert (measure.bounds[:, 0] <= X).all()
+    assert (measure.bounds[:, 1] >= X).all()
+    np.testing.assert_array_equal(X, measure.sample(4000, np.random.default_rng(0)))
+    # the kernel mean is the expectation of the kernel: Monte Carlo agrees within five standard errors
+    kernel, x = amsbq.RBF([1.5, 0.7]), X[:1]
+    draws = kernel(X, x)[:, 0]
+    expected = amsbq.kernel_mean(kernel, measure, x)[0]
+    assert abs(draws.mean() - expected) < 5 * draws.std() / np.sqrt(len(X))
+
+
+def test_scalars_stand_for_all_dimensions():
+    assert amsbq.Uniform(0, 1).dim == 1
+    assert amsbq.Uniform(0, [1, 2]).bounds.tolist() == [[0, 1], [0, 2]]
+    assert amsbq.Gaussian(1, [1, 2]).mean.tolist() == [1, 1]
+    assert amsbq.Gaussian([1, 2], 3).cov.tolist() == [[3, 0], [0, 3]]
+    assert amsbq.Gaussian([1, 2], [3, 4]).cov.tolist() == [[3, 0], [0, 4]]
+
+
+def test_a_diagonal_matrix_is_independent_inputs():
+    assert amsbq.Gaussian([0, 0], [[1, 0], [0, 2]]).marginals is not None
+    assert amsbq.Gaussian([0, 0], [[1, 0.1], [0.1, 2]]).marginals is None
+
+
+def test_as_measure():
+    uniform = amsbq.Uniform(0, 1)
+    assert amsbq.as_measure(uniform) is uniform
+    assert amsbq.as_measure((0, 2)).bounds.tolist() == [[0, 2]]
+    assert amsbq.as_measure([0, 2]).bounds.tolist() == [[0, 2]]
+    assert amsbq.as_measure(np.array([[0, 2], [1, 3]])).bounds.tolist() == [[0, 2], [1, 3]]
+    assert amsbq.as_measure(stats.gamma(2)).bounds.tolist() == [[0, np.inf]]
+    assert amsbq.as_measure([stats.gamma(2), (1, 4), stats.norm()]).bounds.tolist() == [
+        [0, np.inf],
+        [1, 4],
+        [-np.inf, np.inf],
+    ]
+    correlated = amsbq.as_measure(stats.multivariate_normal([1, 2], [[1, 0.5], [0.5, 2]]))
+    assert isinstance(correlated, amsbq.Gaussian)
+    assert correlated.cov.tolist() == [[1, 0.5], [0.5, 2]]
+
+
+def test_as_measure_of_a_histogram():
+    histogram = stats.rv_histogram(([1, 3], [0, 1, 2]))
+    kernel = amsbq.RBF(0.5)
+
+    def value(t):
+        return kernel.profile(np.array((t - 0.4) / 0.5))
+
+    expected = 0.25 * integrate.quad(value, 0, 1)[0] + 0.75 * integrate.quad(value, 1, 2)[0]
+    np.testing.assert_allclose(amsbq.kernel_mean(kernel, histogram, [0.4]), expected, rtol=1e-10)
+
+
+@pytest.mark.skipif(not hasattr(stats, "make_distribution"), reason="needs the random variables of scipy 1.15")
+def test_the_random_variables_of_newer_scipy():
+    variable = stats.make_distribution(stats.gamma)(a=5.0)
+    kernel, x = amsbq.Matern(1.5, 2.0), [3.0, 8.0]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, variable, x), amsbq.kernel_mean(kernel, stats.gamma(5), x), rtol=1e-10
+    )
+    assert amsbq.as_measure([variable, (0, 1)]).sample(3, 0).shape == (3, 2)
+
+
+def test_densities_without_a_cdf_of_their_own():
+    """A user's own density, from which scipy integrates everything else numerically."""
+
+    class Bell(stats.rv_continuous):
+        def _pdf(self, x):
+            return 2 / np.pi / (1 + x**2) ** 2  # a Student-t with 3 degrees, rescaled
+
+    bell = Bell(name="bell")()
+    kernel, x = amsbq.Matern(2.5, 0.7), [0.0, 1.5]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, bell, x), amsbq.kernel_mean(kernel, stats.t(3, scale=1 / np.sqrt(3)), x), rtol=1e-10
+    )
+
+
+def test_weights_in_any_unit():
+    samples = [[0.0], [1.0], [2.0]]
+    for unit in (1e-300, 1.0, 1e300):
+        np.testing.assert_allclose(amsbq.Empirical(samples, np.array([1, 2, 1]) * unit).weights, [0.25, 0.5, 0.25])
+
+
+def test_repr_says_what_was_typed():
+    measure = amsbq.as_measure([stats.gamma(5, loc=1, scale=4), (0, 1)])
+    assert repr(measure) == "Product([gamma(5, loc=1, scale=4), uniform(loc=0.0, scale=1.0)])"
+    assert eval(repr(amsbq.Uniform([0, 1], 2)), vars(amsbq)).bounds.tolist() == [[0, 2], [1, 2]]
