@@ -17,6 +17,7 @@ ORDER = [
     "embeddings1d",
     "embeddings",
     "coregion",
+    "data",
     "model",
     "__init__",
     "experiments.__init__",

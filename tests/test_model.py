@@ -80,7 +80,7 @@ def test_a_set_of_one_is_the_myopic_form(problem):
 
 @EACH
 def test_squared_correlation_is_the_variance_that_an_observation_takes_away(problem):
-    """Eq. 10: (V[Z | D] - V[Z | D and the new ones]) / V[Z | D] = ρ², whatever the outcome."""
+    """Eq. 8: (V[Z | D] - V[Z | D and the new ones]) / V[Z | D] = ρ², whatever the outcome."""
     post = problem.condition()
     s_new = np.arange(6) % problem.gp.n_sources
     before, after = post.integral()[1], post.extend(s_new, problem.X_new, np.ones(6)).integral()[1]

@@ -39,7 +39,7 @@ def test_duplicates_without_noise():
     once, twice = gp.condition(0, [0.2, 0.5], [1, 2]), gp.condition(0, [0.2, 0.2, 0.5], [1, 1, 2])
     np.testing.assert_allclose(twice.integral(), once.integral(), rtol=1e-9)
     assert once.jitter == 0 < twice.jitter < 1e-12
-    assert twice.squared_correlation(0, [[0.2]])[0] < 1e-8
+    assert twice.squared_correlation(0, [[0.2]])[0] == 0
     assert_finite(twice, GRID)
     assert_finite(once.extend(0, [0.2, 0.2], [1, 1]), GRID)
 
@@ -172,3 +172,22 @@ def test_inputs_are_copied():
     assert post.X.tolist() == [[0.2], [0.6]]
     with pytest.raises(ValueError, match="read-only"):
         post.X[0] = 1
+
+
+def test_outputs_whose_squares_underflow():
+    X = np.linspace(0, 1, 5)
+    plain, tiny = (
+        amsbq.MultiSourceGP([amsbq.Term(s**2, amsbq.RBF(0.2))], UNIT).condition(0, X, s * X) for s in (1.0, 2.0**-500)
+    )
+    for a, b in zip(
+        plain.squared_correlation_and_grad(0, GRID), tiny.squared_correlation_and_grad(0, GRID), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_an_integral_that_is_known_has_no_correlation():
+    gp = amsbq.MultiSourceGP([amsbq.Term([[0, 0], [0, 1]], amsbq.RBF(0.3))], UNIT, mean=[1.0, 0.0])
+    post = gp.condition([1], [0.3], [2.0])
+    assert post.integral() == (1, 0)
+    for values in (*post.squared_correlation_and_grad(1, GRID), *post.squared_correlation_joint_and_grad(1, GRID)):
+        np.testing.assert_array_equal(values, 0)

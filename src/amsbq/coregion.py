@@ -1,6 +1,6 @@
 """Covariances between sources: k_ll'(x, x') = Σ_q B_q[l, l'] κ_q(x, x').
 
-One term is the paper's intrinsic coregionalisation model (Eq. 5), several are the linear model of coregionalisation.
+One term is the paper's intrinsic coregionalisation model (Eq. 4), several are the linear model of coregionalisation.
 
 Notation: L sources, s (n,) source numbers, X (n, D) points; Z_l = ∫ f_l dπ.
 """

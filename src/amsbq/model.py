@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import linalg
-from .checks import Array, IntArray, non_negative, numbers, source_number, source_numbers, vector
+from .checks import Array, IntArray, non_negative, source_number, source_numbers, vector
 from .coregion import Coregionalisation, Term
+from .data import Data
 from .measures import as_measure
 
 
@@ -84,7 +85,7 @@ class MultiSourceGP:
         noise_var : (N,) array, optional
             Known variance of each observation, on top of the noise of its source.
         """
-        data = _Data.checked(self, sources, X, y, noise_var)
+        data = Data.checked(self.measure, self.noise, sources, X, y, noise_var)
         variances = self.prior.variances[data.s] + data.noise_var
         G = self.prior.cov(data.s, data.X, data.s, data.X)
         G[np.diag_indices_from(G)] = variances
@@ -110,31 +111,30 @@ class Posterior:
 
     Attributes
     ----------
+    sources, X, y : (N,), (N, D) and (N,) arrays
+        The observations.
     jitter : float
         The share of their variance that was added to observations to keep the Gram matrix positive definite; zero
         unless the observations are (nearly) redundant, such as duplicates without noise.
     """
 
-    def __init__(self, gp: MultiSourceGP, data: _Data, C: Array, beta: Array, jitter: float) -> None:
+    def __init__(self, gp: MultiSourceGP, data: Data, C: Array, beta: Array, jitter: float) -> None:
         self.gp, self.jitter = gp, jitter
+        self.sources, self.X, self.y = data.s, data.X, data.y
         self._data, self._C, self._beta = data, C, beta
         self._whitened: dict[int, Array] = {}  # target -> w
-
-    sources = property(lambda self: self._data.s, doc="(N,) source numbers of the observations.")
-    X = property(lambda self: self._data.X, doc="(N, D) locations of the observations.")
-    y = property(lambda self: self._data.y, doc="(N,) values of the observations.")
 
     def __len__(self) -> int:
         return len(self._beta)
 
     def __repr__(self) -> str:
-        counts = np.bincount(self._data.s, minlength=self.gp.n_sources)
+        counts = np.bincount(self.sources, minlength=self.gp.n_sources)
         return f"<Posterior given {' + '.join(map(str, counts))} observations of {self.gp.n_sources} sources>"
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of f_source at each X_i, without the noise of an observation (Eq. 2)."""
         source, X = source_number(source, self.gp.n_sources), self.gp.measure.check_points(X)
-        _, A = self._cross(np.full(len(X), source), X)
+        A = self._whiten(np.full(len(X), source), X)
         prior = self.gp.prior.variances[source]
         mean = self.gp.mean[source] + self._beta @ A
         return mean, np.maximum(prior - np.einsum("ni,ni->i", A, A), linalg.variance_floor(0) * prior)
@@ -148,24 +148,22 @@ class Posterior:
         return float(self.gp.mean[source] + w @ self._beta), variance
 
     def squared_correlation(self, source: int, X: ArrayLike, target: int = 0) -> Array:
-        """ρ² of the target's integral with one new, noisy observation of a source at each X_i, shape (n,)."""
+        """ρ² of the target's integral with one new, noisy observation of a source at each X_i (Eq. 7), shape (n,)."""
         return self._correlation(source, X, target).rho2
 
     def squared_correlation_and_grad(self, source: int, X: ArrayLike, target: int = 0) -> tuple[Array, Array]:
         """ρ², shape (n,), and its gradient dρ²_i/dX_i, shape (n, D)."""
         at = self._correlation(source, X, target)
-        s = self._data.s
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
-        with np.errstate(divide="ignore", invalid="ignore"):
-            per_c = np.where(at.known, 0, 2 * at.c / (at.v * at.variance))
-            per_v = np.where(at.known, 0, -at.rho2 / at.v)
+        per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
+        per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
         coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
-        gradient = self.gp.prior.contract_grad_x(at.s, at.X, s, self._data.X, coefficients.T)
+        gradient = self.gp.prior.contract_grad_x(at.s, at.X, self.sources, self.X, coefficients.T)
         gradient += per_c[:, None] * self.gp.prior.integral_cov_grad_x(at.target, at.s, at.X)
         return at.rho2, gradient
 
     def squared_correlation_joint(self, sources: ArrayLike, X: ArrayLike, target: int = 0) -> float:
-        """ρ² of the target's integral with a whole set of new, noisy observations (Eq. 8, the non-myopic form)."""
+        """ρ² of the target's integral with a whole set of new, noisy observations (Eq. 6)."""
         return self._joint_correlation(sources, X, target).rho2
 
     def squared_correlation_joint_and_grad(
@@ -175,12 +173,12 @@ class Posterior:
         at = self._joint_correlation(sources, X, target)
         if at.variance == 0:
             return at.rho2, np.zeros_like(at.X)
-        prior, s = self.gp.prior, self._data.s
+        prior = self.gp.prior
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
         a = linalg.solve_lower_transposed(at.C_new, at.q)
         to_data = linalg.solve_lower_transposed(self._C, at.A @ a - self._w(at.target))
         gradient = prior.integral_cov_grad_x(at.target, at.s, at.X)
-        gradient += prior.contract_grad_x(at.s, at.X, s, self._data.X, np.tile(to_data, (len(a), 1)))
+        gradient += prior.contract_grad_x(at.s, at.X, self.sources, self.X, np.tile(to_data, (len(a), 1)))
         gradient -= prior.contract_grad_x(at.s, at.X, at.s, at.X, np.tile(a, (len(a), 1)))
         return at.rho2, 2 * a[:, None] * gradient / at.variance
 
@@ -194,7 +192,7 @@ class Posterior:
 
         With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG), plus αᵀ dm for the prior means.
         """
-        s, X = self._data.s, self._data.X
+        s, X = self.sources, self.X
         alpha = linalg.solve_lower_transposed(self._C, self._beta)
         half = 0.5 * (np.outer(alpha, alpha) - linalg.inverse(self._C))
         of_source = np.eye(self.gp.n_sources)[s]  # (N, L)
@@ -210,8 +208,8 @@ class Posterior:
 
     def extend(self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None) -> Posterior:
         """The posterior given more observations, in O(N²) for each; this one stays as it is."""
-        new = _Data.checked(self.gp, sources, X, y, noise_var)
-        _, A = self._cross(new.s, new.X)
+        new = Data.checked(self.gp.measure, self.gp.noise, sources, X, y, noise_var)
+        A = self._whiten(new.s, new.X)
         C_new, jitter = self._new_factor(new.s, new.X, A, self.gp.prior.variances[new.s] + new.noise_var)
 
         def grown(whitened: Array, values: Array) -> Array:
@@ -230,7 +228,7 @@ class Posterior:
 
     def _w(self, target: int) -> Array:
         if target not in self._whitened:
-            z = self.gp.prior.integral_cov(target, self._data.s, self._data.X)
+            z = self.gp.prior.integral_cov(target, self.sources, self.X)
             self._whitened[target] = linalg.solve_lower(self._C, z)
         return self._whitened[target]
 
@@ -239,10 +237,9 @@ class Posterior:
         floor = linalg.variance_floor(len(self)) * self.gp.prior.integral_variance(target)
         return max(self.integral(target)[1], floor)
 
-    def _cross(self, s: IntArray, X: Array) -> tuple[Array, Array]:
-        """cov[y, f_s(X)] and A = C⁻¹ of it, both (N, n)."""
-        K = self.gp.prior.cov(self._data.s, self._data.X, s, X)
-        return K, linalg.solve_lower(self._C, K)
+    def _whiten(self, s: IntArray, X: Array) -> Array:
+        """A = C⁻¹ cov[y, f_s(X)], shape (N, n)."""
+        return linalg.solve_lower(self._C, self.gp.prior.cov(self.sources, self.X, s, X))
 
     def _new_factor(self, s: IntArray, X: Array, A: Array, variances: Array) -> tuple[Array, float]:
         """The factor of the posterior covariance of new observations, whose prior variances are given."""
@@ -255,18 +252,21 @@ class Posterior:
         source, target = source_number(source, gp.n_sources), source_number(target, gp.n_sources)
         X = gp.measure.check_points(X)
         s = np.full(len(X), source)
-        _, A = self._cross(s, X)
+        A = self._whiten(s, X)
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         total = gp.prior.variances[source] + gp.noise[source]
         v = total - np.einsum("ni,ni->i", A, A)
-        floor = linalg.variance_floor(len(self)) * total
-        return _Correlation(s, X, target, A, c, np.maximum(v, floor), v <= floor, self._unknown(target))
+        unknown = v > linalg.variance_floor(len(self)) * total
+        variance = self._unknown(target)
+        share = c / variance if variance else np.zeros_like(c)
+        rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
+        return _Correlation(s, X, target, A, v, share, np.minimum(rho2, 1), unknown)
 
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
         gp = self.gp
         X = gp.measure.check_points(X)
         s, target = source_numbers(sources, gp.n_sources, len(X)), source_number(target, gp.n_sources)
-        _, A = self._cross(s, X)
+        A = self._whiten(s, X)
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         C_new, _ = self._new_factor(s, X, A, gp.prior.variances[s] + gp.noise[s])
         return _JointCorrelation(s, X, target, A, C_new, linalg.solve_lower(C_new, c), self._unknown(target))
@@ -274,21 +274,16 @@ class Posterior:
 
 @dataclass(frozen=True)
 class _Correlation:
-    """What ρ² and its gradient share: A = C⁻¹ cov[y, f(X)], c and v at each of the points."""
+    """What ρ² and its gradient share, at each of the points."""
 
     s: IntArray
     X: Array
     target: int
-    A: Array
-    c: Array
+    A: Array  # C⁻¹ cov[y, f(X)]
     v: Array
-    known: NDArray[np.bool_]  # where nothing but rounding is left to learn
-    variance: float  # of Z
-
-    @property
-    def rho2(self) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.v * self.variance > 0, np.minimum(self.c**2 / (self.v * self.variance), 1), 0)
+    share: Array  # c / var Z
+    rho2: Array
+    unknown: NDArray[np.bool_]  # where more than rounding is left to learn of y_l(x)
 
 
 @dataclass(frozen=True)
@@ -306,33 +301,3 @@ class _JointCorrelation:
     @property
     def rho2(self) -> float:
         return min(float(self.q @ self.q) / self.variance, 1.0) if self.variance else 0.0
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Checked observations; ``noise_var`` is the whole noise variance of each."""
-
-    s: IntArray
-    X: Array
-    y: Array
-    noise_var: Array
-
-    @classmethod
-    def checked(
-        cls, gp: MultiSourceGP, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None
-    ) -> _Data:
-        X = gp.measure.check_points(X)
-        s = source_numbers(sources, gp.n_sources, len(X))
-        y = numbers(y, "y")
-        if y.shape != (len(X),):
-            raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
-        extra = non_negative(vector(0.0 if noise_var is None else noise_var, "noise_var", len(X)), "noise_var")
-        return cls(s, X, y, gp.noise[s] + extra)
-
-    def followed_by(self, new: _Data) -> _Data:
-        return _Data(
-            np.concatenate([self.s, new.s]),
-            np.concatenate([self.X, new.X]),
-            np.concatenate([self.y, new.y]),
-            np.concatenate([self.noise_var, new.noise_var]),
-        )
