@@ -256,7 +256,7 @@ class Posterior:
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         total = gp.prior.variances[source] + gp.noise[source]
         v = total - np.einsum("ni,ni->i", A, A)
-        unknown = v > linalg.variance_floor(len(self)) * total
+        unknown = v > (linalg.variance_floor(len(self)) + 2 * self.jitter) * total
         variance = self._unknown(target)
         share = c / variance if variance else np.zeros_like(c)
         rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
