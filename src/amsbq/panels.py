@@ -130,6 +130,12 @@ def cut(distribution: Any) -> Panels:
         spacing = np.spacing(np.maximum(np.abs(lo), np.abs(hi)))
         narrow = ~smooth & (hi - lo <= np.maximum(1e-10 * spread, 1e8 * spacing))
         if n_done + 2 * len(lo) > MAX_PANELS:
+            warnings.warn(
+                f"the density of {describe(distribution)} has more structure than {MAX_PANELS} panels resolve: "
+                "its kernel means are approximate",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             narrow = ~smooth
         done.append((lo[smooth], hi[smooth], coefficients[smooth]))
         n_done += len(done[-1][0])
@@ -207,7 +213,7 @@ def _tail(pdf: Callable[[Array], Array], start: float, step: float) -> Array:
         edges = start + step * np.exp2(np.arange(1000))
         edges = edges[np.isfinite(edges)]
         mass = np.asarray(pdf(edges)) * np.abs(edges - start)
-    alive = np.flatnonzero(~(mass < 1e-18))
+    alive = np.flatnonzero(mass > 1e-18)  # not where the density overflows to nan
     return edges[: alive[-1] + 2] if len(alive) else edges[:1]
 
 
