@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legval, legvander
-from numpy.typing import NDArray
 
 from .checks import Array, IntArray
 
@@ -120,12 +119,15 @@ class Panels:
 def cut(distribution: Any) -> Panels:
     """Panels for anything with the pdf, cdf, sf, ppf, isf and support of a frozen scipy.stats distribution."""
     edges, spread, hard = _first_edges(distribution)
-    lo, hi = edges[:-1], edges[1:]
+    lo, hi, before = edges[:-1], edges[1:], np.full(len(edges) - 1, np.inf)
     done: list[tuple[Array, Array, Array]] = []
     narrow_lo, narrow_hi = np.zeros(0), np.zeros(0)
     n_done = 0
     while len(lo):
-        coefficients, smooth = _fit(distribution.pdf, lo, hi)
+        coefficients, error, allowed = _fit(distribution.pdf, lo, hi)
+        # A small error that does not shrink with the panel is the noise of scipy's own density.
+        small = np.minimum(error, error * coefficients[:, 0] * (hi - lo) * 1e5) < 1e-7
+        smooth = (error <= allowed) | (small & (error > 0.5 * before))
         # Narrower than this, the rounding of t itself spoils p(t), and no kernel varies.
         spacing = np.spacing(np.maximum(np.abs(lo), np.abs(hi)))
         narrow = ~smooth & (hi - lo <= np.maximum(1e-10 * spread, 1e8 * spacing))
@@ -140,8 +142,8 @@ def cut(distribution: Any) -> Panels:
         done.append((lo[smooth], hi[smooth], coefficients[smooth]))
         n_done += len(done[-1][0])
         narrow_lo, narrow_hi = np.append(narrow_lo, lo[narrow]), np.append(narrow_hi, hi[narrow])
-        lo, hi = lo[~smooth & ~narrow], hi[~smooth & ~narrow]
-        middle = 0.5 * (lo + hi)
+        lo, hi, before = (part[~smooth & ~narrow] for part in (lo, hi, error))
+        middle, before = 0.5 * (lo + hi), np.tile(before, 2)
         lo, hi = np.concatenate([lo, middle]), np.concatenate([middle, hi])
     lo, hi, coefficients = (np.concatenate(part) for part in zip(*done, strict=True))
     order = np.argsort(lo)
@@ -170,20 +172,21 @@ def describe(distribution: Any) -> str:
     return f"{distribution.dist.name}({', '.join(arguments)})"
 
 
-def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Legendre coefficients (n, G) of the density on each interval, and where they are all there is to it."""
+def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, Array, Array]:
+    """Legendre coefficients (n, G) of the density on each interval, their relative error, and what is allowed of it."""
     nodes, _ = _gauss(lo, hi)
     ends = (0.5 * (lo + hi))[:, None] + (0.5 * (hi - lo))[:, None] * CLOSE
     with np.errstate(all="ignore"):
         values = np.asarray(pdf(np.column_stack([nodes, ends])), dtype=float)
         coefficients = values[:, :G] @ TO_COEFFICIENTS
         error = np.abs(values[:, G:].T - legval(CLOSE, coefficients.T, tensor=True).T).max(axis=0)
-    error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
-    # Near a singularity the rounding of t itself is seen in p(t).
-    rounding = 64 * np.spacing(np.maximum(np.abs(lo), np.abs(hi))) / (hi - lo)
-    smooth = error <= (1e-13 + rounding) * np.abs(coefficients).max(axis=1)
-    smooth |= error * (hi - lo) <= 1e-17
-    return coefficients, smooth & np.isfinite(error)
+        error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
+        size = np.abs(coefficients).max(axis=1)
+        # Near a singularity the rounding of t itself is seen in p(t); and a mass of 1e-17 is nothing.
+        rounding = 64 * np.spacing(np.maximum(np.abs(lo), np.abs(hi))) / (hi - lo)
+        allowed = np.maximum(1e-13 + rounding, 1e-17 / (size * (hi - lo)))
+        error = np.where(size > 0, error / size, error)
+    return coefficients, np.where(np.isfinite(error), error, np.inf), allowed
 
 
 def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
@@ -213,8 +216,7 @@ def _tail(pdf: Callable[[Array], Array], start: float, step: float) -> Array:
         edges = start + step * np.exp2(np.arange(1000))
         edges = edges[np.isfinite(edges)]
         mass = np.asarray(pdf(edges)) * np.abs(edges - start)
-    alive = np.flatnonzero(mass > 1e-18)  # not where the density overflows to nan
-    return edges[: alive[-1] + 2] if len(alive) else edges[:1]
+    return edges[: 1 + np.argmin(np.append(mass > 1e-18, False))]  # much further out, scipy's densities may overflow
 
 
 def _point_masses(distribution: Any, lo: Array, hi: Array) -> tuple[Array, Array]:
