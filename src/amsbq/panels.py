@@ -122,22 +122,18 @@ def cut(distribution: Any) -> Panels:
     lo, hi, before = edges[:-1], edges[1:], np.full(len(edges) - 1, np.inf)
     done: list[tuple[Array, Array, Array]] = []
     narrow_lo, narrow_hi = np.zeros(0), np.zeros(0)
-    n_done = 0
+    n_done, crowded = 0, False
     while len(lo):
         coefficients, error, allowed = _fit(distribution.pdf, lo, hi)
-        # A small error that does not shrink with the panel is the noise of scipy's own density.
-        small = np.minimum(error, error * coefficients[:, 0] * (hi - lo) * 1e5) < 1e-7
+        # A small error, or one on a small mass, that does not shrink with the panel is noise of scipy's own density.
+        with np.errstate(invalid="ignore"):
+            small = (error < 1e-7) | (error * coefficients[:, 0] * (hi - lo) < 1e-12)
         smooth = (error <= allowed) | (small & (error > 0.5 * before))
         # Narrower than this, the rounding of t itself spoils p(t), and no kernel varies.
         spacing = np.spacing(np.maximum(np.abs(lo), np.abs(hi)))
         narrow = ~smooth & (hi - lo <= np.maximum(1e-10 * spread, 1e8 * spacing))
         if n_done + 2 * len(lo) > MAX_PANELS:
-            warnings.warn(
-                f"the density of {describe(distribution)} has more structure than {MAX_PANELS} panels resolve: "
-                "its kernel means are approximate",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            crowded = True
             narrow = ~smooth
         done.append((lo[smooth], hi[smooth], coefficients[smooth]))
         n_done += len(done[-1][0])
@@ -160,6 +156,13 @@ def cut(distribution: Any) -> Panels:
     if not abs(total - 1) < 1e-6:
         raise ValueError(
             f"the density of {describe(distribution)} integrates to {total:.9g} over its support, not to 1"
+        )
+    if crowded:
+        warnings.warn(
+            f"the density of {describe(distribution)} has more structure than {MAX_PANELS} panels resolve: "
+            "its kernel means are approximate",
+            RuntimeWarning,
+            stacklevel=2,
         )
     return panels
 
