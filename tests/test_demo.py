@@ -32,8 +32,8 @@ def test_the_demo_prints_the_estimate_beside_the_truth(capsys):
 
 def test_two_sources_are_surer_than_one():
     both, alone = forrester.starting_posterior(), forrester.starting_posterior(sources=(0,))
-    assert len(both) == 8
-    assert len(alone) == 3
+    assert len(both.y) == 8
+    assert len(alone.y) == 3
     assert both.integral()[1] < alone.integral()[1]
     assert abs(both.integral()[0] - forrester.true_integral()) < 2 * both.integral()[1] ** 0.5
 

@@ -1,8 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 import amsbq
+from amsbq.embeddings import embed
 
 MEASURES = [
     amsbq.Uniform([0, -2], [1, 3]),
@@ -68,6 +71,42 @@ def test_as_measure_of_a_histogram():
 
     expected = 0.25 * integrate.quad(value, 0, 1)[0] + 0.75 * integrate.quad(value, 1, 2)[0]
     np.testing.assert_allclose(amsbq.kernel_mean(kernel, histogram, [0.4]), expected, rtol=1e-10)
+
+
+def test_a_histogram_of_many_bins():
+    counts, edges = np.histogram(np.random.default_rng(0).normal(size=10_000), bins=300)
+    kernel, x = amsbq.Matern(1.5, 0.5), [0.3]
+    shares, parts = counts / counts.sum(), pairwise(edges)
+    inside = [integrate.quad(lambda t: kernel([t], x)[0, 0], a, b)[0] / (b - a) for a, b in parts]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, stats.rv_histogram((counts, edges)), x), shares @ inside, rtol=1e-10
+    )
+
+
+@pytest.mark.skipif(not hasattr(stats, "Mixture"), reason="needs the random variables of scipy 1.15")
+@pytest.mark.parametrize("share", [0.05, 1e-6])
+def test_a_narrow_component_is_not_missed(share):
+    wide, narrow = stats.Normal(mu=0.0, sigma=1.0), stats.Normal(mu=0.7, sigma=1e-3)
+    measure = amsbq.as_measure(stats.Mixture([wide, narrow], weights=[1 - share, share]))
+    kernel, x = amsbq.Matern(1.5, 0.5), [0.3, 0.7]
+    parts = [amsbq.kernel_mean(kernel, amsbq.Gaussian(m, v), x) for m, v in ((0, 1), (0.7, 1e-6))]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, measure, x), (1 - share) * parts[0] + share * parts[1], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("a", [0.05, 0.01])
+def test_densities_so_singular_that_scipy_overflows(a):
+    """beta(a, a) has half its mass at either end as a shrinks; its mean absolute difference to ½ is known."""
+    long = 1e9
+    slope = embed(amsbq.Matern(0.5, long), amsbq.Product([stats.beta(a, a)])).mean_grad_x(np.array([[0.5]]))[0, 0]
+    assert abs(slope * long) < 1e-8  # as much on either side
+    value = amsbq.kernel_mean(amsbq.RBF(1.0), stats.beta(a, a), [0.5])[0]
+    u = np.exp(-np.linspace(0, 60, 200_001))  # E exp(-(t - ½)²/2), with t near an end as t = e^{-60..0}/2
+    t = u / 2
+    weights = t**a * (1 - t) ** (a - 1)
+    expected = np.trapezoid(np.exp(-((t - 0.5) ** 2) / 2) * weights) / np.trapezoid(weights)
+    np.testing.assert_allclose(value, expected, rtol=0.05)
 
 
 @pytest.mark.skipif(not hasattr(stats, "make_distribution"), reason="needs the random variables of scipy 1.15")

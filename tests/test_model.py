@@ -154,7 +154,7 @@ def test_extend_is_conditioning_on_all(problem):
         np.testing.assert_allclose(post.log_evidence(), whole.log_evidence(), rtol=1e-9)
         np.testing.assert_allclose(post.predict(0, problem.X_new), whole.predict(0, problem.X_new), rtol=1e-8)
         np.testing.assert_array_equal(post.sources, problem.s)
-    assert len(start) == 3, "the old object is untouched"
+    assert len(start.y) == 3, "the old object is untouched"
 
 
 def test_the_supplements_stacked_view_gives_the_same_posterior():

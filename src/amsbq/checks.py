@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,12 +14,9 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 def numbers(value: ArrayLike, name: str) -> Array:
     """Finite real numbers as a read-only float array of the shape given."""
-    try:
-        raw = np.asarray(value)
-    except ValueError as error:  # ragged lists
-        raise ValueError(f"{name} must be a regular array of numbers: {error}") from None
+    raw = _regular(value, name)
     if raw.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be real numbers, got {_shown(value)} of dtype {raw.dtype}")
+        raise TypeError(f"{name} must be real numbers, got {shown(value)} of dtype {raw.dtype}")
     array = np.array(raw, dtype=float)
     bad = ~np.isfinite(array)
     if bad.any():
@@ -39,14 +37,14 @@ def vector(value: ArrayLike, name: str, length: int) -> Array:
 def positive(array: Array, name: str) -> Array:
     """The same array, if all of it is above zero."""
     if (array <= 0).any():
-        raise ValueError(f"{name} must be positive, got {_shown(array)}")
+        raise ValueError(f"{name} must be positive, got {shown(array)}")
     return array
 
 
 def non_negative(array: Array, name: str) -> Array:
     """The same array, if none of it is below zero."""
     if (array < 0).any():
-        raise ValueError(f"{name} must not be negative, got {_shown(array)}")
+        raise ValueError(f"{name} must not be negative, got {shown(array)}")
     return array
 
 
@@ -55,7 +53,7 @@ def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
     array = numbers(X, name)
     if array.ndim == 1 and (dim in (None, 1) or array.size == 0):
         array = array.reshape(array.size, dim or 1)
-    if array.ndim == 2 and dim in (None, array.shape[1]):
+    if array.ndim == 2 and array.shape[1] and dim in (None, array.shape[1]):
         return array
     wanted = "D" if dim is None else dim
     hint = f"; for one point pass {name}[None, :]" if array.shape == (dim,) else ""
@@ -64,31 +62,60 @@ def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
 
 def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
     """One valid source number for each of n points; a single number stands for all of them."""
-    raw = np.asarray(sources)
+    raw = _integers(sources, n_sources, "sources")
+    if raw.shape not in ((), (n,)):
+        raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
+    array = np.array(np.broadcast_to(raw, (n,)), dtype=np.intp)
+    array.setflags(write=False)
+    return array
+
+
+def source_number(source: Any, n_sources: int, name: str = "source") -> int:
+    """One valid source number."""
+    raw = _integers(source, n_sources, name)
+    if raw.shape != ():
+        raise ValueError(f"{name} must be a single number 0 to {n_sources - 1}, got shape {raw.shape}")
+    return int(raw)
+
+
+def count(n: Any, name: str) -> int:
+    """A whole number, not negative."""
+    try:
+        n = index(n)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {shown(n)}") from None
+    if n < 0:
+        raise ValueError(f"{name} must not be negative, got {n}")
+    return int(n)
+
+
+def shown(value: Any) -> str:
+    """A value as it would be typed, cut short."""
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _regular(value: Any, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries: leave them out")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a regular array, got rows of different lengths: {shown(value)}") from None
+
+
+def _integers(sources: Any, n_sources: int, name: str) -> NDArray[Any]:
+    raw = _regular(sources, name)
     if raw.size == 0:
         raw = raw.astype(int)
     if raw.dtype.kind not in "iu":
-        raise TypeError(f"sources must be integers 0 to {n_sources - 1}, got {_shown(sources)} of dtype {raw.dtype}")
-    if raw.shape not in ((), (n,)):
-        raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
+        raise TypeError(f"{name} must be integers 0 to {n_sources - 1}, got {shown(sources)} of dtype {raw.dtype}")
     bad = (raw < 0) | (raw >= n_sources)
     if bad.any():
         raise ValueError(f"there is no source {raw[bad][0]}: the model has {n_sources}, numbered 0 to {n_sources - 1}")
-    return np.array(np.broadcast_to(raw, (n,)), dtype=np.intp)
-
-
-def source_number(source: Any, n_sources: int) -> int:
-    """One valid source number."""
-    if np.ndim(source) != 0:
-        raise ValueError(f"source must be a single number 0 to {n_sources - 1}, got shape {np.shape(source)}")
-    return int(source_numbers(source, n_sources, 1)[0])
+    return raw
 
 
 def _index(mask: NDArray[np.bool_]) -> int | tuple[int, ...]:
     first = tuple(int(i) for i in np.argwhere(mask)[0])
     return first[0] if len(first) == 1 else first
-
-
-def _shown(value: Any) -> str:
-    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import Array, IntArray, numbers
+from .checks import Array, IntArray, numbers, shown
 from .embeddings import embed
-from .kernels import Kernel
+from .kernels import Kernel, check_kernel
 from .measures import Measure
 
 
@@ -33,10 +33,8 @@ class Term:
     """
 
     def __init__(self, B: ArrayLike, kernel: Kernel) -> None:
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be RBF, Matern or Constant, got {kernel!r}")
+        self.kernel = check_kernel(kernel)
         self.B = _coregionalisation_matrix(numbers(B, "B"))
-        self.kernel = kernel
 
     def __repr__(self) -> str:
         return f"Term({self.B.tolist()}, {self.kernel!r})"
@@ -49,14 +47,17 @@ class Coregionalisation:
         if isinstance(terms, Term):
             terms = [terms]
         if not isinstance(terms, Sequence) or not terms or not all(isinstance(term, Term) for term in terms):
-            raise TypeError(f"terms must be a non-empty list of amsbq.Term(B, kernel), got {terms!r}")
+            raise TypeError(f"terms must be a non-empty list of amsbq.Term(B, kernel), got {shown(terms)}")
         sizes = {len(term.B) for term in terms}
         if len(sizes) > 1:
             raise ValueError(f"all terms must have the same number of sources, got B of sizes {sorted(sizes)}")
         self.terms = tuple(terms)
         self.n_sources = sizes.pop()
         self.embeddings = tuple(embed(term.kernel, measure) for term in terms)
-        self.variances: Array = np.sum([np.diagonal(term.B) for term in terms], axis=0)  # var f_l(x), (L,)
+        with np.errstate(over="ignore"):
+            self.variances: Array = np.sum([np.diagonal(term.B) for term in terms], axis=0)  # var f_l(x), (L,)
+        if not np.isfinite(self.variances).all():
+            raise ValueError("the variances in B overflow: express the outputs in larger units")
 
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
         """cov[f_s(X), f_s2(X2)], shape (n, m)."""
@@ -102,6 +103,6 @@ def _coregionalisation_matrix(B: Array) -> Array:
             f"B must be positive semi-definite, but its correlation matrix has the eigenvalue {smallest:.3g}; "
             "W Wᵀ + diag(η) with η ≥ 0 always is"
         )
-    B = 0.5 * (B + B.T)
+    B = 0.5 * B + 0.5 * B.T
     B.setflags(write=False)
     return B

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .checks import Array
 from .embeddings1d import embed1d
-from .kernels import RBF, Constant, Kernel, ProductKernel
+from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
 from .measures import Empirical, Gaussian, Marginal, Measure, as_measure
 
 #: entries of the largest kernel matrix that is held at once
@@ -83,7 +83,7 @@ class Embedding(ABC):
 
 def embed(kernel: Kernel, measure: Measure) -> Embedding:
     """The embedding of a kernel in a measure, or one clear error if there is none."""
-    kernel.check_dim(measure.dim)
+    check_kernel(kernel).check_dim(measure.dim)
     if isinstance(kernel, Constant):
         return _ConstantEmbedding()
     if isinstance(measure, Empirical):

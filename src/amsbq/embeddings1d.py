@@ -12,7 +12,7 @@ differences of exponentials.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import factorial, gamma, pi, sqrt
+from math import factorial, gamma, hypot, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -76,34 +76,38 @@ class _RBFUniform(Embedding1D):
 
     def variance(self) -> float:
         z = self.z
-        return float(sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z**2
+        return float(sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z / z
 
     def variance_grad_log_lengthscale(self) -> float:
         z = self.z
-        return float(2 * (z * gamma(1.5) * gammainc(1.5, z * z) - gammainc(2, z * z)) / z**2)
+        return float(2 * (z * gamma(1.5) * gammainc(1.5, z * z) - gammainc(2, z * z)) / z / z)
 
 
 class _RBFNormal(Embedding1D):
     """The product of two Gaussians."""
 
     def __init__(self, kernel: RBF, scale: float, marginal: NormalMarginal) -> None:
-        self.centre, self.square, self.var = marginal.mean, scale**2, marginal.sd**2
-        self.total = self.square + self.var
+        self.centre, self.scale, self.sd = marginal.mean, scale, marginal.sd
+        self.total = hypot(scale, marginal.sd)
 
     def mean(self, x: Array) -> Array:
-        return sqrt(self.square / self.total) * np.exp(-0.5 * (x - self.centre) ** 2 / self.total)
+        return self.scale / self.total * np.exp(-0.5 * self._away(x) ** 2)
 
     def mean_grad_x(self, x: Array) -> Array:
-        return -self.mean(x) * (x - self.centre) / self.total
+        return -self.mean(x) * self._away(x) / self.total
 
     def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        return self.mean(x) * (self.var + self.square * (x - self.centre) ** 2 / self.total) / self.total
+        return self.mean(x) * ((self.sd / self.total) ** 2 + (self.scale / self.total * self._away(x)) ** 2)
 
     def variance(self) -> float:
-        return sqrt(self.square / (self.square + 2 * self.var))
+        return self.scale / hypot(self.scale, sqrt(2) * self.sd)
 
     def variance_grad_log_lengthscale(self) -> float:
-        return self.variance() * 2 * self.var / (self.square + 2 * self.var)
+        share = sqrt(2) * self.sd / hypot(self.scale, sqrt(2) * self.sd)
+        return self.variance() * share**2
+
+    def _away(self, x: Array) -> Array:
+        return (x - self.centre) / self.total
 
 
 class _MaternUniform(Embedding1D):
@@ -140,7 +144,7 @@ class _MaternUniform(Embedding1D):
     def _twice(self, coefficients: Array) -> float:
         z = np.asarray(self.z)
         once = z * _antiderivative(coefficients, z) - _antiderivative(np.append(0.0, coefficients), z)
-        return float(2 * once / z**2)
+        return float(2 * once / z / z)
 
 
 class _MaternNormal(Embedding1D):

@@ -15,13 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import reduce
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from .checks import Array, numbers, points, positive
+from .checks import Array, numbers, points, positive, shown
 
 
 class Kernel(ABC):
@@ -52,6 +52,13 @@ class Kernel(ABC):
         """Raise unless the kernel can be used in ``dim`` dimensions."""
 
 
+def check_kernel(kernel: Any) -> Kernel:
+    """The same kernel, if it is one."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be RBF(...), Matern(...) or Constant(), got {shown(kernel)}")
+    return kernel
+
+
 class Constant(Kernel):
     """κ(x, y) = 1: the covariance of an unknown offset.
 
@@ -66,14 +73,16 @@ class Constant(Kernel):
         return "Constant()"
 
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        return np.ones((len(points(X, None)), len(points(Y, None, "Y"))))
+        X, Y = _same_dim(X, Y)
+        return np.ones((len(X), len(Y)))
 
     def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y = points(X, None), points(Y, None, "Y")
+        X, Y = _same_dim(X, Y)
         return np.zeros((len(X), len(Y), X.shape[1]))
 
     def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        return np.zeros((len(points(X, None)), len(points(Y, None, "Y")), 0))
+        X, Y = _same_dim(X, Y)
+        return np.zeros((len(X), len(Y), 0))
 
     def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
         return np.zeros_like(X)
@@ -213,9 +222,10 @@ class Matern(ProductKernel):
 
     def __init__(self, nu: float, lengthscales: ArrayLike) -> None:
         super().__init__(lengthscales)
-        if nu not in self._COEFFICIENTS:
+        order = numbers(nu, "nu")
+        if order.ndim or float(order) not in self._COEFFICIENTS:
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}; use RBF for an infinitely smooth kernel")
-        self.nu = float(nu)
+        self.nu = float(order)
         self.rate = sqrt(2 * self.nu)  #: s = rate · |u|
         self.value_coefficients, self.slope_coefficients = self._COEFFICIENTS[self.nu]
         self.reach = 48 / self.rate
@@ -225,13 +235,21 @@ class Matern(ProductKernel):
         return f"Matern({self.nu}, {self.lengthscales.tolist()})"
 
     def profile(self, u: Array) -> Array:
-        s = self.rate * np.abs(u)
+        s = self._s(u)
         return np.exp(-s) * _polynomial(self.value_coefficients, s)
 
     def log_slope(self, u: Array) -> Array:
-        s = self.rate * np.abs(u)
+        s = self._s(u)
         slope = _polynomial(self.slope_coefficients, s) / _polynomial(self.value_coefficients, s)
         return -self.rate * np.sign(u) * slope
+
+    def _s(self, u: Array) -> Array:
+        return np.minimum(self.rate * np.abs(u), 1e6)  # far beyond where e^{-s} is zero, and s² still finite
+
+
+def _same_dim(X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array]:
+    X = points(X, None)
+    return X, points(Y, X.shape[1], "Y")
 
 
 def _steps(X: Array, Y: Array, scales: Array) -> Iterator[Array]:

@@ -29,6 +29,8 @@ def factorise(A: Array, prior: Array, n_before: int = 0) -> tuple[Array, float]:
     n = len(A)
     if n == 0:
         return np.empty((0, 0), order="F"), 0.0
+    if not np.isfinite(A).all():
+        raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
     scale = np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
     floor = variance_floor(n_before + n)
     jitter = 0.0
@@ -36,8 +38,8 @@ def factorise(A: Array, prior: Array, n_before: int = 0) -> tuple[Array, float]:
         L, info = dpotrf(A + np.diag(jitter * scale) if jitter else A, lower=1, clean=1)
         if info == 0 and (np.diagonal(L) ** 2 >= max(floor, jitter / 2) * scale).all():
             return L, jitter
-        if jitter > 1:  # only a matrix with non-finite or wildly indefinite entries gets here
-            raise ValueError("the covariance of the observations is not positive semi-definite or overflows")
+        if jitter > 1:
+            raise ValueError("the covariance of the observations is not positive semi-definite")
         jitter = 10 * jitter if jitter else 4 * floor
         if jitter > 1e-6:
             warnings.warn(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from .checks import Array, non_negative, numbers, points, positive, vector
+from .checks import Array, count, non_negative, numbers, points, positive, shown, vector
 from .panels import Panels, cut, describe
 
 Seed: TypeAlias = int | np.random.Generator | None
@@ -58,22 +58,29 @@ class Measure(ABC):
     #: one per input if these are independent, else None
     marginals: tuple[Marginal, ...] | None
 
-    @abstractmethod
     def sample(self, n: int, rng: Seed = None) -> Array:
-        """n independent draws, shape (n, D)."""
+        """n independent draws, shape (n, D); ``rng`` is a NumPy generator or a seed."""
+        return self._sample(count(n, "n"), np.random.default_rng(rng))
+
+    @abstractmethod
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        """The same, of checked arguments."""
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         """X as an (n, D) array, all of it inside the support."""
         X = points(X, self.dim, name)
         low, high = self.bounds.T
+        # what rounding does to a point on the edge, single precision included, is not outside
         with np.errstate(invalid="ignore"):
-            slack = np.where(np.isfinite(high - low), 1e-9 * (high - low), 0)
+            slack = 1e-7 * np.where(
+                np.isfinite(high - low), high - low, np.where(np.isfinite(low), abs(low), abs(high))
+            )
         outside = (low - slack > X) | (high + slack < X)
         if outside.any():
             i, d = np.argwhere(outside)[0]
             raise ValueError(
-                f"{name}[{i}] is outside the support of the measure: input {d} is {X[i, d]:g}, "
-                f"and must be between {low[d]:g} and {high[d]:g}"
+                f"{name}[{i}] is outside the support of the measure: input {d} is {float(X[i, d])}, "
+                f"and must be between {float(low[d])} and {float(high[d])}"
             )
         return X
 
@@ -94,7 +101,7 @@ class Uniform(Measure):
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         lower, upper = _same_length(numbers(lower, "lower"), numbers(upper, "upper"), "lower", "upper")
         if (lower >= upper).any():
-            raise ValueError(f"lower must be below upper, got {lower.tolist()} and {upper.tolist()}")
+            raise ValueError(f"lower must be below upper, got {shown(lower)} and {shown(upper)}")
         self.dim = len(lower)
         self.bounds = _frozen(np.column_stack([lower, upper]))
         self.marginals = tuple(UniformMarginal(float(a), float(b)) for a, b in self.bounds)
@@ -102,9 +109,9 @@ class Uniform(Measure):
     def __repr__(self) -> str:
         return f"Uniform({self.bounds[:, 0].tolist()}, {self.bounds[:, 1].tolist()})"
 
-    def sample(self, n: int, rng: Seed = None) -> Array:
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
         low, high = self.bounds.T
-        return np.random.default_rng(rng).uniform(low, high, size=(n, self.dim))
+        return rng.uniform(low, high, size=(n, self.dim))
 
 
 class Gaussian(Measure):
@@ -140,8 +147,8 @@ class Gaussian(Measure):
     def __repr__(self) -> str:
         return f"Gaussian({self.mean.tolist()}, {self.cov.tolist()})"
 
-    def sample(self, n: int, rng: Seed = None) -> Array:
-        return np.random.default_rng(rng).multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        return rng.multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
 
 
 class Product(Measure):
@@ -156,9 +163,9 @@ class Product(Measure):
     """
 
     def __init__(self, distributions: Sequence[Any]) -> None:
-        if not isinstance(distributions, Sequence) or isinstance(distributions, str) or not distributions:
+        if not _is_list(distributions) or not distributions:
             raise TypeError(
-                f"Product takes a non-empty list of scipy.stats distributions, got {distributions!r}; "
+                f"Product takes a non-empty list of scipy.stats distributions, got {shown(distributions)}; "
                 "for a single one write Product([distribution])"
             )
         self.distributions = tuple(_continuous(d, f"distributions[{i}]") for i, d in enumerate(distributions))
@@ -169,8 +176,7 @@ class Product(Measure):
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
 
-    def sample(self, n: int, rng: Seed = None) -> Array:
-        rng = np.random.default_rng(rng)
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
 
 
@@ -211,8 +217,8 @@ class Empirical(Measure):
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
 
-    def sample(self, n: int, rng: Seed = None) -> Array:
-        return self.samples[np.random.default_rng(rng).choice(len(self.samples), size=n, p=self.weights)]
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        return self.samples[rng.choice(len(self.samples), size=n, p=self.weights)]
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         return points(X, self.dim, name)
@@ -238,17 +244,18 @@ def as_measure(obj: Any) -> Measure:
         return Gaussian(obj.mean, obj.cov)
     if _is_distribution(obj):
         return Product([obj])
-    if isinstance(obj, np.ndarray):
+    if isinstance(obj, np.ndarray) and obj.shape[1:] in ((), (2,)):
         obj = obj.tolist()
-    if isinstance(obj, Sequence) and not isinstance(obj, str) and len(obj):
+    if _is_list(obj) and obj:
         if _is_pair(obj):
             obj = [obj]
         if all(_is_pair(entry) for entry in obj):
             return Uniform(*zip(*obj, strict=True))
         return Product([_uniform(entry) if _is_pair(entry) else entry for entry in obj])
     raise TypeError(
-        f"cannot make a measure of {obj!r}; give a measure (Uniform, Gaussian, Product, Empirical), a frozen "
-        "scipy.stats distribution, or a list with a distribution or a (low, high) pair for each input"
+        f"cannot make a measure of {shown(obj)}; give a measure (Uniform, Gaussian, Product, Empirical), a frozen "
+        "scipy.stats distribution, or a list with a distribution or a (low, high) pair for each input; "
+        "samples go into Empirical(samples)"
     )
 
 
@@ -273,27 +280,35 @@ def _is_distribution(obj: Any) -> bool:
 
 def _continuous(obj: Any, name: str) -> Any:
     """A frozen one-dimensional continuous distribution, or an error that says what it is instead."""
+    if isinstance(obj, type):
+        raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
     if isinstance(obj, stats.rv_histogram):
         obj = obj()
-    elif hasattr(obj, "icdf") and hasattr(obj, "ccdf"):
-        obj = _NewStyle(obj)
-    if isinstance(obj, (stats.rv_continuous, stats.rv_discrete)):
+    if isinstance(obj, stats.rv_discrete) or isinstance(getattr(obj, "dist", None), stats.rv_discrete):
+        return _refuse_discrete(obj, name)
+    if any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__):
+        return _refuse_discrete(obj, name)
+    if isinstance(obj, stats.rv_continuous):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
-    if isinstance(getattr(obj, "dist", None), stats.rv_discrete):
-        raise TypeError(
-            f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
-            "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
-        )
-    if not (hasattr(obj, "pdf") and hasattr(obj, "support")):
-        raise TypeError(f"{name} must be a frozen continuous scipy.stats distribution, got {obj!r}")
+    if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
+        obj = _NewStyle(obj)
+    if not all(hasattr(obj, method) for method in ("pdf", "cdf", "sf", "ppf", "isf", "rvs", "support")):
+        raise TypeError(f"{name} must be a frozen continuous scipy.stats distribution, got {shown(obj)}")
     with np.errstate(all="ignore"):
         support = np.asarray(obj.support(), dtype=float)
-        median_density = np.asarray(obj.pdf(obj.ppf(0.5)), dtype=float)
+        median = np.asarray(obj.ppf(0.5), dtype=float)
     if support.shape != (2,):
         raise ValueError(f"{name} has array-valued parameters: give one distribution per input instead")
-    if np.isnan(support).any() or np.isnan(median_density):
+    if np.isnan(support).any() or np.isnan(median):
         raise ValueError(f"{name} is {describe(obj)}, whose parameters scipy does not accept")
     return obj
+
+
+def _refuse_discrete(obj: Any, name: str) -> Any:
+    raise TypeError(
+        f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
+        "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
+    )
 
 
 def _marginal(distribution: Any) -> Marginal:
@@ -306,7 +321,11 @@ def _marginal(distribution: Any) -> Marginal:
 
 
 def _is_pair(obj: Any) -> bool:
-    return isinstance(obj, Sequence) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
+    return _is_list(obj) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
+
+
+def _is_list(obj: Any) -> bool:
+    return isinstance(obj, Sequence) and not isinstance(obj, (str, bytes))
 
 
 def _uniform(pair: Any) -> Any:
@@ -316,12 +335,13 @@ def _uniform(pair: Any) -> Any:
 
 def _covariance(cov: Array) -> Array:
     variances = positive(np.diagonal(cov), "variances on the diagonal of cov")
-    correlation = cov / np.sqrt(np.outer(variances, variances))
+    deviations = np.sqrt(variances)
+    correlation = cov / deviations / deviations[:, None]
     if np.abs(correlation - correlation.T).max() > 1e-10:
-        raise ValueError("cov must be symmetric")
+        raise ValueError(f"cov must be symmetric, got {shown(cov)}")
     if np.linalg.eigvalsh(correlation)[0] <= 1e-14:
-        raise ValueError("cov must be positive definite; it has a direction without variance")
-    return _frozen(0.5 * (cov + cov.T))
+        raise ValueError(f"cov must be positive definite, but it has a direction without variance: {shown(cov)}")
+    return _frozen(0.5 * cov + 0.5 * cov.T)
 
 
 def _same_length(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:

@@ -124,9 +124,6 @@ class Posterior:
         self._data, self._C, self._beta = data, C, beta
         self._whitened: dict[int, Array] = {}  # target -> w
 
-    def __len__(self) -> int:
-        return len(self._beta)
-
     def __repr__(self) -> str:
         counts = np.bincount(self.sources, minlength=self.gp.n_sources)
         return f"<Posterior given {' + '.join(map(str, counts))} observations of {self.gp.n_sources} sources>"
@@ -184,7 +181,7 @@ class Posterior:
 
     def log_evidence(self) -> float:
         """The log probability density of the observations."""
-        n = len(self)
+        n = len(self.y)
         return float(-0.5 * self._beta @ self._beta - np.log(np.diagonal(self._C)).sum() - 0.5 * n * np.log(2 * np.pi))
 
     def log_evidence_and_grad(self) -> tuple[float, EvidenceGradient]:
@@ -234,7 +231,7 @@ class Posterior:
 
     def _unknown(self, target: int) -> float:
         """The variance of Z, as a denominator: not below the rounding of what was taken from its prior."""
-        floor = linalg.variance_floor(len(self)) * self.gp.prior.integral_variance(target)
+        floor = linalg.variance_floor(len(self.y)) * self.gp.prior.integral_variance(target)
         return max(self.integral(target)[1], floor)
 
     def _whiten(self, s: IntArray, X: Array) -> Array:
@@ -245,18 +242,18 @@ class Posterior:
         """The factor of the posterior covariance of new observations, whose prior variances are given."""
         V = self.gp.prior.cov(s, X, s, X)
         V[np.diag_indices_from(V)] = variances
-        return linalg.factorise(V - A.T @ A, variances, n_before=len(self))
+        return linalg.factorise(V - A.T @ A, variances, n_before=len(self.y))
 
     def _correlation(self, source: int, X: ArrayLike, target: int) -> _Correlation:
         gp = self.gp
-        source, target = source_number(source, gp.n_sources), source_number(target, gp.n_sources)
+        source, target = source_number(source, gp.n_sources), source_number(target, gp.n_sources, "target")
         X = gp.measure.check_points(X)
         s = np.full(len(X), source)
         A = self._whiten(s, X)
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         total = gp.prior.variances[source] + gp.noise[source]
         v = total - np.einsum("ni,ni->i", A, A)
-        unknown = v > (linalg.variance_floor(len(self)) + 2 * self.jitter) * total
+        unknown = v > (linalg.variance_floor(len(self.y)) + 2 * self.jitter) * total
         variance = self._unknown(target)
         share = c / variance if variance else np.zeros_like(c)
         rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
@@ -265,7 +262,7 @@ class Posterior:
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
         gp = self.gp
         X = gp.measure.check_points(X)
-        s, target = source_numbers(sources, gp.n_sources, len(X)), source_number(target, gp.n_sources)
+        s, target = source_numbers(sources, gp.n_sources, len(X)), source_number(target, gp.n_sources, "target")
         A = self._whiten(s, X)
         c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
         C_new, _ = self._new_factor(s, X, A, gp.prior.variances[s] + gp.noise[s])

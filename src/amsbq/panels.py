@@ -73,6 +73,8 @@ class Panels:
         apart = np.diff(self.hard, prepend=-np.inf) > 0.01 * step
         layers = (self.hard[apart, None] + step * CUTS).ravel()
         layers = layers[(layers > self.lo[0]) & (layers < self.hi[-1])]
+        around = np.searchsorted(self.lo, layers, side="right") - 1
+        layers = layers[(self.hi - self.lo)[around] > 2 * step]  # narrower panels resolve them as they are
         edges = np.unique(np.concatenate([self.lo, self.hi, layers]))
         panel = np.searchsorted(self.lo, 0.5 * (edges[1:] + edges[:-1]), side="right") - 1
         inside = edges[1:] <= self.hi[panel]
@@ -118,23 +120,46 @@ class Panels:
 
 def cut(distribution: Any) -> Panels:
     """Panels for anything with the pdf, cdf, sf, ppf, isf and support of a frozen scipy.stats distribution."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # where scipy warns of its accuracy, the total below tells
+        panels, crowded = _cut(distribution)
+    total = float((panels.hi - panels.lo) @ panels.coefficients[0] + panels.masses.sum())
+    if not abs(total - 1) < 1e-6:
+        raise ValueError(
+            f"the density of {describe(distribution)} integrates to {total:.9g} over its support, not to 1; "
+            "for a periodic one take its version on a line, such as stats.vonmises_line"
+        )
+    if crowded:
+        warnings.warn(
+            f"the density of {describe(distribution)} has more structure than {len(panels.lo)} panels resolve: "
+            "its kernel means are approximate",
+            RuntimeWarning,
+            stacklevel=5,  # of the one who made the measure
+        )
+    return panels
+
+
+def _cut(distribution: Any) -> tuple[Panels, bool]:
+    """Panels, and whether there were not enough of them."""
     edges, spread, hard = _first_edges(distribution)
     lo, hi, before = edges[:-1], edges[1:], np.full(len(edges) - 1, np.inf)
     done: list[tuple[Array, Array, Array]] = []
     narrow_lo, narrow_hi = np.zeros(0), np.zeros(0)
-    n_done, crowded = 0, False
+    n_done, limit, crowded = 0, MAX_PANELS + 2 * len(lo), False
     while len(lo):
-        coefficients, error, allowed = _fit(distribution.pdf, lo, hi)
+        coefficients, error, allowed = _fit(lambda t: _pdf(distribution, t), lo, hi)
         # A small error, or one on a small mass, that does not shrink with the panel is noise of scipy's own density.
-        with np.errstate(invalid="ignore"):
-            small = (error < 1e-7) | (error * coefficients[:, 0] * (hi - lo) < 1e-12)
+        small = (error < 1e-7) | (error * coefficients[:, 0] * (hi - lo) < 1e-12)
         smooth = (error <= allowed) | (small & (error > 0.5 * before))
+        # Where the cdf, if it is to be trusted, has more mass, something narrow may stand between the nodes.
+        mass = distribution.cdf(hi) - distribution.cdf(lo)
+        for i in np.flatnonzero(smooth & (np.abs(coefficients[:, 0] * (hi - lo) - mass) > 1e-8)):
+            smooth[i] = not _hides(distribution, lo[i], hi[i], coefficients[i])
         # Narrower than this, the rounding of t itself spoils p(t), and no kernel varies.
         spacing = np.spacing(np.maximum(np.abs(lo), np.abs(hi)))
         narrow = ~smooth & (hi - lo <= np.maximum(1e-10 * spread, 1e8 * spacing))
-        if n_done + 2 * len(lo) > MAX_PANELS:
-            crowded = True
-            narrow = ~smooth
+        if n_done + 2 * len(lo) > limit and not (smooth | narrow).all():
+            crowded, narrow = True, ~smooth
         done.append((lo[smooth], hi[smooth], coefficients[smooth]))
         n_done += len(done[-1][0])
         narrow_lo, narrow_hi = np.append(narrow_lo, lo[narrow]), np.append(narrow_hi, hi[narrow])
@@ -144,33 +169,16 @@ def cut(distribution: Any) -> Panels:
     lo, hi, coefficients = (np.concatenate(part) for part in zip(*done, strict=True))
     order = np.argsort(lo)
     masses, places = _point_masses(distribution, narrow_lo, narrow_hi)
-    panels = Panels(
-        lo=lo[order],
-        hi=hi[order],
-        coefficients=coefficients[order].T,
-        masses=masses,
-        places=places,
-        hard=np.unique(np.concatenate([hard, narrow_lo, narrow_hi])),
-    )
-    total = float((panels.hi - panels.lo) @ panels.coefficients[0] + panels.masses.sum())
-    if not abs(total - 1) < 1e-6:
-        raise ValueError(
-            f"the density of {describe(distribution)} integrates to {total:.9g} over its support, not to 1"
-        )
-    if crowded:
-        warnings.warn(
-            f"the density of {describe(distribution)} has more structure than {MAX_PANELS} panels resolve: "
-            "its kernel means are approximate",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return panels
+    hard = np.unique(np.concatenate([hard, narrow_lo, narrow_hi]))
+    return Panels(lo[order], hi[order], coefficients[order].T, masses, places, hard), crowded
 
 
 def describe(distribution: Any) -> str:
     """What the user would have typed for a frozen scipy.stats distribution."""
     if not hasattr(distribution, "dist"):
         return repr(distribution)
+    if hasattr(distribution.dist, "_hbins"):
+        return f"rv_histogram(<{len(distribution.dist._hbins) - 1} bins>)"
     arguments = [repr(a) for a in distribution.args] + [f"{k}={v!r}" for k, v in distribution.kwds.items()]
     return f"{distribution.dist.name}({', '.join(arguments)})"
 
@@ -179,26 +187,30 @@ def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, Ar
     """Legendre coefficients (n, G) of the density on each interval, their relative error, and what is allowed of it."""
     nodes, _ = _gauss(lo, hi)
     ends = (0.5 * (lo + hi))[:, None] + (0.5 * (hi - lo))[:, None] * CLOSE
-    with np.errstate(all="ignore"):
-        values = np.asarray(pdf(np.column_stack([nodes, ends])), dtype=float)
-        coefficients = values[:, :G] @ TO_COEFFICIENTS
-        error = np.abs(values[:, G:].T - legval(CLOSE, coefficients.T, tensor=True).T).max(axis=0)
-        error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
-        size = np.abs(coefficients).max(axis=1)
-        # Near a singularity the rounding of t itself is seen in p(t); and a mass of 1e-17 is nothing.
-        rounding = 64 * np.spacing(np.maximum(np.abs(lo), np.abs(hi))) / (hi - lo)
-        allowed = np.maximum(1e-13 + rounding, 1e-17 / (size * (hi - lo)))
-        error = np.where(size > 0, error / size, error)
+    values = pdf(np.column_stack([nodes, ends]))
+    coefficients = values[:, :G] @ TO_COEFFICIENTS
+    error = np.abs(values[:, G:].T - legval(CLOSE, coefficients.T, tensor=True).T).max(axis=0)
+    error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
+    size = np.abs(coefficients).max(axis=1)
+    # Near a singularity the rounding of t itself is seen in p(t); and a mass of 1e-17 is nothing.
+    rounding = 64 * np.spacing(np.maximum(np.abs(lo), np.abs(hi))) / (hi - lo)
+    allowed = np.maximum(1e-13 + rounding, 1e-17 / (size * (hi - lo)))
+    error = np.where(size > 0, error / size, error)
     return coefficients, np.where(np.isfinite(error), error, np.inf), allowed
 
 
+def _hides(distribution: Any, lo: float, hi: float, coefficients: Array) -> bool:
+    """Whether a close look at the density finds what the polynomial does not know."""
+    t = np.linspace(-1, 1, 4003)[1:-1]
+    values = _pdf(distribution, lo + 0.5 * (hi - lo) * (1 + t))
+    return bool((np.abs(values - legval(t, coefficients)) > 1e-6 * np.abs(coefficients).max()).any())
+
+
 def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
-    """Edges that bracket where the mass is, its spread, and the finite ends of the support."""
+    """Edges that bracket where the mass is, its spread, and where the density is known not to be smooth."""
     low, high = (float(end) for end in distribution.support())
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # quantiles that scipy finds hard are good enough for a first guess
-        quantiles = np.concatenate([distribution.ppf(LEVELS), distribution.isf(LEVELS)])
-        spread = float(distribution.isf(0.25) - distribution.ppf(0.25))
+    quantiles = np.concatenate([distribution.ppf(LEVELS), distribution.isf(LEVELS)])
+    spread = float(distribution.isf(0.25) - distribution.ppf(0.25))
     quantiles = np.unique(quantiles[np.isfinite(quantiles)])
     quantiles = quantiles[(quantiles > low) & (quantiles < high)]
     median = quantiles[len(quantiles) // 2]
@@ -206,19 +218,24 @@ def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
         np.array([end]) if np.isfinite(end) else _tail(distribution.pdf, last, last - median)
         for end, last in ((low, quantiles[0]), (high, quantiles[-1]))
     ]
-    return (
-        np.unique(np.concatenate([quantiles, *tails])),
-        spread,
-        np.array([end for end in (low, high) if np.isfinite(end)]),
-    )
+    bins = getattr(getattr(distribution, "dist", None), "_hbins", ())  # of an rv_histogram
+    jumps = [edge for edge in bins if low < edge < high and not (distribution.args or distribution.kwds)]
+    hard = np.array([*(end for end in (low, high) if np.isfinite(end)), *jumps])
+    return np.unique(np.concatenate([quantiles, hard, *tails])), spread, hard
+
+
+def _pdf(distribution: Any, t: Array) -> Array:
+    try:
+        return np.asarray(distribution.pdf(t), dtype=float)
+    except OverflowError:  # scipy raises it for all the points where one is too close to a singularity
+        return np.full_like(t, np.inf) if t.size == 1 else np.stack([_pdf(distribution, part) for part in t])
 
 
 def _tail(pdf: Callable[[Array], Array], start: float, step: float) -> Array:
     """Edges that double their distance from ``start`` until nothing is left beyond."""
-    with np.errstate(all="ignore"):
-        edges = start + step * np.exp2(np.arange(1000))
-        edges = edges[np.isfinite(edges)]
-        mass = np.asarray(pdf(edges)) * np.abs(edges - start)
+    edges = start + step * np.exp2(np.arange(1000))
+    edges = edges[np.isfinite(edges)]
+    mass = np.asarray(pdf(edges)) * np.abs(edges - start)
     return edges[: 1 + np.argmin(np.append(mass > 1e-18, False))]  # much further out, scipy's densities may overflow
 
 
