@@ -1,5 +1,7 @@
 """Every embedding against Gauss rules that share nothing with the library, and every gradient against differences."""
 
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
@@ -231,6 +233,45 @@ def test_an_underflowing_factor_leaves_the_other_gradients_alone():
     gradient = of.mean_grad_x(np.array([[60.0, 0.5]]))
     assert np.isfinite(gradient).all()
     assert of.mean(np.array([[60.0, 0.5]]))[0] == 0
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-2, 1.0])
+def test_a_kink_between_panels(scale):
+    """The Laplace distribution has its kink at the median; ∬ φ p p = ∫ φ(d) (1 + d) e^{-d} / 2 over d > 0."""
+    cuts = np.append(0, np.minimum(scale, 1) * np.geomspace(0.1, 60, 25))
+    for make in PROFILES:
+        kernel = make(scale)
+
+        def integrand(d, kernel=kernel):
+            return float(profile(kernel, d / scale)) * (1 + d) * np.exp(-d) / 2
+
+        pieces = [integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in itertools.pairwise(cuts)]
+        np.testing.assert_allclose(amsbq.kernel_variance(kernel, stats.laplace()), sum(pieces), rtol=1e-10)
+
+
+def test_a_shifted_histogram():
+    plain = stats.rv_histogram(([0.2, 0.3, 0.5], [0, 1, 2, 10]), density=False)
+    kernel = amsbq.Matern(0.5, 1e-2)
+    shifted = amsbq.kernel_variance(kernel, plain(loc=1))
+    parts = [
+        0.2**2 * _same(1),
+        0.3**2 * _same(1),
+        0.5**2 * _same(8),
+        2 * 0.2 * 0.3 * _next(1, 1),
+        2 * 0.3 * 0.5 * _next(1, 8),
+    ]
+    np.testing.assert_allclose(shifted, sum(parts), rtol=1e-10)
+
+
+def _same(width, scale=1e-2):
+    """The mean of e^{-|t - t'|/ℓ} over two uniform points of an interval."""
+    z = width / scale
+    return 2 * (z + np.expm1(-z)) / z**2
+
+
+def _next(width, width2, scale=1e-2):
+    """The same for points of two intervals that touch."""
+    return scale**2 * np.expm1(-width / scale) * np.expm1(-width2 / scale) / (width * width2)
 
 
 def test_matern_with_correlated_inputs_says_what_works_instead():

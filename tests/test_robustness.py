@@ -1,5 +1,6 @@
 """Inputs at the edge: redundant data, singular models, extreme scales, many points, sources and dimensions."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -192,3 +193,72 @@ def test_an_integral_that_is_known_has_no_correlation():
     assert post.integral() == (1, 0)
     for values in (*post.squared_correlation_and_grad(1, GRID), *post.squared_correlation_joint_and_grad(1, GRID)):
         np.testing.assert_array_equal(values, 0)
+
+
+def exact_integral(x, y, scale):
+    """Mean and variance of the integral over [0, 1] of a unit RBF process, noise-free, in 60-digit arithmetic."""
+    with mpmath.workdps(60):
+        x, ell = [mpmath.mpf(float(t)) for t in x], mpmath.mpf(scale)
+        G = mpmath.matrix([[mpmath.exp(-(((s - t) / ell) ** 2) / 2) for t in x] for s in x])
+        half = mpmath.sqrt(mpmath.pi / 2) * ell
+        z = mpmath.matrix(
+            [half * (mpmath.erf((1 - t) / ell / mpmath.sqrt(2)) + mpmath.erf(t / ell / mpmath.sqrt(2))) for t in x]
+        )
+        w = 1 / ell / mpmath.sqrt(2)
+        prior = (mpmath.sqrt(mpmath.pi) * w * mpmath.erf(w) + mpmath.expm1(-(w**2))) / w**2
+        solved = mpmath.lu_solve(G, z)
+        mean = sum(a * mpmath.mpf(float(b)) for a, b in zip(solved, y, strict=True))
+        return float(mean), float(prior - sum(a * b for a, b in zip(solved, z, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_clustered_noise_free_data_are_never_overconfident(seed):
+    """Pivots of a factor look healthy long after its solves have drowned in rounding."""
+    rng = np.random.default_rng(seed)
+    scale, n = rng.uniform(0.15, 0.5), int(rng.integers(6, 16))
+    x = np.sort(rng.uniform(0, rng.uniform(0.3, 1), size=n))
+    y = np.sin(5 * x)
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(scale))], UNIT)
+    exact_mean, exact_var = exact_integral(x, y, scale)
+    step_by_step = gp.condition([], [], [])
+    for t in x:
+        step_by_step = step_by_step.extend(0, [t], [np.sin(5 * t)])
+    for post in (gp.condition(0, x, y), gp.condition(0, x[::-1], y[::-1]), step_by_step):
+        mean, var = post.integral()
+        assert var > 0.5 * exact_var
+        assert abs(mean - exact_mean) < 1.5 * var**0.5 + 1e-6  # jitter may only add what the bar says
+
+
+def test_extending_for_long_stays_on_course():
+    """Sixty redundant points, one by one: the jitter is that of conditioning on all, and so is the answer."""
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.1))], UNIT)
+    x = np.random.default_rng(0).permutation(np.linspace(0, 1, 120))
+    post = gp.condition([], [], [])
+    for t in x:
+        post = post.extend(0, [t], [np.sin(5 * t)])
+    assert post.jitter < 1e-11
+    assert abs(post.integral()[0] - (1 - np.cos(5)) / 5) < 1e-7
+    assert_finite(post, GRID)
+
+
+def test_gradient_of_the_log_evidence_knows_the_jitter():
+    """With all of G proportional to B, scaling B by e^t changes the log evidence by ½ βᵀβ - N/2."""
+    x = np.linspace(0, 1, 60)
+    post = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], UNIT).condition(0, x, np.sin(5 * x))
+    assert post.jitter > 0
+    value, gradient = post.log_evidence_and_grad()
+    C = np.linalg.cholesky((1 + post.jitter) * np.eye(60) + amsbq.RBF(0.3)(x, x) - np.eye(60))
+    beta = np.linalg.solve(C, np.sin(5 * x))
+    np.testing.assert_allclose(gradient.B[0][0, 0], 0.5 * beta @ beta - 30, rtol=1e-2)
+    assert value == post.log_evidence()
+
+
+def test_far_from_the_origin():
+    """Inputs around a million: only their differences matter."""
+    X = np.linspace(0, 1, 9)
+    for kernel in (amsbq.RBF(0.12), amsbq.Matern(2.5, 0.3)):
+        near, far = (
+            amsbq.MultiSourceGP([amsbq.Term(1.0, kernel)], amsbq.Uniform(c, c + 1)).condition(0, c + X, np.sin(5 * X))
+            for c in (0.0, 2.0**20)
+        )
+        np.testing.assert_allclose(far.integral(), near.integral(), rtol=1e-8)

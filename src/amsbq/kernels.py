@@ -195,7 +195,8 @@ class RBF(ProductKernel):
 
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
         X, Y, scales = self._points(X, Y)
-        distances: Array = cdist(X / scales, Y / scales, "sqeuclidean")
+        origin = X[0] if len(X) else 0.0  # subtracted first: far from zero, dividing would round away differences
+        distances: Array = cdist((X - origin) / scales, (Y - origin) / scales, "sqeuclidean")
         distances *= -0.5
         np.exp(distances, out=distances)
         return distances

@@ -5,10 +5,8 @@ Notation: A (n, n) symmetric, L (n, n) lower triangular with A ≈ L Lᵀ, b (n,
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
+from scipy.linalg.lapack import dpocon, dpotrf, dpotri, dtrtrs
 
 from .checks import Array
 
@@ -20,33 +18,54 @@ def variance_floor(n: int) -> float:
     return (n + 10) * EPS
 
 
-def factorise(A: Array, prior: Array, n_before: int = 0) -> tuple[Array, float]:
-    """Cholesky factor of A + jitter · diag(prior), and the relative jitter that was needed.
+def factorise(A: Array, prior: Array, jitter: float = 0.0) -> tuple[Array, float]:
+    """Cholesky factor of A + jitter · diag(prior), and the jitter: at least the one given, and as much as it takes.
 
-    ``prior`` holds the variances before any conditioning. A pivot below ``variance_floor`` of its own prior is
-    noise, even where LAPACK accepts it: the jitter starts at that floor and grows until no pivot is noise.
+    ``prior`` is the diagonal of A. What rounding does to A shows in its solves magnified by the inverse of its smallest
+    eigenvalue (on the scale of correlations), which pivots do not reveal: hence a condition estimate.
     """
     n = len(A)
     if n == 0:
-        return np.empty((0, 0), order="F"), 0.0
+        return np.empty((0, 0), order="F"), jitter
     if not np.isfinite(A).all():
         raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
-    scale = np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
-    floor = variance_floor(n_before + n)
-    jitter = 0.0
+    scale = _scale(prior)
     while True:
-        L, info = dpotrf(A + np.diag(jitter * scale) if jitter else A, lower=1, clean=1)
-        if info == 0 and (np.diagonal(L) ** 2 >= max(floor, jitter / 2) * scale).all():
-            return L, jitter
-        if jitter > 1:
-            raise ValueError("the covariance of the observations is not positive semi-definite")
-        jitter = 10 * jitter if jitter else 4 * floor
-        if jitter > 1e-6:
-            warnings.warn(
-                f"a relative jitter of {jitter:.0e} is needed to factorise the covariance of the observations",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        C, info = dpotrf(A + np.diag(jitter * scale) if jitter else A, lower=1, clean=1)
+        if info == 0:
+            reciprocal, _ = dpocon(C / np.sqrt(scale)[:, None], 1.0, uplo="L")
+            if np.sqrt(n) * reciprocal >= variance_floor(n):
+                return C, jitter
+        jitter = more_jitter(jitter, n)
+
+
+def border(C: Array, A: Array, V: Array, prior: Array, prior_new: Array, jitter: float) -> Array | None:
+    """The factor of the Schur complement V + jitter · diag(prior_new) - Aᵀ A of new rows; None if rounding spoils it.
+
+    C (n, n) is the factor of the old rows, A (n, m) is C⁻¹ times their covariance with the new ones. The test is that
+    of `factorise`, on the rows that the inverse of the whole factor gains.
+    """
+    new = _scale(prior_new)
+    C_new, info = dpotrf(V + np.diag(jitter * new) - A.T @ A, lower=1, clean=1) if V.size else (V, 0)
+    if info != 0:
+        return None
+    old_rows = solve_lower(C_new, (solve_lower_transposed(C, A) * np.sqrt(_scale(prior))[:, None]).T)
+    new_rows = solve_lower(C_new, np.diag(np.sqrt(new)))
+    squares = np.einsum("ij,ij->i", old_rows, old_rows) + np.einsum("ij,ij->i", new_rows, new_rows)
+    return C_new if (squares * variance_floor(len(C) + len(V)) <= 1).all() else None
+
+
+def more_jitter(jitter: float, n: int) -> float:
+    """The next larger jitter for n observations."""
+    jitter = max(10 * jitter, 4 * variance_floor(n))
+    if jitter > 1:
+        raise ValueError("the covariance of the observations is not positive semi-definite")
+    return jitter
+
+
+def _scale(prior: Array) -> Array:
+    """The scale of each row: its prior variance, or for a row without any the largest of the others."""
+    return np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
 
 
 def solve_lower(L: Array, b: Array) -> Array:

@@ -85,11 +85,12 @@ class MultiSourceGP:
         noise_var : (N,) array, optional
             Known variance of each observation, on top of the noise of its source.
         """
-        data = Data.checked(self.measure, self.noise, sources, X, y, noise_var)
-        variances = self.prior.variances[data.s] + data.noise_var
-        G = self.prior.cov(data.s, data.X, data.s, data.X)
-        G[np.diag_indices_from(G)] = variances
-        C, jitter = linalg.factorise(G, variances)
+        return self._condition(Data.checked(self.measure, self.noise, sources, X, y, noise_var))
+
+    def _condition(self, data: Data, jitter: float = 0.0) -> Posterior:
+        """The posterior, with at least the given jitter."""
+        G = self.prior.cov(data.s, data.X, data.s, data.X) + np.diag(data.noise_var)
+        C, jitter = linalg.factorise(G, self.prior.variances[data.s] + data.noise_var, jitter)
         return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter)
 
 
@@ -173,7 +174,7 @@ class Posterior:
         prior = self.gp.prior
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
         a = linalg.solve_lower_transposed(at.C_new, at.q)
-        to_data = linalg.solve_lower_transposed(self._C, at.A @ a - self._w(at.target))
+        to_data = linalg.solve_lower_transposed(at.base._C, at.A @ a - at.base._w(at.target))
         gradient = prior.integral_cov_grad_x(at.target, at.s, at.X)
         gradient += prior.contract_grad_x(at.s, at.X, self.sources, self.X, np.tile(to_data, (len(a), 1)))
         gradient -= prior.contract_grad_x(at.s, at.X, at.s, at.X, np.tile(a, (len(a), 1)))
@@ -193,21 +194,20 @@ class Posterior:
         alpha = linalg.solve_lower_transposed(self._C, self._beta)
         half = 0.5 * (np.outer(alpha, alpha) - linalg.inverse(self._C))
         of_source = np.eye(self.gp.n_sources)[s]  # (N, L)
-        terms = self.gp.terms
+        terms, jitter = self.gp.terms, np.diag(np.full(len(s), self.jitter))
         return self.log_evidence(), EvidenceGradient(
-            B=tuple(of_source.T @ (half * term.kernel(X, X)) @ of_source for term in terms),
+            B=tuple(of_source.T @ (half * (term.kernel(X, X) + jitter)) @ of_source for term in terms),
             log_lengthscales=tuple(
                 term.kernel.contract_grad_log_lengthscales(X, X, half * term.B[np.ix_(s, s)]) for term in terms
             ),
-            noise=np.diagonal(half) @ of_source,
+            noise=(1 + self.jitter) * np.diagonal(half) @ of_source,
             mean=alpha @ of_source,
         )
 
     def extend(self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None) -> Posterior:
         """The posterior given more observations, in O(N²) for each; this one stays as it is."""
         new = Data.checked(self.gp.measure, self.gp.noise, sources, X, y, noise_var)
-        A = self._whiten(new.s, new.X)
-        C_new, jitter = self._new_factor(new.s, new.X, A, self.gp.prior.variances[new.s] + new.noise_var)
+        base, A, C_new = self._bordered(new.s, new.X, new.noise_var)
 
         def grown(whitened: Array, values: Array) -> Array:
             return np.concatenate([whitened, linalg.solve_lower(C_new, values - whitened @ A)])
@@ -215,11 +215,11 @@ class Posterior:
         posterior = Posterior(
             self.gp,
             self._data.followed_by(new),
-            linalg.grow(self._C, A, C_new),
-            grown(self._beta, new.y - self.gp.mean[new.s]),
-            max(jitter, self.jitter),
+            linalg.grow(base._C, A, C_new),
+            grown(base._beta, new.y - self.gp.mean[new.s]),
+            base.jitter,
         )
-        for target, w in self._whitened.items():
+        for target, w in base._whitened.items():
             posterior._whitened[target] = grown(w, self.gp.prior.integral_cov(target, new.s, new.X))
         return posterior
 
@@ -238,11 +238,21 @@ class Posterior:
         """A = C⁻¹ cov[y, f_s(X)], shape (N, n)."""
         return linalg.solve_lower(self._C, self.gp.prior.cov(self.sources, self.X, s, X))
 
-    def _new_factor(self, s: IntArray, X: Array, A: Array, variances: Array) -> tuple[Array, float]:
-        """The factor of the posterior covariance of new observations, whose prior variances are given."""
-        V = self.gp.prior.cov(s, X, s, X)
-        V[np.diag_indices_from(V)] = variances
-        return linalg.factorise(V - A.T @ A, variances, n_before=len(self.y))
+    def _bordered(self, s: IntArray, X: Array, noise_var: Array) -> tuple[Posterior, Array, Array]:
+        """A (N, n), and the factor (n, n) of the posterior covariance of new observations.
+
+        They go with the posterior that is returned first: this one, or it with the jitter that the new ones need.
+        """
+        prior = self.gp.prior
+        V = prior.cov(s, X, s, X) + np.diag(noise_var)
+        base = self
+        while True:
+            A = base._whiten(s, X)
+            old, new = prior.variances[self.sources] + self._data.noise_var, prior.variances[s] + noise_var
+            C_new = linalg.border(base._C, A, V, old, new, base.jitter)
+            if C_new is not None:
+                return base, A, C_new
+            base = self.gp._condition(self._data, linalg.more_jitter(base.jitter, len(self.y) + len(X)))
 
     def _correlation(self, source: int, X: ArrayLike, target: int) -> _Correlation:
         gp = self.gp
@@ -263,10 +273,9 @@ class Posterior:
         gp = self.gp
         X = gp.measure.check_points(X)
         s, target = source_numbers(sources, gp.n_sources, len(X)), source_number(target, gp.n_sources, "target")
-        A = self._whiten(s, X)
-        c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
-        C_new, _ = self._new_factor(s, X, A, gp.prior.variances[s] + gp.noise[s])
-        return _JointCorrelation(s, X, target, A, C_new, linalg.solve_lower(C_new, c), self._unknown(target))
+        base, A, C_new = self._bordered(s, X, gp.noise[s])
+        c = gp.prior.integral_cov(target, s, X) - base._w(target) @ A
+        return _JointCorrelation(base, s, X, target, A, C_new, linalg.solve_lower(C_new, c), base._unknown(target))
 
 
 @dataclass(frozen=True)
@@ -287,6 +296,7 @@ class _Correlation:
 class _JointCorrelation:
     """The same for a set: the factor of its posterior covariance V, and q = C_new⁻¹ c."""
 
+    base: Posterior  # whose factor and w these go with
     s: IntArray
     X: Array
     target: int

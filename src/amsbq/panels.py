@@ -149,10 +149,10 @@ def _cut(distribution: Any) -> tuple[Panels, bool]:
     while len(lo):
         coefficients, error, allowed = _fit(lambda t: _pdf(distribution, t), lo, hi)
         # A small error, or one on a small mass, that does not shrink with the panel is noise of scipy's own density.
-        small = (error < 1e-7) | (error * coefficients[:, 0] * (hi - lo) < 1e-12)
+        mass = distribution.cdf(hi) - distribution.cdf(lo)
+        small = (error < 1e-7) | (error * np.maximum(coefficients[:, 0] * (hi - lo), mass) < 1e-12)
         smooth = (error <= allowed) | (small & (error > 0.5 * before))
         # Where the cdf, if it is to be trusted, has more mass, something narrow may stand between the nodes.
-        mass = distribution.cdf(hi) - distribution.cdf(lo)
         for i in np.flatnonzero(smooth & (np.abs(coefficients[:, 0] * (hi - lo) - mass) > 1e-8)):
             smooth[i] = not _hides(distribution, lo[i], hi[i], coefficients[i])
         # Narrower than this, the rounding of t itself spoils p(t), and no kernel varies.
@@ -169,8 +169,19 @@ def _cut(distribution: Any) -> tuple[Panels, bool]:
     lo, hi, coefficients = (np.concatenate(part) for part in zip(*done, strict=True))
     order = np.argsort(lo)
     masses, places = _point_masses(distribution, narrow_lo, narrow_hi)
-    hard = np.unique(np.concatenate([hard, narrow_lo, narrow_hi]))
-    return Panels(lo[order], hi[order], coefficients[order].T, masses, places, hard), crowded
+    lo, hi, coefficients = lo[order], hi[order], coefficients[order].T
+    hard = np.unique(np.concatenate([hard, narrow_lo, narrow_hi, _kinks(lo, hi, coefficients)]))
+    return Panels(lo, hi, coefficients, masses, places, hard), crowded
+
+
+def _kinks(lo: Array, hi: Array, coefficients: Array) -> Array:
+    """Edges between panels whose polynomials do not continue each other."""
+    width = hi - lo
+    ahead = 0.02 * np.minimum(width[:-1], width[1:])
+    left = legval(1 + 2 * ahead / width[:-1], coefficients[:, :-1], tensor=False)
+    right = legval(-1 + 2 * ahead / width[1:], coefficients[:, 1:], tensor=False)
+    size = np.abs(coefficients).max(axis=0)
+    return np.asarray(lo[1:][np.abs(left - right) > 1e-9 * np.maximum(size[:-1], size[1:])])
 
 
 def describe(distribution: Any) -> str:
@@ -218,9 +229,10 @@ def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
         np.array([end]) if np.isfinite(end) else _tail(distribution.pdf, last, last - median)
         for end, last in ((low, quantiles[0]), (high, quantiles[-1]))
     ]
-    bins = getattr(getattr(distribution, "dist", None), "_hbins", ())  # of an rv_histogram
-    jumps = [edge for edge in bins if low < edge < high and not (distribution.args or distribution.kwds)]
-    hard = np.array([*(end for end in (low, high) if np.isfinite(end)), *jumps])
+    hard = np.array([end for end in (low, high) if np.isfinite(end)])
+    if hasattr(getattr(distribution, "dist", None), "_hbins"):  # an rv_histogram
+        _, loc, scale = distribution.dist._parse_args(*distribution.args, **distribution.kwds)
+        hard = np.clip(loc + scale * distribution.dist._hbins, low, high)
     return np.unique(np.concatenate([quantiles, hard, *tails])), spread, hard
 
 
