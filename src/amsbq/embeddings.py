@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -209,15 +210,12 @@ class _EmpiricalEmbedding(Embedding):
 
     @cached_property
     def variance(self) -> float:
-        return float(sum(w @ self.kernel(X, Y) @ v for X, w, Y, v in self._half_of_pairs()))
+        return float(self._over_pairs(lambda X, w, Y, v: w @ np.einsum("ij,j->i", self.kernel(X, Y), v)))
 
     @property
     def variance_grad_log_lengthscales(self) -> Array:
-        return np.asarray(
-            sum(
-                self.kernel.contract_grad_log_lengthscales(X, Y, np.outer(w, v)) for X, w, Y, v in self._half_of_pairs()
-            )
-        )
+        contract = self.kernel.contract_grad_log_lengthscales
+        return np.asarray(self._over_pairs(lambda X, w, Y, v: contract(X, Y, np.outer(w, v))))
 
     def _sums(self, X: Array, entries: Callable[[Array, Array], Array], out: Array) -> Array:
         rows, columns = self._block(len(X))
@@ -226,6 +224,11 @@ class _EmpiricalEmbedding(Embedding):
                 block = entries(X[i : i + rows], self.samples[j : j + columns])
                 out[i : i + rows] += np.einsum("ij...,j->i...", block, self.weights[j : j + columns])
         return out
+
+    def _over_pairs(self, f: Callable[[Array, Array, Array, Array], Any]) -> Any:
+        """The sum of f over blocks of pairs, in a fixed order, on all cores (so f avoids BLAS, which has threads too)."""
+        with ThreadPoolExecutor() as pool:
+            return sum(pool.map(lambda pair: f(*pair), self._half_of_pairs()))
 
     def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Blocks (X, w, Y, v) that cover every pair of samples; those below the diagonal count in their mirror."""
