@@ -226,7 +226,7 @@ class _EmpiricalEmbedding(Embedding):
         return out
 
     def _over_pairs(self, f: Callable[[Array, Array, Array, Array], Any]) -> Any:
-        """The sum of f over blocks of pairs, in a fixed order, on all cores (so f avoids BLAS, which has threads too)."""
+        """The sum of f over blocks of pairs, in a fixed order, on all cores (so no BLAS in f: it has threads too)."""
         with ThreadPoolExecutor() as pool:
             return sum(pool.map(lambda pair: f(*pair), self._half_of_pairs()))
 
