@@ -19,6 +19,8 @@ ORDER = [
     "coregion",
     "data",
     "model",
+    "hyper",
+    "fit",
     "__init__",
     "experiments.__init__",
     "experiments.forrester",

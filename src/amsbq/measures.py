@@ -55,6 +55,8 @@ class Measure(ABC):
     dim: int
     #: (D, 2): the smallest and largest value of each input, ±inf where there is none
     bounds: Array
+    #: (D,): twice the interquartile range of each input, which for a uniform one is its whole range
+    width: Array
     #: one per input if these are independent, else None
     marginals: tuple[Marginal, ...] | None
 
@@ -104,6 +106,7 @@ class Uniform(Measure):
             raise ValueError(f"lower must be below upper, got {shown(lower)} and {shown(upper)}")
         self.dim = len(lower)
         self.bounds = _frozen(np.column_stack([lower, upper]))
+        self.width = _frozen(upper - lower)
         self.marginals = tuple(UniformMarginal(float(a), float(b)) for a, b in self.bounds)
 
     def __repr__(self) -> str:
@@ -140,6 +143,7 @@ class Gaussian(Measure):
         self.bounds = _frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
         self.marginals = None
         variances = np.diagonal(self.cov)
+        self.width = _frozen(2 * np.sqrt(variances) * (stats.norm.ppf(0.75) - stats.norm.ppf(0.25)))
         if not (self.cov - np.diag(variances)).any():
             pairs = zip(self.mean, np.sqrt(variances), strict=True)
             self.marginals = tuple(NormalMarginal(float(m), float(sd)) for m, sd in pairs)
@@ -172,6 +176,7 @@ class Product(Measure):
         self.dim = len(self.distributions)
         self.bounds = _frozen(np.array([d.support() for d in self.distributions], dtype=float))
         self.marginals = tuple(_marginal(d) for d in self.distributions)
+        self.width = _frozen(2 * np.array([float(d.ppf(0.75) - d.ppf(0.25)) for d in self.distributions]))
 
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
@@ -213,6 +218,7 @@ class Empirical(Measure):
             given = given / given.max()  # the sum of huge weights would overflow
             self.weights = _frozen(given / given.sum())
         self.bounds = _frozen(np.column_stack([self.samples.min(axis=0), self.samples.max(axis=0)]))
+        self.width = _frozen(np.array([self._interquartile_width(column) for column in self.samples.T]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -222,6 +228,12 @@ class Empirical(Measure):
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         return points(X, self.dim, name)
+
+    def _interquartile_width(self, column: Array) -> float:
+        order = np.argsort(column)
+        below = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
+        low, high = np.interp([0.25, 0.75], below, column[order])
+        return float(2 * (high - low) or np.ptp(column) or 1.0)  # of values that repeat, their range
 
 
 def as_measure(obj: Any) -> Measure:
