@@ -81,9 +81,17 @@ def icm(fraction: float = 0.2) -> ModelPrior:
 
 
 def lmc(fractions: Sequence[float] = (0.15, 0.7), nu: float | None = None, level: float = 10.0) -> ModelPrior:
-    """Terms on separate scales, a lengthscale per input, and an unknown level of each source."""
+    """Terms on separate scales, a lengthscale per input, and an unknown level of each source.
+
+    On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
+    """
     kernel: Callable[[Array], ProductKernel] = RBF if nu is None else partial(Matern, nu)
-    return ModelPrior(tuple(TermPrior(kernel, fraction) for fraction in fractions), level)
+    own = [(-8.0, 4.0) if fraction == min(fractions) else (-2.0, 2.0) for fraction in fractions]
+    terms = (
+        TermPrior(kernel, fraction, log_own=mean, log_own_spread=spread)
+        for fraction, (mean, spread) in zip(fractions, own, strict=True)
+    )
+    return ModelPrior(tuple(terms), level)
 
 
 class Parametrisation:
