@@ -76,3 +76,10 @@ def test_adversarial_data_have_a_finite_answer(name, model, noise):
     theta, value = maximise(parametrisation)
     assert np.isfinite(value)
     assert np.isfinite(parametrisation.posterior(theta).integral()).all()
+
+
+def test_a_model_that_the_measure_cannot_have_is_an_error():
+    correlated = amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]])
+    observations = Data(np.zeros(2, np.intp), np.zeros((2, 2)), np.array([1.0, 2.0]), np.zeros(2))
+    with pytest.raises(ValueError, match="does not separate"):
+        maximise(Parametrisation(lmc(nu=2.5), correlated, observations, [0.0]))

@@ -30,8 +30,9 @@ def maximise(parametrisation: Parametrisation, starts: Sequence[Array] = ()) -> 
             return np.inf, np.zeros_like(theta)
         return -value, -gradient
 
-    best, best_value = parametrisation.start(), -np.inf
-    for start in (parametrisation.start(), *starts):
+    best = parametrisation.start()
+    best_value, _ = parametrisation.log_posterior_and_grad(best)  # what is wrong even here is an error
+    for start in (best, *starts):
         found = minimize(objective, np.clip(start, low, high), jac=True, method="L-BFGS-B", bounds=bounds)
         if -found.fun > best_value:
             best, best_value = found.x, float(-found.fun)
