@@ -1,6 +1,6 @@
 """Triangular factors, through LAPACK, of covariance matrices that may have lost rank to rounding.
 
-Notation: A (n, n) symmetric, L (n, n) lower triangular with A ≈ L Lᵀ, b (n, m).
+Notation: A (n, n) symmetric; C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m). Prior: the variances on the diagonal of A.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def variance_floor(n: int) -> float:
 def factorise(A: Array, prior: Array, jitter: float = 0.0) -> tuple[Array, float]:
     """Cholesky factor of A + jitter · diag(prior), and the jitter: at least the one given, and as much as it takes.
 
-    ``prior`` is the diagonal of A. What rounding does to A shows in its solves magnified by the inverse of its smallest
+    What rounding does to A shows in its solves magnified by the inverse of its smallest
     eigenvalue (on the scale of correlations), which pivots do not reveal: hence a condition estimate.
     """
     n = len(A)
