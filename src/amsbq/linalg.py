@@ -1,6 +1,6 @@
 """Triangular factors, through LAPACK, of covariance matrices that may have lost rank to rounding.
 
-Notation: A (n, n) symmetric; C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m). Prior: the variances on the diagonal of A.
+Notation: A (n, n) symmetric, its diagonal "prior" (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
 """
 
 from __future__ import annotations
