@@ -19,6 +19,7 @@ import numpy as np
 from scipy import special, stats
 
 import amsbq
+from amsbq.experiments import forrester
 
 Function = Callable[[Any], Any]
 
@@ -128,24 +129,16 @@ def other_problems() -> Iterator[Problem]:
     """The paper's functions, non-stationary ones, other measures, and secondary sources that know nothing."""
     unit = amsbq.Uniform(0, 1)
 
-    def forrester(X: Any) -> Any:
-        x = X[:, 0]
-        return (6 * x - 2) ** 2 * np.sin(12 * x - 4)
-
     def wiggly(X: Any) -> Any:
         x = X[:, 0]
-        return forrester(X) - (2 - x) ** 2 * np.sin(36 * x)
+        return forrester.primary(x) - (2 - x) ** 2 * np.sin(36 * x)
 
-    def antiderivative(u: float) -> float:
-        return float((2 - u * u) * np.cos(u) + 2 * u * np.sin(u))
-
-    smooth = (antiderivative(8.0) - antiderivative(-4.0)) / 48
+    smooth = forrester.true_integral()
     # ∫ (2 - x)² sin(36x) dx by parts
     c, s = np.cos(36), np.sin(36)
     wave = (4 - c) / 36 - (2 * s) / 36**2 + 2 * (c - 1) / 36**3
-    yield Problem(
-        "Forrester", "paper", unit, (forrester, lambda X: 0.5 * forrester(X) + 10 * X[:, 0]), (1.0, 0.05), smooth
-    )
+    plain = (lambda X: forrester.primary(X[:, 0]), lambda X: forrester.secondary(X[:, 0]))
+    yield Problem("Forrester", "paper", unit, plain, (1.0, 0.05), smooth)
     pair = (wiggly, lambda X: 0.75 * wiggly(X) + 16 * (X[:, 0] - 0.5) + 10)
     yield Problem("wigglified Forrester", "paper", unit, pair, (1.0, 0.05), smooth - wave)
 

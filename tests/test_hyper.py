@@ -12,11 +12,11 @@ from amsbq.hyper import ModelPrior, Parametrisation, TermPrior, icm, lmc
 from tests.reference import central_difference
 
 
-def data_of(measure, L, n, seed, y_scale=1.0, y_shift=0.0, x_map=None):
+def data_of(measure, L, n, seed):
     rng = np.random.default_rng(seed)
     s = np.append(np.arange(L), rng.integers(L, size=n - L))
     X, y, extra = measure.sample(n, rng), rng.normal(size=n), 1e-3 * rng.uniform(size=n)
-    return Data(s, X, y_scale * y + y_shift, y_scale**2 * extra)
+    return Data(s, X, y, extra)
 
 
 MODELS = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import amsbq
 from tests.problems import random_B
@@ -16,10 +17,8 @@ def kernel_of(profile, scales):
     return amsbq.RBF(scales) if profile == "rbf" else amsbq.Matern({"1": 0.5, "3": 1.5, "5": 2.5}[profile[-3]], scales)
 
 
-def measure_of(kind, rng, a, b):
+def measure_of(kind, a, b):
     """A measure of x' = a x + b (entry by entry), where x has the measure of that kind with a = 1, b = 0."""
-    from scipy import stats
-
     if kind == "uniform":
         ends = np.sort([b - a, b + a], axis=0)
         return amsbq.Uniform(*ends)
@@ -58,7 +57,7 @@ class Case:
         ]
         gp = amsbq.MultiSourceGP(
             terms,
-            measure_of(self.kind, np.random.default_rng(self.seed), a, b),
+            measure_of(self.kind, a, b),
             noise=y_scale**2 * self.noise[back],
             mean=y_scale * self.mean[back] + y_shift,
         )
@@ -140,7 +139,7 @@ def test_variance_never_grows_with_data(case):
 def test_means_and_variances_of_kernels_are_those_of_a_covariance(seed, profile, kind):
     rng = np.random.default_rng(seed)
     kernel = kernel_of(profile, 10 ** rng.uniform(-2, 2, size=2))
-    measure = measure_of(kind, rng, np.ones(2), np.zeros(2))
+    measure = measure_of(kind, np.ones(2), np.zeros(2))
     mean, variance = amsbq.kernel_mean(kernel, measure, measure.sample(4, rng)), amsbq.kernel_variance(kernel, measure)
     assert ((mean > 0) & (mean <= 1 + 1e-12)).all()
     assert 0 < variance <= 1 + 1e-12
@@ -150,8 +149,6 @@ def test_means_and_variances_of_kernels_are_those_of_a_covariance(seed, profile,
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_product_of_normals_and_uniforms_is_the_closed_form(profile):
     """The same distribution said in three ways."""
-    from scipy import stats
-
     kernel, X = kernel_of(profile, [0.4, 1.3]), np.random.default_rng(0).normal(size=(5, 2))
     ways = [
         amsbq.Gaussian([0, 1], [1, 4]),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 
 def numbers(value: ArrayLike, name: str) -> Array:
@@ -22,8 +23,7 @@ def numbers(value: ArrayLike, name: str) -> Array:
     if bad.any():
         where = f" at index {_index(bad)}" if array.ndim else ""
         raise ValueError(f"{name} must be finite, got {array[bad][0]}{where}")
-    array.setflags(write=False)
-    return array
+    return frozen(array)
 
 
 def vector(value: ArrayLike, name: str, length: int) -> Array:
@@ -65,9 +65,7 @@ def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
     raw = _integers(sources, n_sources, "sources")
     if raw.shape not in ((), (n,)):
         raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
-    array = np.array(np.broadcast_to(raw, (n,)), dtype=np.intp)
-    array.setflags(write=False)
-    return array
+    return frozen(np.array(np.broadcast_to(raw, (n,)), dtype=np.intp))
 
 
 def source_number(source: Any, n_sources: int, name: str = "source") -> int:
@@ -76,6 +74,26 @@ def source_number(source: Any, n_sources: int, name: str = "source") -> int:
     if raw.shape != ():
         raise ValueError(f"{name} must be a single number 0 to {n_sources - 1}, got shape {raw.shape}")
     return int(raw)
+
+
+def correlations(matrix: Array, name: str) -> Array:
+    """A square matrix with no negative diagonal on the scale of correlations, if it is symmetric there.
+
+    On that scale, because its rows may be in units that differ by orders of magnitude.
+    """
+    variances = np.diagonal(matrix)
+    deviations = np.sqrt(np.where(variances > 0, variances, 1))
+    scaled = matrix / deviations / deviations[:, None]
+    asymmetry = np.abs(scaled - scaled.T).max()
+    if asymmetry > 1e-10:
+        raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.1e} of their scale")
+    return scaled
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """The same array, made read-only."""
+    array.setflags(write=False)
+    return array
 
 
 def count(n: Any, name: str) -> int:

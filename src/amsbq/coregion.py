@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import Array, IntArray, numbers, shown
+from .checks import Array, IntArray, correlations, frozen, numbers, shown
 from .embeddings import embed
 from .kernels import Kernel, check_kernel
 from .measures import Measure
@@ -91,18 +91,10 @@ def _coregionalisation_matrix(B: Array) -> Array:
     variances = np.diagonal(B)
     if (variances < 0).any():
         raise ValueError(f"B must be positive semi-definite, got the negative variances {variances.tolist()}")
-    # Compared on the scale of correlations: sources may be in units that differ by orders of magnitude.
-    deviations = np.sqrt(np.where(variances > 0, variances, 1))
-    correlation = B / deviations / deviations[:, None]
-    largest_asymmetry = np.abs(correlation - correlation.T).max()
-    if largest_asymmetry > 1e-10:
-        raise ValueError(f"B must be symmetric, got entries that differ by {largest_asymmetry:.1e} of their scale")
-    smallest = np.linalg.eigvalsh(correlation)[0]
+    smallest = np.linalg.eigvalsh(correlations(B, "B"))[0]
     if smallest < -1e-10:
         raise ValueError(
             f"B must be positive semi-definite, but its correlation matrix has the eigenvalue {smallest:.3g}; "
             "W Wᵀ + diag(η) with η ≥ 0 always is"
         )
-    B = 0.5 * B + 0.5 * B.T
-    B.setflags(write=False)
-    return B
+    return frozen(0.5 * B + 0.5 * B.T)

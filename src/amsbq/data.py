@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import Array, IntArray, non_negative, numbers, source_numbers, vector
+from .checks import Array, IntArray, frozen, non_negative, numbers, source_numbers, vector
 from .measures import Measure
 
 
@@ -38,15 +37,9 @@ class Data:
         if y.shape != (len(X),):
             raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
         extra = non_negative(vector(0.0 if noise_var is None else noise_var, "noise_var", len(X)), "noise_var")
-        return cls._frozen(s, X, y, noise[s] + extra)
+        return cls(s, X, y, frozen(noise[s] + extra))
 
     def followed_by(self, new: Data) -> Data:
         """These observations and then the new ones."""
         mine, theirs = vars(self).values(), vars(new).values()
-        return self._frozen(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
-
-    @classmethod
-    def _frozen(cls, *arrays: Any) -> Data:
-        for array in arrays:
-            array.setflags(write=False)
-        return cls(*arrays)
+        return Data(*(frozen(np.concatenate(pair)) for pair in zip(mine, theirs, strict=True)))

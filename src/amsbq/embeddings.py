@@ -218,7 +218,7 @@ class _EmpiricalEmbedding(Embedding):
         return np.asarray(self._over_pairs(lambda X, w, Y, v: contract(X, Y, np.outer(w, v))))
 
     def _sums(self, X: Array, entries: Callable[[Array, Array], Array], out: Array) -> Array:
-        rows, columns = self._block(len(X))
+        rows, columns = self._block()
         for i in range(0, len(X), rows):
             for j in range(0, len(self.samples), columns):
                 block = entries(X[i : i + rows], self.samples[j : j + columns])
@@ -245,7 +245,7 @@ class _EmpiricalEmbedding(Embedding):
                     mirror * self.weights[columns],
                 )
 
-    def _block(self, n: int) -> tuple[int, int]:
+    def _block(self) -> tuple[int, int]:
         columns = min(len(self.samples), BLOCK // self.samples.shape[1])
         return max(1, BLOCK // (columns * self.samples.shape[1])), columns
 

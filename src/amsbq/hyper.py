@@ -41,9 +41,7 @@ class TermPrior:
     fraction: float  #: the mode of λ
     shape: float = 3.0  #: of the gamma distribution of λ; larger is surer
     per_dimension: bool = True  #: a lengthscale for each input, or one for all
-    shared: float = (
-        1.0  #: mean of w_l: sources stand in for each other, so they are expected to go up and down together
-    )
+    shared: float = 1.0  #: mean of w_l: sources stand in for each other, and are expected to rise and fall together
     shared_spread: float = 0.5  #: its standard deviation
     log_own: float = -5.0  #: mean of log η_l
     log_own_spread: float = 3.0  #: its standard deviation: sources may be all but perfectly correlated, or not at all
@@ -52,8 +50,7 @@ class TermPrior:
         """log p(log λ), and its gradient: a gamma density of λ with its mode where it should be, times λ."""
         scale = self.fraction / (self.shape - 1)
         ratio = np.exp(log_fractions) / scale
-        constant = -gammaln(self.shape)
-        log_density = self.shape * np.log(ratio) - ratio + constant
+        log_density = self.shape * np.log(ratio) - ratio - gammaln(self.shape)
         return float(log_density.sum()), self.shape - ratio
 
     def log_density_of_B(self, w: Array, log_own: Array) -> tuple[float, Array, Array]:
@@ -102,6 +99,7 @@ class Parametrisation:
     prior : ModelPrior
     measure : Measure
     data : Data
+        With no more than the known variance of each observation as its ``noise_var``.
     noise : one for each source
         The noise variance of its observations, or "learn".
     """
@@ -140,7 +138,7 @@ class Parametrisation:
         if self.prior.level is not None:
             terms.append(Term(np.diag((self.prior.level * self.spreads) ** 2), Constant()))
         noise = self.noise.copy()
-        noise[self.learned] = self.spreads[self.learned] ** 2 * np.exp(log_noise)
+        noise[self.learned] = self._learned_noise(log_noise)
         return MultiSourceGP(terms, self.measure, noise=noise, mean=self.levels)
 
     def posterior(self, theta: Array, jitter: float = 0.0) -> Posterior:
@@ -174,8 +172,11 @@ class Parametrisation:
             by_scales = gradient.log_lengthscales[q]
             parts += [2 * by_B @ w, np.diagonal(by_B) * np.exp(log_own)]
             parts.append(by_scales if term.per_dimension else by_scales.sum(keepdims=True))
-        noise = self.spreads[self.learned] ** 2 * np.exp(log_noise)
-        return np.concatenate([*parts, noise * gradient.noise[self.learned]])
+        return np.concatenate([*parts, self._learned_noise(log_noise) * gradient.noise[self.learned]])
+
+    def _learned_noise(self, log_noise: Array) -> Array:
+        """Noise variances in the user's units, of the sources where they are learned."""
+        return np.asarray(self.spreads[self.learned] ** 2 * np.exp(log_noise))
 
     def _split(self, theta: Array) -> tuple[list[tuple[Array, Array, Array]], Array]:
         """(w, log η, log λ) of each term, and the log noise variances."""

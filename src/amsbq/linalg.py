@@ -21,8 +21,8 @@ def variance_floor(n: int) -> float:
 def factorise(A: Array, prior: Array, jitter: float = 0.0) -> tuple[Array, float]:
     """Cholesky factor of A + jitter · diag(prior), and the jitter: at least the one given, and as much as it takes.
 
-    What rounding does to A shows in its solves magnified by the inverse of its smallest
-    eigenvalue (on the scale of correlations), which pivots do not reveal: hence a condition estimate.
+    What rounding does to A shows in its solves magnified by the inverse of its smallest eigenvalue (on the scale of
+    correlations), which pivots do not reveal: hence a condition estimate.
     """
     n = len(A)
     if n == 0:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from .checks import Array, count, non_negative, numbers, points, positive, shown, vector
+from .checks import Array, correlations, count, frozen, non_negative, numbers, points, positive, shown, vector
 from .panels import Panels, cut, describe
 
 Seed: TypeAlias = int | np.random.Generator | None
@@ -105,8 +105,8 @@ class Uniform(Measure):
         if (lower >= upper).any():
             raise ValueError(f"lower must be below upper, got {shown(lower)} and {shown(upper)}")
         self.dim = len(lower)
-        self.bounds = _frozen(np.column_stack([lower, upper]))
-        self.width = _frozen(upper - lower)
+        self.bounds = frozen(np.column_stack([lower, upper]))
+        self.width = frozen(upper - lower)
         self.marginals = tuple(UniformMarginal(float(a), float(b)) for a, b in self.bounds)
 
     def __repr__(self) -> str:
@@ -138,12 +138,12 @@ class Gaussian(Measure):
             self.cov = _covariance(cov)
         else:
             self.mean, variances = _same_length(mean, cov, "mean", "cov")
-            self.cov = _frozen(np.diag(positive(variances, "variances in cov")))
+            self.cov = frozen(np.diag(positive(variances, "variances in cov")))
         self.dim = len(self.mean)
-        self.bounds = _frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
+        self.bounds = frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
         self.marginals = None
         variances = np.diagonal(self.cov)
-        self.width = _frozen(2 * np.sqrt(variances) * (stats.norm.ppf(0.75) - stats.norm.ppf(0.25)))
+        self.width = frozen(2 * np.sqrt(variances) * (stats.norm.ppf(0.75) - stats.norm.ppf(0.25)))
         if not (self.cov - np.diag(variances)).any():
             pairs = zip(self.mean, np.sqrt(variances), strict=True)
             self.marginals = tuple(NormalMarginal(float(m), float(sd)) for m, sd in pairs)
@@ -174,9 +174,9 @@ class Product(Measure):
             )
         self.distributions = tuple(_continuous(d, f"distributions[{i}]") for i, d in enumerate(distributions))
         self.dim = len(self.distributions)
-        self.bounds = _frozen(np.array([d.support() for d in self.distributions], dtype=float))
+        self.bounds = frozen(np.array([d.support() for d in self.distributions], dtype=float))
         self.marginals = tuple(_marginal(d) for d in self.distributions)
-        self.width = _frozen(2 * np.array([float(d.ppf(0.75) - d.ppf(0.25)) for d in self.distributions]))
+        self.width = frozen(2 * np.array([float(d.ppf(0.75) - d.ppf(0.25)) for d in self.distributions]))
 
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
@@ -208,7 +208,7 @@ class Empirical(Measure):
         if n == 0 or self.dim == 0:
             raise ValueError(f"samples must hold at least one sample of at least one input, got shape {(n, self.dim)}")
         if weights is None:
-            self.weights = _frozen(np.full(n, 1 / n))
+            self.weights = frozen(np.full(n, 1 / n))
         else:
             given = non_negative(numbers(weights, "weights"), "weights")
             if given.shape != (n,):
@@ -216,9 +216,9 @@ class Empirical(Measure):
             if not given.any():
                 raise ValueError("weights must not all be zero")
             given = given / given.max()  # the sum of huge weights would overflow
-            self.weights = _frozen(given / given.sum())
-        self.bounds = _frozen(np.column_stack([self.samples.min(axis=0), self.samples.max(axis=0)]))
-        self.width = _frozen(np.array([self._interquartile_width(column) for column in self.samples.T]))
+            self.weights = frozen(given / given.sum())
+        self.bounds = frozen(np.column_stack([self.samples.min(axis=0), self.samples.max(axis=0)]))
+        self.width = frozen(np.array([self._interquartile_width(column) for column in self.samples.T]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -296,10 +296,15 @@ def _continuous(obj: Any, name: str) -> Any:
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
     if isinstance(obj, stats.rv_histogram):
         obj = obj()
-    if isinstance(obj, stats.rv_discrete) or isinstance(getattr(obj, "dist", None), stats.rv_discrete):
-        return _refuse_discrete(obj, name)
-    if any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__):
-        return _refuse_discrete(obj, name)
+    if (
+        isinstance(obj, stats.rv_discrete)
+        or isinstance(getattr(obj, "dist", None), stats.rv_discrete)
+        or any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__)  # of scipy 1.15 and later
+    ):
+        raise TypeError(
+            f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
+            "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
+        )
     if isinstance(obj, stats.rv_continuous):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
     if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
@@ -314,13 +319,6 @@ def _continuous(obj: Any, name: str) -> Any:
     if np.isnan(support).any() or np.isnan(median):
         raise ValueError(f"{name} is {describe(obj)}, whose parameters scipy does not accept")
     return obj
-
-
-def _refuse_discrete(obj: Any, name: str) -> Any:
-    raise TypeError(
-        f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
-        "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
-    )
 
 
 def _marginal(distribution: Any) -> Marginal:
@@ -346,14 +344,10 @@ def _uniform(pair: Any) -> Any:
 
 
 def _covariance(cov: Array) -> Array:
-    variances = positive(np.diagonal(cov), "variances on the diagonal of cov")
-    deviations = np.sqrt(variances)
-    correlation = cov / deviations / deviations[:, None]
-    if np.abs(correlation - correlation.T).max() > 1e-10:
-        raise ValueError(f"cov must be symmetric, got {shown(cov)}")
-    if np.linalg.eigvalsh(correlation)[0] <= 1e-14:
+    positive(np.diagonal(cov), "variances on the diagonal of cov")
+    if np.linalg.eigvalsh(correlations(cov, "cov"))[0] <= 1e-14:
         raise ValueError(f"cov must be positive definite, but it has a direction without variance: {shown(cov)}")
-    return _frozen(0.5 * cov + 0.5 * cov.T)
+    return frozen(0.5 * cov + 0.5 * cov.T)
 
 
 def _same_length(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:
@@ -363,8 +357,3 @@ def _same_length(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, A
         )
     dim = max(a.size, b.size)
     return np.broadcast_to(a, (dim,)), np.broadcast_to(b, (dim,))
-
-
-def _frozen(array: Array) -> Array:
-    array.setflags(write=False)
-    return array

@@ -245,10 +245,10 @@ class Posterior:
         """
         prior = self.gp.prior
         V = prior.cov(s, X, s, X) + np.diag(noise_var)
+        old, new = prior.variances[self.sources] + self._data.noise_var, prior.variances[s] + noise_var
         base = self
         while True:
             A = base._whiten(s, X)
-            old, new = prior.variances[self.sources] + self._data.noise_var, prior.variances[s] + noise_var
             C_new = linalg.border(base._C, A, V, old, new, base.jitter)
             if C_new is not None:
                 return base, A, C_new

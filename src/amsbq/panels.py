@@ -147,7 +147,7 @@ def _cut(distribution: Any) -> tuple[Panels, bool]:
     narrow_lo, narrow_hi = np.zeros(0), np.zeros(0)
     n_done, limit, crowded = 0, MAX_PANELS + 2 * len(lo), False
     while len(lo):
-        coefficients, error, allowed = _fit(lambda t: _pdf(distribution, t), lo, hi)
+        coefficients, error, allowed = _fit(distribution, lo, hi)
         # A small error, or one on a small mass, that does not shrink with the panel is noise of scipy's own density.
         mass = distribution.cdf(hi) - distribution.cdf(lo)
         small = (error < 1e-7) | (error * np.maximum(coefficients[:, 0] * (hi - lo), mass) < 1e-12)
@@ -194,11 +194,11 @@ def describe(distribution: Any) -> str:
     return f"{distribution.dist.name}({', '.join(arguments)})"
 
 
-def _fit(pdf: Callable[[Array], Array], lo: Array, hi: Array) -> tuple[Array, Array, Array]:
+def _fit(distribution: Any, lo: Array, hi: Array) -> tuple[Array, Array, Array]:
     """Legendre coefficients (n, G) of the density on each interval, their relative error, and what is allowed of it."""
     nodes, _ = _gauss(lo, hi)
     ends = (0.5 * (lo + hi))[:, None] + (0.5 * (hi - lo))[:, None] * CLOSE
-    values = pdf(np.column_stack([nodes, ends]))
+    values = _pdf(distribution, np.column_stack([nodes, ends]))
     coefficients = values[:, :G] @ TO_COEFFICIENTS
     error = np.abs(values[:, G:].T - legval(CLOSE, coefficients.T, tensor=True).T).max(axis=0)
     error = np.maximum(error, np.abs(coefficients[:, -3:]).max(axis=1))
@@ -226,7 +226,7 @@ def _first_edges(distribution: Any) -> tuple[Array, float, Array]:
     quantiles = quantiles[(quantiles > low) & (quantiles < high)]
     median = quantiles[len(quantiles) // 2]
     tails = [
-        np.array([end]) if np.isfinite(end) else _tail(distribution.pdf, last, last - median)
+        np.array([end]) if np.isfinite(end) else _tail(distribution, last, last - median)
         for end, last in ((low, quantiles[0]), (high, quantiles[-1]))
     ]
     hard = np.array([end for end in (low, high) if np.isfinite(end)])
@@ -243,11 +243,11 @@ def _pdf(distribution: Any, t: Array) -> Array:
         return np.full_like(t, np.inf) if t.size == 1 else np.stack([_pdf(distribution, part) for part in t])
 
 
-def _tail(pdf: Callable[[Array], Array], start: float, step: float) -> Array:
+def _tail(distribution: Any, start: float, step: float) -> Array:
     """Edges that double their distance from ``start`` until nothing is left beyond."""
     edges = start + step * np.exp2(np.arange(1000))
     edges = edges[np.isfinite(edges)]
-    mass = np.asarray(pdf(edges)) * np.abs(edges - start)
+    mass = _pdf(distribution, edges) * np.abs(edges - start)
     return edges[: 1 + np.argmin(np.append(mass > 1e-18, False))]  # much further out, scipy's densities may overflow
 
 
