@@ -39,6 +39,10 @@ class Data:
         extra = non_negative(vector(0.0 if noise_var is None else noise_var, "noise_var", len(X)), "noise_var")
         return cls(s, X, y, frozen(noise[s] + extra))
 
+    def only(self, source: int) -> Data:
+        """The observations of one source."""
+        return Data(*(frozen(values[self.s == source]) for values in vars(self).values()))
+
     def followed_by(self, new: Data) -> Data:
         """These observations and then the new ones."""
         mine, theirs = vars(self).values(), vars(new).values()

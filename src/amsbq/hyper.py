@@ -1,36 +1,43 @@
-"""Hyperparameters: from a vector θ of real numbers to a `MultiSourceGP`, and their prior density.
+"""Hyperparameters: from vectors θ of real numbers to models of given data, and their posterior density.
 
 A model is a list of terms B_q ⊗ κ_q. Everything is learned in standard units, so that those of the user never matter:
-lengthscales as fractions of the width of the measure, outputs of source l in units of their spread S_l around m_l.
+lengthscales as fractions of the width of the measure, outputs of source l in units of a spread S_l around a level m_l.
 
-Notation:  λ = ℓ / width                 lengthscale of a term, D of them or one that is shared
-           B = S (w wᵀ + diag(η)) S      what the sources share, and what each has of its own; S = diag(S_l)
-           θ                             for each term w, log η and log λ; then the log noise variances
+Notation:  λ = ℓ / width                    lengthscales of a term, one for each input or one that is shared
+           B = S A (w wᵀ + diag(η)) A S     what the sources share, and what each has of its own; S = diag(S_l)
+           A = diag(e^{a_l})                amplitudes, the same for every term
+           θ (P,)                           a, then w, log η and log λ of each term, then the log noise variances
+           Θ (K, P)                         K of them at once: their kernels are evaluated together
 
-Priors, all independent: w_l and log η_l normal, λ gamma. None depends on the order of the sources.
+The density of θ is p(θ | y) ∝ p(y | θ)^power p(θ), with independent priors that do not depend on the order of the
+sources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.stats import qmc
 
-from .checks import Array
+from . import linalg
+from .checks import Array, IntArray
 from .coregion import Term
 from .data import Data
-from .kernels import RBF, Constant, Matern, ProductKernel
+from .kernels import Constant, ProductKernel
 from .measures import Measure
-from .model import EvidenceGradient, MultiSourceGP, Posterior
+from .model import MultiSourceGP, Posterior
+from .priors import LogGamma, Normal, Prior, StudentT
 
 Noise = float | Literal["learn"]
 
 #: The same for every θ, and more than noise-free data need: a jitter that came and went would tear the density of θ.
 FIT_JITTER = 1e-10
+#: Numbers in the largest arrays: above it, vectors θ are evaluated a few at a time.
+CHUNK = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -38,61 +45,38 @@ class TermPrior:
     """What is believed of one term before the data."""
 
     kernel: Callable[[Array], ProductKernel]  #: of its lengthscales
-    fraction: float  #: the mode of λ
-    shape: float = 3.0  #: of the gamma distribution of λ; larger is surer
+    scale: LogGamma  #: of log λ
     per_dimension: bool = True  #: a lengthscale for each input, or one for all
-    shared: float = 1.0  #: mean of w_l: sources stand in for each other, and are expected to rise and fall together
-    shared_spread: float = 0.5  #: its standard deviation
-    log_own: float = -5.0  #: mean of log η_l
-    log_own_spread: float = 3.0  #: its standard deviation: sources may be all but perfectly correlated, or not at all
-
-    def log_density_of_lengthscales(self, log_fractions: Array) -> tuple[float, Array]:
-        """log p(log λ), and its gradient: a gamma density of λ with its mode where it should be, times λ."""
-        scale = self.fraction / (self.shape - 1)
-        ratio = np.exp(log_fractions) / scale
-        log_density = self.shape * np.log(ratio) - ratio - gammaln(self.shape)
-        return float(log_density.sum()), self.shape - ratio
-
-    def log_density_of_B(self, w: Array, log_own: Array) -> tuple[float, Array, Array]:
-        """log p(w, log η) up to a constant, and its gradients."""
-        of_w, of_own = (w - self.shared) / self.shared_spread, (log_own - self.log_own) / self.log_own_spread
-        value = -0.5 * float(of_w @ of_w + of_own @ of_own)
-        return value, -of_w / self.shared_spread, -of_own / self.log_own_spread
+    weights: Normal | None = None  #: of each w_l; None makes them 1
+    shared: bool = True  #: whether there is a w at all
+    own: Normal | None = None  #: of each log η_l; None makes η zero
+    among: tuple[int, ...] | None = None  #: the sources that have a part in it; None is all of them
 
 
 @dataclass(frozen=True)
 class ModelPrior:
-    """The terms of a model, and how the level of each source is treated."""
+    """The terms of a model, and how the scale, the level and the noise of each source are treated."""
 
     terms: tuple[TermPrior, ...]
+    #: of each a_l, around a spread common to all sources; None takes the scale of each from its own observations
+    amplitude: StudentT | None = None
     #: standard deviation of an unknown constant for each source, in units of its spread; None fixes it to the average
     level: float | None = None
-
-    log_noise: float = float(np.log(1e-4))  #: mean of the log noise variance of a source, where it is learned
-    log_noise_spread: float = 3.0
-
-
-def icm(fraction: float = 0.2) -> ModelPrior:
-    """The paper's: one term with one lengthscale, levels from the data."""
-    return ModelPrior((TermPrior(RBF, fraction, per_dimension=False),))
+    #: of the log noise variance of a source in units of its spread, where it is learned
+    log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
 
 
-def lmc(fractions: Sequence[float] = (0.15, 0.7), nu: float | None = None, level: float = 10.0) -> ModelPrior:
-    """Terms on separate scales, a lengthscale per input, and an unknown level of each source.
+@dataclass(frozen=True)
+class _Block:
+    """Some entries of θ, with the same prior."""
 
-    On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
-    """
-    kernel: Callable[[Array], ProductKernel] = RBF if nu is None else partial(Matern, nu)
-    own = [(-8.0, 4.0) if fraction == min(fractions) else (-2.0, 2.0) for fraction in fractions]
-    terms = (
-        TermPrior(kernel, fraction, log_own=mean, log_own_spread=spread)
-        for fraction, (mean, spread) in zip(fractions, own, strict=True)
-    )
-    return ModelPrior(tuple(terms), level)
+    prior: Prior
+    at: slice
+    sources: tuple[int, ...] | None  # one for each entry, or none of them
 
 
 class Parametrisation:
-    """θ for a model of given data.
+    """θ for a model of given data, and its posterior density.
 
     Parameters
     ----------
@@ -102,98 +86,265 @@ class Parametrisation:
         With no more than the known variance of each observation as its ``noise_var``.
     noise : one for each source
         The noise variance of its observations, or "learn".
+    signs : one for each source, optional
+        -1 turns a source around, wherever its weights are not learned.
+
+    Attributes
+    ----------
+    power : float
+        The likelihood counts to this power.
     """
 
-    def __init__(self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise]) -> None:
-        self.prior, self.measure, self.data = prior, measure, data
-        self.n_sources = len(noise)
-        self.learned = np.array([level == "learn" for level in noise])
-        self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
-        self.levels, self.spreads = _standard_units(data, self.n_sources)
-        self.n_scales = [measure.dim if term.per_dimension else 1 for term in prior.terms]
-        self.size = 2 * self.n_sources * len(prior.terms) + sum(self.n_scales) + int(self.learned.sum())
+    power = 1.0
 
-    def bounds(self) -> list[tuple[float, float]]:
-        """Where θ may be: far beyond anything that the priors believe in, but not where numbers overflow."""
-        L, box = self.n_sources, []
-        for n_scales in self.n_scales:
-            box += [(-50.0, 50.0)] * L + [(-25.0, 8.0)] * L + [(-7.0, 5.0)] * n_scales
-        return box + [(-30.0, 4.0)] * int(self.learned.sum())
+    def __init__(
+        self,
+        prior: ModelPrior,
+        measure: Measure,
+        data: Data,
+        noise: Sequence[Noise],
+        signs: Sequence[float] | None = None,
+    ) -> None:
+        self.prior, self.measure, self.data = prior, measure, data
+        L = self.n_sources = len(noise)
+        self.signs = np.ones(L) if signs is None else np.asarray(signs, dtype=float)
+        self.learned = np.flatnonzero([level == "learn" for level in noise])
+        self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
+        self.levels, self.spreads = standard_units(data, L, common=prior.amplitude is not None)
+
+        self._blocks: list[_Block] = []
+        everyone = tuple(range(L))
+        self._amplitudes = self._add(prior.amplitude, everyone)
+        self._terms = []
+        for term in prior.terms:
+            members = everyone if term.among is None else term.among
+            weights = self._add(term.weights if term.shared else None, members)
+            own = self._add(term.own, members)
+            scales = self._add(term.scale, None, measure.dim if term.per_dimension else 1)
+            self._terms.append((term, np.array(members), weights, own, scales))
+        self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
+        self.size = self._blocks[-1].at.stop
+        self._prepare()
+        self._columns = self._canonical()
+
+    def _add(self, prior: Prior | None, sources: tuple[int, ...] | None, size: int = 0) -> slice:
+        """Room in θ for one number for each of the sources, or for ``size`` of them; none without a prior."""
+        start = self._blocks[-1].at.stop if self._blocks else 0
+        size = 0 if prior is None else len(sources) if sources is not None else size
+        at = slice(start, start + size)
+        if prior is not None:
+            self._blocks.append(_Block(prior, at, sources))
+        return at
+
+    def _prepare(self) -> None:
+        """What does not depend on θ: residuals, differences of inputs, the part of the covariance that is fixed."""
+        s, X, spreads = self.data.s, self.data.X / self.measure.width, self.spreads[self.data.s]
+        self._residuals = (self.data.y - self.levels[s]) / spreads
+        self._steps = np.ascontiguousarray((X[:, None, :] - X[None, :, :]).transpose(2, 0, 1))  # (D, N, N)
+        self._of_source = np.eye(self.n_sources)[s]  # (N, L)
+        level = self.prior.level or 0.0
+        self._fixed = level**2 * self._of_source @ self._of_source.T
+        self._fixed[np.diag_indices(len(s))] += (self.noise[s] + self.data.noise_var) / spreads**2
+
+    def tempered(self, power: float) -> Parametrisation:
+        """The same, but with a likelihood that counts to the given power: the posterior of one who doubts the model."""
+        other = copy(self)
+        other.power = power
+        return other
+
+    def bounds(self) -> Array:
+        """Where θ may be, shape (P, 2)."""
+        return np.concatenate([np.tile(block.prior.box, (_size(block), 1)) for block in self._blocks])
 
     def start(self) -> Array:
         """θ at the centre of the prior."""
-        parts = []
-        for term, n_scales in zip(self.prior.terms, self.n_scales, strict=True):
-            parts += [np.full(self.n_sources, term.shared), np.full(self.n_sources, term.log_own)]
-            parts.append(np.full(n_scales, np.log(term.fraction)))
-        return np.concatenate([*parts, np.full(int(self.learned.sum()), self.prior.log_noise)])
+        return np.concatenate([np.full(_size(block), block.prior.centre) for block in self._blocks])
+
+    def prior_draws(self, n: int, seed: int) -> Array:
+        """n draws of θ from the prior, shape (n, P), spread evenly; n is best a power of two."""
+        u = self.even_draws(n, seed)
+        return np.concatenate([block.prior.quantile(u[:, block.at]) for block in self._blocks], axis=1)
+
+    def even_draws(self, n: int, seed: int) -> Array:
+        """n points spread evenly over the unit cube, shape (n, P)."""
+        u = qmc.Sobol(self.size, rng=seed).random(n)
+        return self.in_place_of_sources(np.clip(u, 1e-4, 1 - 1e-4))
+
+    def in_place_of_sources(self, values: Array) -> Array:
+        """Random numbers (n, P) for θ, those of a source moved to its place: when sources change theirs, so do they."""
+        return np.asarray(values[:, self._columns])
 
     def gp(self, theta: Array) -> MultiSourceGP:
         """The model with hyperparameters θ, in the user's units."""
-        pieces, log_noise = self._split(theta)
-        terms = []
-        for (w, log_own, log_fraction), term in zip(pieces, self.prior.terms, strict=True):
-            B = np.outer(self.spreads * w, self.spreads * w) + np.diag(self.spreads**2 * np.exp(log_own))
-            terms.append(Term(B, term.kernel(np.exp(log_fraction) * self.measure.width)))
+        units = np.outer(self.spreads, self.spreads)
+        terms = [
+            Term(self._B(q, theta[None])[0] * units, term.kernel(np.exp(theta[scales]) * self.measure.width))
+            for q, (term, _, _, _, scales) in enumerate(self._terms)
+        ]
         if self.prior.level is not None:
             terms.append(Term(np.diag((self.prior.level * self.spreads) ** 2), Constant()))
         noise = self.noise.copy()
-        noise[self.learned] = self._learned_noise(log_noise)
+        noise[self.learned] = self.spreads[self.learned] ** 2 * np.exp(theta[self._log_noise])
         return MultiSourceGP(terms, self.measure, noise=noise, mean=self.levels)
 
-    def posterior(self, theta: Array, jitter: float = 0.0) -> Posterior:
-        """The posterior of the sources, given the data and θ, with at least the given jitter."""
+    def posterior(self, theta: Array) -> Posterior:
+        """The posterior of the sources, given the data and θ."""
         gp = self.gp(theta)
-        return gp._condition(replace(self.data, noise_var=self.data.noise_var + gp.noise[self.data.s]), jitter)
+        return gp._condition(replace(self.data, noise_var=self.data.noise_var + gp.noise[self.data.s]), FIT_JITTER)
 
-    def log_posterior_and_grad(self, theta: Array) -> tuple[float, Array]:
-        """log p(y | θ) + log p(θ), up to a constant, and its gradient."""
-        evidence, gradient = self.posterior(theta, FIT_JITTER).log_evidence_and_grad()
-        log_prior, prior_gradient = self._log_prior_and_grad(theta)
-        return evidence + log_prior, self._pull(theta, gradient) + prior_gradient
+    def doubted_integral(self, theta: Array, shares: Array) -> tuple[float, Array, Array]:
+        """The integral of the primary source, given θ, if sources also differed on the scale of the first term.
 
-    def _log_prior_and_grad(self, theta: Array) -> tuple[float, Array]:
-        pieces, log_noise = self._split(theta)
-        value, parts = 0.0, []
-        for (w, log_own, log_fraction), term in zip(pieces, self.prior.terms, strict=True):
-            of_B, by_w, by_own = term.log_density_of_B(w, log_own)
-            of_scales, by_scales = term.log_density_of_lengthscales(log_fraction)
-            value += of_B + of_scales
-            parts += [by_w, by_own, by_scales]
-        away = (log_noise - self.prior.log_noise) / self.prior.log_noise_spread
-        return value - 0.5 * float(away @ away), np.concatenate([*parts, -away / self.prior.log_noise_spread])
+        Parameters
+        ----------
+        shares : (J,) array
+            Variances of what each source would have of its own there, as shares of its variance in that term.
 
-    def _pull(self, theta: Array, gradient: EvidenceGradient) -> Array:
-        """The gradient of the evidence in the model's own quantities as one in θ."""
-        pieces, log_noise = self._split(theta)
-        parts = []
-        for q, ((w, log_own, _), term) in enumerate(zip(pieces, self.prior.terms, strict=True)):
-            by_B = np.outer(self.spreads, self.spreads) * gradient.B[q]
-            by_scales = gradient.log_lengthscales[q]
-            parts += [2 * by_B @ w, np.diagonal(by_B) * np.exp(log_own)]
-            parts.append(by_scales if term.per_dimension else by_scales.sum(keepdims=True))
-        return np.concatenate([*parts, self._learned_noise(log_noise) * gradient.noise[self.learned]])
+        Returns
+        -------
+        The mean without any of it, and for each share the standard deviation and the log likelihood.
+        """
+        gp, data = self.gp(theta), self.data
+        term, embedding = gp.terms[0], gp.prior.embeddings[0]
+        own = np.diagonal(term.B)[data.s]
+        posterior = self.posterior(theta)
+        G = gp.prior.cov(data.s, data.X, data.s, data.X) + np.diag(posterior._data.noise_var)
+        extra = own[:, None] * (data.s[:, None] == data.s) * term.kernel(data.X, data.X)
+        r, z = data.y - gp.mean[data.s], gp.prior.integral_cov(0, data.s, data.X)
+        z_extra = term.B[0, 0] * (data.s == 0) * embedding.mean(data.X)
+        prior, prior_extra = gp.prior.integral_variance(0), term.B[0, 0] * embedding.variance
+        stds, logs = np.empty(len(shares)), np.empty(len(shares))
+        for j, share in enumerate(shares):
+            covariance = G + share * extra
+            C, _ = linalg.factorise(covariance, np.diagonal(covariance), FIT_JITTER)
+            beta, w = linalg.solve_lower(C, np.stack([r, z + share * z_extra], axis=1)).T
+            variance = prior + share * prior_extra
+            stds[j] = np.sqrt(max(variance - w @ w, linalg.variance_floor(0) * variance))
+            logs[j] = -0.5 * beta @ beta - np.log(np.diagonal(C)).sum()
+        return posterior.integral()[0], stds, logs
 
-    def _learned_noise(self, log_noise: Array) -> Array:
-        """Noise variances in the user's units, of the sources where they are learned."""
-        return np.asarray(self.spreads[self.learned] ** 2 * np.exp(log_noise))
+    def log_posterior_and_grad(self, Theta: Array) -> tuple[Array, Array]:
+        """power · log p(y | θ) + log p(θ), shape (K,), and its gradient (K, P); -inf where it cannot be evaluated.
 
-    def _split(self, theta: Array) -> tuple[list[tuple[Array, Array, Array]], Array]:
-        """(w, log η, log λ) of each term, and the log noise variances."""
-        L, pieces, at = self.n_sources, [], 0
-        for n_scales in self.n_scales:
-            w, log_own, log_fraction, _ = np.split(theta[at:], np.cumsum([L, L, n_scales]))
-            pieces.append((w, log_own, log_fraction))
-            at += 2 * L + n_scales
-        return pieces, theta[at:]
+        The density is that of the observations in standard units.
+        """
+        values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
+        low, high = self.bounds().T
+        inside = np.flatnonzero(((Theta >= low) & (Theta <= high)).all(axis=1))
+        at_a_time = max(CHUNK // max(len(self.data.y), 1) ** 2, 1)
+        for first in range(0, len(inside), at_a_time):
+            rows = inside[first : first + at_a_time]
+            value, gradient = self._log_likelihood_and_grad(Theta[rows])
+            values[rows], gradients[rows] = self.power * value, self.power * gradient
+        for block in self._blocks:
+            value, gradient = block.prior.log_density_and_grad(Theta[:, block.at])
+            values += value
+            gradients[:, block.at] += gradient
+        gradients[~np.isfinite(values)] = 0.0
+        return values, gradients
+
+    def _log_likelihood_and_grad(self, Theta: Array) -> tuple[Array, Array]:
+        s, n = self.data.s, np.arange(len(self.data.s))
+        G = np.tile(self._fixed, (len(Theta), 1, 1))
+        noise = np.zeros((len(Theta), self.n_sources))
+        noise[:, self.learned] = np.exp(Theta[:, self._log_noise])
+        G[:, n, n] += noise[:, s]
+        kernels, covariances = [], []
+        for q, (term, _, _, _, scales) in enumerate(self._terms):
+            lengthscales = self._lengthscales(Theta[:, scales])
+            kernels.append(_profile(term).over_scales(self._steps, lengthscales))
+            covariances.append(self._B(q, Theta)[:, s[:, None], s] * kernels[-1])
+            G += covariances[-1]
+        G[:, n, n] *= 1 + FIT_JITTER
+
+        values, by_G = np.full(len(Theta), -np.inf), np.zeros_like(G)
+        for k in range(len(Theta)):
+            found = linalg.gaussian_log_density_and_grad(G[k], self._residuals)
+            if found is not None:
+                values[k], by_G[k] = found
+        by_G[:, n, n] *= 1 + FIT_JITTER
+
+        gradient = np.zeros_like(Theta)
+        gradient[:, self._log_noise] = (noise * (by_G[:, n, n] @ self._of_source))[:, self.learned]
+        for q, (term, _, _, _, scales) in enumerate(self._terms):
+            self._add_gradient_of_B(q, Theta, self._of_source.T @ (by_G * kernels[q]) @ self._of_source, gradient)
+            lengthscales = self._lengthscales(Theta[:, scales])
+            by_scale = _profile(term).contract_over_scales(self._steps, lengthscales, by_G * covariances[q])
+            gradient[:, scales] = by_scale if term.per_dimension else by_scale.sum(axis=1, keepdims=True)
+        return values, gradient
+
+    def _lengthscales(self, log_fractions: Array) -> Array:
+        return np.broadcast_to(np.exp(log_fractions), (len(log_fractions), self.measure.dim))
+
+    def _weights(self, q: int, Theta: Array) -> tuple[Array, Array, Array]:
+        """A w (K, L), A (K, L) and A² η (K, L) of a term."""
+        term, members, weights, own, _ = self._terms[q]
+        amplitude = np.ones((len(Theta), self.n_sources))
+        if self.prior.amplitude is not None:
+            amplitude = np.exp(Theta[:, self._amplitudes])
+        w, variances = np.zeros_like(amplitude), np.zeros_like(amplitude)
+        if term.shared:
+            w[:, members] = self.signs[members] if term.weights is None else Theta[:, weights]
+        if term.own is not None:
+            variances[:, members] = np.exp(Theta[:, own])
+        return amplitude * w, amplitude, amplitude**2 * variances
+
+    def _B(self, q: int, Theta: Array) -> Array:
+        """B of a term in standard units, shape (K, L, L)."""
+        w, _, variances = self._weights(q, Theta)
+        B = w[:, :, None] * w[:, None, :]
+        sources = np.arange(self.n_sources)
+        B[:, sources, sources] += variances
+        return B
+
+    def _add_gradient_of_B(self, q: int, Theta: Array, by_B: Array, gradient: Array) -> None:
+        """Add the gradient in w, log η and a, given that in B (K, L, L)."""
+        term, members, weights, own, _ = self._terms[q]
+        w, amplitude, variances = self._weights(q, Theta)
+        by_w = 2 * np.einsum("kij,kj->ki", by_B, w)
+        by_own = np.diagonal(by_B, axis1=1, axis2=2) * variances
+        if term.weights is not None and term.shared:
+            gradient[:, weights] = (by_w * amplitude)[:, members]
+        if term.own is not None:
+            gradient[:, own] = by_own[:, members]
+        if self.prior.amplitude is not None:
+            gradient[:, self._amplitudes] += by_w * w + 2 * by_own
+
+    def _canonical(self) -> IntArray:
+        """A column for each entry of θ that goes with its source, whatever the number of that source is."""
+        groups = [np.abs(self._residuals[self.data.s == source]) for source in range(self.n_sources)]
+        order = sorted(range(1, self.n_sources), key=lambda source: (len(groups[source]), *_moments(groups[source])))
+        rank = np.argsort([0, *order])
+        columns = np.arange(self.size)
+        for block in self._blocks:
+            if block.sources is not None:
+                within = np.argsort(np.argsort(rank[list(block.sources)]))
+                columns[block.at] = columns[block.at][within]
+        return columns
 
 
-def _standard_units(data: Data, n_sources: int) -> tuple[Array, Array]:
-    """The average and the spread of the observations of each source; what one lacks it takes from the others."""
+def standard_units(data: Data, n_sources: int, common: bool) -> tuple[Array, Array]:
+    """A level and a spread for each source: the average of its observations, and their deviation from it.
+
+    What a source lacks it takes from the others; the spread may be one that is common to all.
+    """
     groups = [data.y[data.s == source] for source in range(n_sources)]
-    spreads = np.array([np.std(y, ddof=1) if len(y) > 2 else np.nan for y in groups])
-    everything = np.concatenate([y - y.mean() for y in groups if len(y)]) if len(data.y) else np.zeros(1)
-    pooled = np.sqrt(np.mean(everything**2)) or np.abs(data.y).max(initial=0.0) or 1.0
-    spreads = np.where(np.isfinite(spreads) & (spreads > 1e-12 * pooled), spreads, pooled)
     overall = data.y.mean() if len(data.y) else 0.0
-    return np.array([y.mean() if len(y) else overall for y in groups]), spreads
+    levels = np.array([y.mean() if len(y) else overall for y in groups])
+    squares = [np.mean((y - y.mean()) ** 2) for y in groups if len(y) > 1]
+    pooled = np.sqrt(np.mean(squares)) if squares else 0.0
+    pooled = pooled or np.abs(data.y).max(initial=0.0) or 1.0
+    spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
+    return levels, np.where(spreads > 1e-12 * pooled, spreads, pooled)
+
+
+def _profile(term: TermPrior) -> ProductKernel:
+    return term.kernel(np.ones(1))
+
+
+def _moments(values: Array) -> tuple[float, float]:
+    return float(np.sum(values)), float(np.sum(values**3))
+
+
+def _size(block: _Block) -> int:
+    return int(block.at.stop - block.at.start)

@@ -164,6 +164,21 @@ class ProductKernel(Kernel):
         sums = [-np.einsum("ij,ij,ij->", A, u, self.log_slope(u)) for u in _steps(X, Y, scales)]
         return self.per_parameter(np.array(sums))
 
+    def over_scales(self, steps: Array, scales: Array) -> Array:
+        """κ for K sets of lengthscales (K, D) at once, from the differences x_d - y_d (D, n, m): shape (K, n, m)."""
+        out = np.ones((len(scales), *steps.shape[1:]))
+        for step, scale in zip(steps, scales.T, strict=True):
+            out *= self.profile(step / scale[:, None, None])
+        return out
+
+    def contract_over_scales(self, steps: Array, scales: Array, A: Array) -> Array:
+        """Σ_ij A_ij ∂log κ_ij/∂log ℓ_d for each of K sets of lengthscales and A (K, n, m): shape (K, D)."""
+        columns = []
+        for step, scale in zip(steps, scales.T, strict=True):
+            u = step / scale[:, None, None]
+            columns.append(-np.einsum("kij,kij,kij->k", A, u, self.log_slope(u)))
+        return np.stack(columns, axis=1)
+
     def _points(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array, Array]:
         X = points(X, self.lengthscales.size if self.lengthscales.ndim else None)
         return X, points(Y, X.shape[1], "Y"), self.lengthscales_in(X.shape[1])
@@ -195,6 +210,14 @@ class RBF(ProductKernel):
         distances *= -0.5
         np.exp(distances, out=distances)
         return distances
+
+    def over_scales(self, steps: Array, scales: Array) -> Array:
+        exponents = scales**-2 @ (-0.5 * steps**2).reshape(len(steps), -1)
+        np.exp(exponents, out=exponents)
+        return np.asarray(exponents.reshape(-1, *steps.shape[1:]))
+
+    def contract_over_scales(self, steps: Array, scales: Array, A: Array) -> Array:
+        return np.asarray(A.reshape(len(A), -1) @ (steps**2).reshape(len(steps), -1).T / scales**2)
 
 
 class Matern(ProductKernel):

@@ -6,7 +6,7 @@ Notation: A (n, n) symmetric, its diagonal "prior" (n,); C or L (n, n) lower tri
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpocon, dpotrf, dpotri, dtrtrs
+from scipy.linalg.lapack import dpocon, dpotrf, dpotri, dpotrs, dtrtrs
 
 from .checks import Array
 
@@ -85,6 +85,21 @@ def inverse(L: Array) -> Array:
     lower: Array
     lower, _ = dpotri(L, lower=1)
     return np.tril(lower) + np.tril(lower, -1).T
+
+
+def gaussian_log_density_and_grad(A: Array, r: Array) -> tuple[float, Array] | None:
+    """log N(r; 0, A) and its gradient ½ (α αᵀ - A⁻¹) in A, with α = A⁻¹ r; None where A is not positive definite."""
+    if not np.isfinite(A).all():
+        return None
+    C, info = dpotrf(A, lower=1, clean=1)
+    if info != 0:
+        return None
+    alpha, _ = dpotrs(C, r, lower=1)
+    value = -0.5 * (r @ alpha + len(r) * np.log(2 * np.pi)) - np.log(np.diagonal(C)).sum()
+    gradient = np.multiply.outer(alpha, alpha)
+    gradient -= inverse(C)
+    gradient *= 0.5
+    return float(value), gradient
 
 
 def grow(L: Array, W: Array, L_new: Array) -> Array:

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from scipy.special import ndtri
+from scipy.stats import qmc
 
 from .checks import Array, correlations, count, frozen, non_negative, numbers, points, positive, shown, vector
 from .panels import Panels, cut, describe
@@ -68,6 +70,17 @@ class Measure(ABC):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         """The same, of checked arguments."""
 
+    def sobol(self, n: int, rng: Seed = None) -> Array:
+        """n points that cover the measure evenly, shape (n, D): a scrambled Sobol sequence through its quantiles."""
+        n = count(n, "n")
+        rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
+        U = qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
+        return self._from_cube(np.clip(U, 2.0**-40, 1 - 2.0**-40))
+
+    @abstractmethod
+    def _from_cube(self, U: Array) -> Array:
+        """Points U (n, D) of the unit cube as points of the measure: if those are uniform, these are draws."""
+
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         """X as an (n, D) array, all of it inside the support."""
         X = points(X, self.dim, name)
@@ -116,6 +129,9 @@ class Uniform(Measure):
         low, high = self.bounds.T
         return rng.uniform(low, high, size=(n, self.dim))
 
+    def _from_cube(self, U: Array) -> Array:
+        return np.asarray(self.bounds[:, 0] + U * self.width)
+
 
 class Gaussian(Measure):
     """The multivariate normal distribution.
@@ -154,16 +170,21 @@ class Gaussian(Measure):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return rng.multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
 
+    def _from_cube(self, U: Array) -> Array:
+        return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
+
 
 class Product(Measure):
     """Independent inputs, each with a continuous scipy.stats distribution of its own.
 
-    Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
+        Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
 
-    >>> from scipy import stats
-    >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
-    array([[ 1., inf],
-           [ 0.,  1.]])
+        >>> from scipy import stats
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+        >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
+        array([[ 1., inf],
+               [ 0.,  1.]])
     """
 
     def __init__(self, distributions: Sequence[Any]) -> None:
@@ -183,6 +204,9 @@ class Product(Measure):
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
+
+    def _from_cube(self, U: Array) -> Array:
+        return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
 
 class Empirical(Measure):
@@ -226,6 +250,10 @@ class Empirical(Measure):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return self.samples[rng.choice(len(self.samples), size=n, p=self.weights)]
 
+    def _from_cube(self, U: Array) -> Array:
+        order = np.argsort(self.samples[:, 0], kind="stable")
+        return self.samples[order[np.searchsorted(np.cumsum(self.weights[order])[:-1], U[:, 0])]]
+
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         return points(X, self.dim, name)
 
@@ -239,16 +267,18 @@ class Empirical(Measure):
 def as_measure(obj: Any) -> Measure:
     """Make a measure of what people have at hand.
 
-    Parameters
-    ----------
-    obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
-        A measure is returned as it is. A list has one entry per input.
+        Parameters
+        ----------
+        obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
+            A measure is returned as it is. A list has one entry per input.
 
-    >>> from scipy import stats
-    >>> as_measure([stats.norm(0, 2), (0, 1)])
-    Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
-    >>> as_measure([(0, 1), (-1, 1)])
-    Uniform([0.0, -1.0], [1.0, 1.0])
+        >>> from scipy import stats
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+        >>> as_measure([stats.norm(0, 2), (0, 1)])
+        Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
+        >>> as_measure([(0, 1), (-1, 1)])
+        Uniform([0.0, -1.0], [1.0, 1.0])
     """
     if isinstance(obj, Measure):
         return obj

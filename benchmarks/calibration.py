@@ -1,0 +1,247 @@
+"""Cost and calibration of every model on problems with known integrals, beside Monte Carlo and control variates.
+
+    python -m benchmarks.calibration            # about half an hour on two cores
+    python -m benchmarks.calibration --quick    # a minute
+
+Each problem is run with several seeds in two ways: *active*, where the mutual-information rate chooses what to evaluate
+and estimates are looked at when the budget reaches 4, 8 and 12 primary evaluations; and *fixed*, where random points of
+all sources are given. All errors are in units of the standard deviation of the primary source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one process for each core
+
+import numpy as np
+
+from amsbq.data import Data
+from amsbq.estimate import Estimate, estimate_from, fit
+from amsbq.models import MODELS
+from benchmarks.problems import Problem, problems
+
+CHECKPOINTS = (4.0, 8.0, 12.0)  # budgets at which estimates are looked at
+LARGEST = 100  # evaluations in an active run
+FIXED = ((5, 20), (12, 50))  # numbers of primary and of secondary points
+ACCURACIES = (1e-1, 1e-2, 1e-3)
+LEVELS = (0.5, 0.8, 0.95)
+CANDIDATES = 256
+REFIT = 1.05  # times as many observations as before, and hyperparameters are learned again
+BASELINES = ("Monte Carlo", "Sobol", "control variate")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One estimate, or for an active run also the costs after which the error stays below each accuracy."""
+
+    method: str
+    problem: str
+    family: str
+    seed: int
+    design: str
+    error: float  # of the mean, in spreads
+    probability: float  # that the estimate gave to values below the truth
+    surprise: float  # -log density of the truth, in spreads
+    costs: tuple[float, ...] = ()
+
+
+def outcome(method: str, problem: Problem, seed: int, design: str, estimate: Estimate, spread: float) -> Outcome:
+    tiny = 1e-14 * spread  # below it nothing can be compared
+    scales = np.maximum(estimate.scales, tiny)
+    blurred = Estimate(estimate.centres, scales, estimate.weights, estimate.dof)
+    return Outcome(
+        method,
+        problem.name,
+        problem.family,
+        seed,
+        design,
+        (estimate.mean - problem.integral) / spread,
+        blurred.cdf(problem.integral),
+        -blurred.log_density(problem.integral) - np.log(spread),
+    )
+
+
+def active(problem: Problem, name: str, seed: int) -> list[Outcome]:
+    """Three random locations at which all sources are evaluated, then whatever has the best rate."""
+    spread, model, rng = problem.spread(), MODELS[name], np.random.default_rng([seed, 1])
+    sources, costs = problem.sources, np.array(problem.costs)
+    if not model.secondaries:
+        sources, costs = sources[:1], costs[:1]
+    L, noise = len(sources), [0.0] * len(sources)
+    shared = problem.measure.sample(3, rng)
+    data = Data(
+        np.repeat(np.arange(L), 3),
+        np.tile(shared, (L, 1)),
+        np.concatenate([f(shared) for f in sources]),
+        np.zeros(3 * L),
+    )
+    spent, refit_at, path, outcomes, left = 3 * costs.sum(), 0.0, [], [], list(CHECKPOINTS)
+    while True:
+        if len(data.y) >= refit_at or spent >= left[0]:
+            learned = fit(model, problem.measure, data, noise, seed)
+            posteriors = [learned.parametrisation.posterior(theta) for theta in learned.draws]
+            refit_at = REFIT * len(data.y)
+        path.append((spent, np.mean([posterior.integral()[0] for posterior in posteriors])))
+        finished = len(data.y) >= LARGEST
+        while left and (spent >= left[0] or finished):
+            design = f"active, budget {left.pop(0):g}"
+            outcomes.append(outcome(name, problem, seed, design, estimate_from(learned), spread))
+        if not left:
+            break
+        points = problem.measure.sobol(CANDIDATES, rng)
+        rates = []
+        for source in range(L):
+            rho2 = np.array([posterior.squared_correlation(source, points) for posterior in posteriors[::2]])
+            rates.append(-np.log1p(-np.minimum(rho2, 1 - 1e-12)).mean(axis=0) / costs[source])
+        source, i = np.unravel_index(np.argmax(rates), (L, CANDIDATES))
+        new = Data(np.array([source]), points[[i]], sources[source](points[[i]]), np.zeros(1))
+        data = data.followed_by(new)
+        posteriors = [posterior.extend(new.s, new.X, new.y) for posterior in posteriors]
+        spent += costs[source]
+    reached = np.array(path)
+    wrong = np.abs(reached[:, 1] - problem.integral) / spread
+    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in ACCURACIES)
+    return [Outcome(**{**asdict(outcomes[-1]), "costs": found}) if o is outcomes[-1] else o for o in outcomes]
+
+
+def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
+    """Random points of all sources, half of the primary ones shared."""
+    out, spread = [], problem.spread()
+    for primary, secondary in FIXED:
+        rng, L = np.random.default_rng([seed, primary]), len(problem.sources)
+        X = [problem.measure.sample(n, rng) for n in [primary] + [secondary // (L - 1)] * (L - 1)]
+        X[1][: primary // 2] = X[0][: primary // 2]
+        y = [source(points) for source, points in zip(problem.sources, X, strict=True)]
+        data = Data(
+            np.repeat(np.arange(L), [len(points) for points in X]),
+            np.concatenate(X),
+            np.concatenate(y),
+            np.zeros(sum(map(len, y))),
+        )
+        learned = fit(MODELS[name], problem.measure, data, [0.0] * L, seed)
+        out.append(outcome(name, problem, seed, f"fixed, {primary} and {secondary}", estimate_from(learned), spread))
+    return out
+
+
+def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
+    """The same budgets spent without a model; Student-t intervals with the degrees of freedom that are left."""
+    rng, spread, out = np.random.default_rng([seed, 2]), problem.spread(), []
+    costs, path = np.array(problem.costs), []
+    for budget in np.arange(3, CHECKPOINTS[-1] + 1):
+        pairs = int(budget if name != "control variate" else max(budget / (1 + 4 * costs[1:].sum()), 3))
+        draw = problem.measure.sample if name == "Monte Carlo" else problem.measure.sobol
+        X = draw(pairs, rng)
+        y = problem.sources[0](X)
+        mean, residuals, dof = y.mean(), y - y.mean(), pairs - 1
+        if name == "control variate":
+            more = draw(5 * pairs, rng)  # the first fifth would do for the pairs; all of them are new here
+            known = np.column_stack([source(more) for source in problem.sources[1:]])
+            seen = np.column_stack([source(X) for source in problem.sources[1:]])
+            centred = seen - seen.mean(axis=0)
+            slopes = np.linalg.lstsq(centred, residuals, rcond=None)[0]
+            mean = mean + (known.mean(axis=0) - seen.mean(axis=0)) @ slopes
+            residuals, dof = residuals - centred @ slopes, max(pairs - 1 - len(slopes), 1)
+        scale = np.sqrt(residuals @ residuals / dof / pairs)
+        path.append((budget, mean))
+        if budget in CHECKPOINTS:
+            answer = Estimate([mean], [scale], dof=max(dof, 3))
+            out.append(outcome(name, problem, seed, f"active, budget {budget:g}", answer, spread))
+    reached = np.array(path)
+    wrong = np.abs(reached[:, 1] - problem.integral) / spread
+    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in ACCURACIES)
+    return [*out[:-1], Outcome(**{**asdict(out[-1]), "costs": found})]
+
+
+def _settled(costs: Any, errors: Any, accuracy: float) -> float:
+    """The cost after which the error stays below the accuracy; inf if it does not."""
+    too_large = np.flatnonzero(errors > accuracy)
+    after = too_large[-1] + 1 if len(too_large) else 0
+    return float(costs[after]) if after < len(costs) else np.inf
+
+
+def run(job: tuple[str, str, int, str]) -> list[Outcome]:
+    problem_name, method, seed, design = job
+    problem = next(p for p in problems() if p.name == problem_name)
+    work = baseline if method in BASELINES else active if design == "active" else fixed
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work(problem, method, seed)
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Markdown: a row for each method and kind of design, and the coverage of the default by family."""
+    groups = defaultdict(list)
+    for o in outcomes:
+        groups[o.method, o.design.split(",")[0]].append(o)
+    head = ["method", "design", "n", *(f"cost to {a:g}" for a in ACCURACIES), "RMSE", "median error"]
+    head += [*(f"covers {100 * level:g} %" for level in LEVELS), "-log density"]
+    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+    for (method, design), group in groups.items():
+        errors, inside = np.array([o.error for o in group]), np.array([abs(2 * o.probability - 1) for o in group])
+        reached = np.array([o.costs for o in group if o.costs]).reshape(-1, len(ACCURACIES))
+        costs = [f"{c:.3g}" if np.isfinite(c) else f"> {CHECKPOINTS[-1]:g}" for c in _medians(reached)]
+        cells = [method, design, str(len(group)), *costs, f"{np.sqrt(np.mean(errors**2)):.3f}"]
+        cells += [f"{np.median(abs(errors)):.4f}", *(f"{100 * np.mean(inside < level):.0f}" for level in LEVELS)]
+        cells.append(f"{np.mean([min(o.surprise, 50) for o in group]):.2f}")
+        lines.append(" | ".join(cells))
+    families = sorted({o.family for o in outcomes})
+    methods = [m for m in MODELS if any(o.method == m for o in outcomes)]
+    lines += ["", " | ".join(["covers 95 %, by family", *methods]), " | ".join(["---"] * (len(methods) + 1))]
+    for family in [*families, "all"]:
+        cells = [family]
+        for method in methods:
+            of = [o for o in outcomes if o.method == method and family in (o.family, "all")]
+            cells.append(f"{100 * np.mean([abs(2 * o.probability - 1) < 0.95 for o in of]):.0f}" if of else "")
+        lines.append(" | ".join(cells))
+    return "\n".join(f"| {line} |" if line else "" for line in lines)
+
+
+def _medians(reached: Any) -> Any:
+    return np.median(reached, axis=0) if len(reached) else [np.inf] * len(ACCURACIES)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few problems and one seed: about a minute")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--models", default="auto,icm,vbq", help="of " + ", ".join(MODELS))
+    parser.add_argument("--problems", default="", help="only those whose name contains this")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--json", type=Path, help="write every outcome to this file")
+    options = parser.parse_args()
+
+    names = [p.name for p in problems() if options.problems in p.name]
+    names, seeds = (names[::8], 1) if options.quick else (names, options.seeds)
+    models = options.models.split(",")
+    jobs = [
+        (name, method, seed, design)
+        for seed in range(seeds)
+        for name in names
+        for design in ("active", "fixed")
+        for method in (*models, *(BASELINES if design == "active" else ()))
+    ]
+    outcomes, start = [], time.monotonic()
+    with ProcessPoolExecutor(options.workers) as pool:
+        for done, found in enumerate(pool.map(run, jobs), 1):
+            outcomes += found
+            minutes = (time.monotonic() - start) / 60
+            print(f"\r{done}/{len(jobs)} runs, {minutes:.1f} min", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(o) for o in outcomes], indent=1) + "\n")
+    print(table(outcomes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The models by name: what each believes before the data, and what is done with its hyperparameters.
+
+The default, "auto", was chosen by measurement (`benchmarks/calibration.py`): sources share one process and differ by
+another one that varies more slowly,
+
+    f_l(x) = m_l + A_l (g(x) + √η_l d_l(x)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from .checks import Array
+from .hyper import ModelPrior, TermPrior
+from .kernels import RBF, Matern, ProductKernel
+from .priors import LogGamma, Normal, StudentT
+
+KernelOf = Callable[[Array], ProductKernel]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A prior for any number of sources, and how it is used."""
+
+    prior: Callable[[int], ModelPrior]
+    marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
+    secondaries: bool = True  #: whether other sources than the primary one are used
+
+
+def common_and_own(n_sources: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
+    """One shared process, and a slower one that each source has to itself."""
+    fast, slow = fractions
+    return ModelPrior(
+        (
+            TermPrior(RBF, LogGamma(fast, 3.0)),
+            TermPrior(RBF, LogGamma(slow, 3.0), shared=False, own=Normal(-4.0, 3.0)),
+        ),
+        amplitude=StudentT(0.0, 0.7, 4.0),
+        level=10.0,
+    )
+
+
+def icm(n_sources: int, fraction: float = 0.2) -> ModelPrior:
+    """The paper's: one term with one lengthscale, scales and levels from the data (empirical Bayes)."""
+    term = TermPrior(RBF, LogGamma(fraction, 3.0), per_dimension=False, weights=Normal(1.0, 0.5), own=Normal(-5.0, 3.0))
+    return ModelPrior((term,))
+
+
+def lmc(n_sources: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | None = None) -> ModelPrior:
+    """Terms on separate scales, a lengthscale per input, and an unknown level of each source.
+
+    On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
+    """
+    kernel: KernelOf = RBF if nu is None else partial(Matern, nu)
+    terms = (
+        TermPrior(
+            kernel,
+            LogGamma(fraction, 3.0),
+            weights=Normal(1.0, 0.5),
+            own=Normal(-8.0, 4.0) if fraction == min(fractions) else Normal(-2.0, 2.0),
+        )
+        for fraction in fractions
+    )
+    return ModelPrior(tuple(terms), level=10.0)
+
+
+def autoregressive(n_sources: int, nu: float | None = None) -> ModelPrior:
+    """Kennedy and O'Hagan's, for sources in order of fidelity: each is what the next one knows, and a term of its own.
+
+    Term q belongs to source q and is seen, with a weight for each, by all sources above it.
+    """
+    kernel: KernelOf = RBF if nu is None else partial(Matern, nu)
+    fractions = np.linspace(0.5, 0.2, n_sources) if n_sources > 1 else [0.2]
+    terms = (
+        TermPrior(kernel, LogGamma(float(fraction), 3.0), weights=Normal(1.0, 1.0), among=tuple(range(q + 1)))
+        for q, fraction in enumerate(fractions)
+    )
+    return ModelPrior(tuple(terms), level=10.0)
+
+
+MODELS = {
+    "auto": Model(common_and_own),
+    "icm": Model(icm, marginalised=False),
+    "lmc": Model(lmc),
+    "ar": Model(autoregressive),
+    "vbq": Model(icm, marginalised=False, secondaries=False),
+}
+
+
+def model_named(name: str) -> Model:
+    """The model of that name."""
+    if name not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))} or a MultiSourceGP, got {name!r}")
+    return MODELS[name]
