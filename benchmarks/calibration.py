@@ -37,7 +37,7 @@ FIXED = ((5, 20), (12, 50))  # numbers of primary and of secondary points
 ACCURACIES = (1e-1, 1e-2, 1e-3)
 LEVELS = (0.5, 0.8, 0.95)
 CANDIDATES = 256
-REFIT = 1.05  # times as many observations as before, and hyperparameters are learned again
+REFIT = 1.025  # times as many observations as before, and hyperparameters are learned again
 BASELINES = ("Monte Carlo", "Sobol", "control variate")
 
 
@@ -90,7 +90,7 @@ def active(problem: Problem, name: str, seed: int) -> list[Outcome]:
     while True:
         if len(data.y) >= refit_at or spent >= left[0]:
             learned = fit(model, problem.measure, data, noise, seed)
-            posteriors = [learned.parametrisation.posterior(theta) for theta in learned.draws]
+            posteriors = learned.posteriors()
             refit_at = REFIT * len(data.y)
         path.append((spent, np.mean([posterior.integral()[0] for posterior in posteriors])))
         finished = len(data.y) >= LARGEST

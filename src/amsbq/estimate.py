@@ -18,7 +18,7 @@ from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
 from .checks import Array, count, frozen, non_negative, numbers, shown, vector
 from .data import Data
-from .fit import Fit, climb, maximise, sample
+from .fit import Fit, marginalised, most_probable, tempered
 from .hyper import Noise, Parametrisation, standard_units
 from .measures import Measure, as_measure
 from .model import MultiSourceGP
@@ -189,10 +189,7 @@ def fit(model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed
     data, noise = _made_sense_of(data, noise)
     prior = model.prior(len(noise))
     parametrisation = Parametrisation(prior, measure, data, noise)
-    mode = maximise(parametrisation, seed)
-    if not model.marginalised:
-        return Fit(parametrisation, mode, mode[None], 1.0, seed)
-    return Fit(parametrisation, mode, *sample(parametrisation, mode, DRAWS, seed), seed)
+    return marginalised(parametrisation, DRAWS, seed) if model.marginalised else most_probable(parametrisation, seed)
 
 
 def estimate_from(fit: Fit) -> Estimate:
@@ -202,21 +199,22 @@ def estimate_from(fit: Fit) -> Estimate:
     tempered posterior, each draw is widened by what the sources might have of their own where they seem to agree,
     weighted by how well that fits, and tails are long.
     """
-    model = fit.parametrisation
-    results = np.array([model.posterior(theta).integral() for theta in fit.draws])
+    results = np.array([posterior.integral() for posterior in fit.posteriors()])
     mean = float(results[:, 0].mean())
-    if len(fit.draws) == 1:
+    if len(results) == 1:
         return Estimate([mean], [np.sqrt(results[0, 1])])
-    doubtful = model.tempered(POWER)
-    mode, _ = climb(doubtful, fit.mode)
-    draws, effective = sample(doubtful, mode, DRAWS, fit.seed)
-    shares = SHARES if len(np.unique(model.data.s)) > 1 else np.zeros(1)
-    parts = [model.doubted_integral(theta, shares) for theta in draws]
+    doubtful = tempered(fit, POWER)
+    shares = SHARES if len(np.unique(fit.data.s)) > 1 else np.zeros(1)
+    parts = [
+        peak.parametrisation.doubted_integral(theta, shares)
+        for peak, draws in zip(doubtful.peaks, doubtful.draws, strict=True)
+        for theta in draws
+    ]
     centres, scales, logs = (np.array(column) for column in zip(*parts, strict=True))
     weights = np.exp(POWER * (logs - logs.max(axis=1, keepdims=True)))
     weights /= weights.sum(axis=1, keepdims=True)
     around = np.repeat(mean + centres - centres.mean(), len(shares))
-    return Estimate(around, scales.ravel(), weights.ravel(), TAILS, min(effective, fit.effective))
+    return Estimate(around, scales.ravel(), weights.ravel(), TAILS, min(fit.effective, doubtful.effective))
 
 
 def _made_sense_of(data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[Noise]]:

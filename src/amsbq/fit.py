@@ -1,6 +1,6 @@
 """Learning the hyperparameters: the most probable θ, and draws of θ from its posterior.
 
-Notation: θ (P,) and Θ (K, P) as in `hyper`; H the negative Hessian of the log posterior at its maximum θ*.
+Notation: θ (P,) and Θ (K, P) as in `hyper`; H the negative Hessian of the log posterior at a maximum θ*.
 
 Draws come from a Gaussian around θ* with covariance H⁻¹ (Laplace's approximation), are resampled by their importance
 weights, and then moved by Hamiltonian Monte Carlo in coordinates where H is the identity. So what the Gaussian gets
@@ -10,6 +10,7 @@ wrong is corrected, and none of it depends on the units, or on the order of the 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,33 +18,104 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from .checks import Array, IntArray
+from .data import Data
 from .hyper import Parametrisation
+from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 2  #: how many of them
 TRAJECTORIES, LEAPS, STEP = 2, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
+UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
 PATIENCE = 3  #: how often to try again with half the step if draws do not move
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Hyperparameters of a model of given data."""
+class Peak:
+    """A maximum of the posterior density of θ, and what lies around it."""
 
     parametrisation: Parametrisation
-    mode: Array  # (P,), the most probable θ
-    draws: Array  # (K, P); the mode alone if K is 1
+    mode: Array  # θ*, (P,)
+    axes: Array  # A with A Aᵀ = H⁻¹, (P, P)
+    log_mass: float  # of the Gaussian that fits it: Laplace's approximation of its evidence
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Hyperparameters of a model of given data: draws from their posterior around one or more peaks."""
+
+    peaks: list[Peak]
+    draws: list[Array]  # (K_i, P) for each peak
     effective: float  # how many of the draws are different, as an effective sample size
     seed: int
 
+    @property
+    def data(self) -> Data:
+        return self.peaks[0].parametrisation.data
 
-def maximise(parametrisation: Parametrisation, seed: int = 0) -> Array:
-    """The most probable θ, found from the best of many draws from the prior."""
-    draws = np.concatenate([parametrisation.start()[None], parametrisation.prior_draws(SCREENED, seed)])
+    def posteriors(self) -> list[Posterior]:
+        """The posterior of the sources for each of the draws."""
+        pairs = zip(self.peaks, self.draws, strict=True)
+        return [peak.parametrisation.posterior(theta) for peak, draws in pairs for theta in draws]
+
+
+def most_probable(parametrisation: Parametrisation, seed: int = 0) -> Fit:
+    """The most probable hyperparameters alone."""
+    peak = _peak(parametrisation, maximise(parametrisation, seed))
+    return Fit([peak], [peak.mode[None]], 1.0, seed)
+
+
+def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) -> Fit:
+    """Draws of the hyperparameters from their posterior.
+
+    A source may also be unrelated to the primary one, or run against it: each of these has a peak of its own, and the
+    draws are divided among them by their probability.
+    """
+    mode = maximise(parametrisation, seed)
+    peaks = [_peak(parametrisation, mode)]
+    for relation, log_odds in _other_relations(parametrisation):
+        other = parametrisation.related(relation)
+        peaks.append(_peak(other, maximise(other, seed, 1, mode), log_odds))
+    masses = np.array([peak.log_mass for peak in peaks])
+    shares = np.exp(masses - masses.max())
+    shares /= shares.sum()
+    counts = np.diff(np.rint(n_draws * np.cumsum(shares)).astype(int), prepend=0)
+    peaks, counts = [p for p, n in zip(peaks, counts, strict=True) if n], counts[counts > 0]
+    return _sampled(peaks, counts.tolist(), seed)
+
+
+def tempered(fit: Fit, power: float) -> Fit:
+    """The same, by a posterior for which the likelihood counts to the given power."""
+    peaks = []
+    for peak in fit.peaks:
+        doubtful = peak.parametrisation.tempered(power)
+        peaks.append(_peak(doubtful, climb(doubtful, peak.mode)[0]))
+    return _sampled(peaks, [len(draws) for draws in fit.draws], fit.seed)
+
+
+def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[list[int], float]]:
+    """How else sources may be related to the primary one, each on its own, and the log prior odds of that."""
+    if parametrisation.relations_are_open:
+        for source in range(1, parametrisation.n_sources):
+            for sign, log_odds in ((0, UNRELATED), (-1, OPPOSITE)):
+                yield [sign if i == source else 1 for i in range(parametrisation.n_sources)], log_odds
+
+
+def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
+    found = [sample(peak, n, seed) for peak, n in zip(peaks, counts, strict=True)]
+    return Fit(peaks, [draws for draws, _ in found], sum(effective for _, effective in found), seed)
+
+
+def maximise(
+    parametrisation: Parametrisation, seed: int = 0, n_starts: int = STARTS, guess: Array | None = None
+) -> Array:
+    """The most probable θ, found from the best of many draws from the prior, and of a guess."""
+    guesses = parametrisation.start()[None] if guess is None else np.stack([parametrisation.start(), guess])
+    draws = np.concatenate([guesses, parametrisation.prior_draws(SCREENED, seed)])
     values, _ = parametrisation.log_posterior_and_grad(draws)
     order = np.argsort(-values, kind="stable")
     if not np.isfinite(values[order[0]]):
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    found = [climb(parametrisation, start) for start in draws[order[:STARTS]]]
+    found = [climb(parametrisation, start) for start in draws[order[:n_starts]]]
     return max(found, key=lambda end: end[1])[0]
 
 
@@ -59,15 +131,15 @@ def climb(parametrisation: Parametrisation, start: Array) -> tuple[Array, float]
     return np.asarray(best), value
 
 
-def sample(parametrisation: Parametrisation, mode: Array, n_draws: int, seed: int = 0) -> tuple[Array, float]:
-    """Draws of θ from its posterior, and their effective number.
+def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:
+    """Draws of θ from its posterior around a peak, and their effective number.
 
     If fewer than a third are different, the moves are repeated with smaller steps; if that does not help, the most
     probable θ is returned alone, with a warning.
     """
-    axes = _axes(parametrisation, mode)
+    parametrisation, axes = peak.parametrisation, peak.axes
     z = ndtri(parametrisation.even_draws(n_draws, seed))
-    Theta = mode + z @ axes.T
+    Theta = peak.mode + z @ axes.T
     values, gradients = parametrisation.log_posterior_and_grad(Theta)
     kept = _resampled(values + 0.5 * np.sum(z**2, axis=1))
     Theta, values, gradients = Theta[kept], values[kept], gradients[kept]
@@ -93,7 +165,7 @@ def sample(parametrisation: Parametrisation, mode: Array, n_draws: int, seed: in
         "hyperparameters could not be sampled: the most probable ones are used alone, and the error bar is too small",
         stacklevel=2,
     )
-    return mode[None], 1.0
+    return np.tile(peak.mode, (n_draws, 1)), 1.0
 
 
 def _trajectory(
@@ -109,15 +181,19 @@ def _trajectory(
     return Theta, values, gradients, values - 0.5 * np.sum(p**2, axis=1) - before
 
 
-def _axes(parametrisation: Parametrisation, mode: Array, step: float = 1e-3) -> Array:
-    """A with A Aᵀ = H⁻¹, by central differences of the gradient, all in one call."""
+def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0, step: float = 1e-3) -> Peak:
+    """The Hessian at a mode, by central differences of the gradient, all in one call."""
     shifts = step * np.eye(len(mode))
-    _, gradients = parametrisation.log_posterior_and_grad(np.concatenate([mode + shifts, mode - shifts]))
-    forward, backward = np.split(gradients, 2)
+    values, gradients = parametrisation.log_posterior_and_grad(
+        np.concatenate([mode + shifts, mode - shifts, mode[None]])
+    )
+    forward, backward = np.split(gradients[:-1], 2)
     H = (backward - forward) / (2 * step)
     eigenvalues, V = np.linalg.eigh(0.5 * (H + H.T))
-    scales = np.maximum(eigenvalues, 0.02) ** -0.5  # no prior is wider than that
-    return np.asarray((V * scales) @ V.T)  # the symmetric root: it goes with θ when sources change places
+    eigenvalues = np.maximum(eigenvalues, 0.02)  # no prior is wider than that
+    log_mass = values[-1] + log_odds + 0.5 * np.sum(np.log(2 * np.pi / eigenvalues))
+    # the symmetric root goes with θ when sources change places
+    return Peak(parametrisation, mode, (V * eigenvalues**-0.5) @ V.T, float(log_mass))
 
 
 def _resampled(log_weights: Array) -> IntArray:

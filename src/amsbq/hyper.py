@@ -86,8 +86,9 @@ class Parametrisation:
         With no more than the known variance of each observation as its ``noise_var``.
     noise : one for each source
         The noise variance of its observations, or "learn".
-    signs : one for each source, optional
-        -1 turns a source around, wherever its weights are not learned.
+    relation : one for each source, optional
+        Where weights are not learned: 1 if a source shares what the term describes, -1 if it does so with the opposite
+        sign, 0 if it has no part in it.
 
     Attributes
     ----------
@@ -103,11 +104,11 @@ class Parametrisation:
         measure: Measure,
         data: Data,
         noise: Sequence[Noise],
-        signs: Sequence[float] | None = None,
+        relation: Sequence[int] | None = None,
     ) -> None:
         self.prior, self.measure, self.data = prior, measure, data
         L = self.n_sources = len(noise)
-        self.signs = np.ones(L) if signs is None else np.asarray(signs, dtype=float)
+        self.relation = tuple(relation or [1] * L)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
         self.levels, self.spreads = standard_units(data, L, common=prior.amplitude is not None)
@@ -146,6 +147,12 @@ class Parametrisation:
         self._fixed = level**2 * self._of_source @ self._of_source.T
         self._fixed[np.diag_indices(len(s))] += (self.noise[s] + self.data.noise_var) / spreads**2
 
+    def related(self, relation: Sequence[int]) -> Parametrisation:
+        """The same, but with another relation between the sources."""
+        other = copy(self)
+        other.relation = tuple(relation)
+        return other
+
     def tempered(self, power: float) -> Parametrisation:
         """The same, but with a likelihood that counts to the given power: the posterior of one who doubts the model."""
         other = copy(self)
@@ -156,18 +163,24 @@ class Parametrisation:
         """Where θ may be, shape (P, 2)."""
         return np.concatenate([np.tile(block.prior.box, (_size(block), 1)) for block in self._blocks])
 
+    @property
+    def relations_are_open(self) -> bool:
+        """Whether there are terms that sources share with weights which are not learned."""
+        return self.n_sources > 1 and any(term.shared and term.weights is None for term in self.prior.terms)
+
     def start(self) -> Array:
         """θ at the centre of the prior."""
         return np.concatenate([np.full(_size(block), block.prior.centre) for block in self._blocks])
 
     def prior_draws(self, n: int, seed: int) -> Array:
-        """n draws of θ from the prior, shape (n, P), spread evenly; n is best a power of two."""
+        """n draws of θ from the prior, shape (n, P), spread evenly."""
         u = self.even_draws(n, seed)
         return np.concatenate([block.prior.quantile(u[:, block.at]) for block in self._blocks], axis=1)
 
     def even_draws(self, n: int, seed: int) -> Array:
         """n points spread evenly over the unit cube, shape (n, P)."""
-        u = qmc.Sobol(self.size, rng=seed).random(n)
+        rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
+        u = qmc.Sobol(self.size, rng=seed).random(rounded)[:n]
         return self.in_place_of_sources(np.clip(u, 1e-4, 1 - 1e-4))
 
     def in_place_of_sources(self, values: Array) -> Array:
@@ -204,10 +217,10 @@ class Parametrisation:
         -------
         The mean without any of it, and for each share the standard deviation and the log likelihood.
         """
-        gp, data = self.gp(theta), self.data
+        posterior, data = self.posterior(theta), self.data
+        gp = posterior.gp
         term, embedding = gp.terms[0], gp.prior.embeddings[0]
         own = np.diagonal(term.B)[data.s]
-        posterior = self.posterior(theta)
         G = gp.prior.cov(data.s, data.X, data.s, data.X) + np.diag(posterior._data.noise_var)
         extra = own[:, None] * (data.s[:, None] == data.s) * term.kernel(data.X, data.X)
         r, z = data.y - gp.mean[data.s], gp.prior.integral_cov(0, data.s, data.X)
@@ -284,7 +297,7 @@ class Parametrisation:
             amplitude = np.exp(Theta[:, self._amplitudes])
         w, variances = np.zeros_like(amplitude), np.zeros_like(amplitude)
         if term.shared:
-            w[:, members] = self.signs[members] if term.weights is None else Theta[:, weights]
+            w[:, members] = np.array(self.relation)[members] if term.weights is None else Theta[:, weights]
         if term.own is not None:
             variances[:, members] = np.exp(Theta[:, own])
         return amplitude * w, amplitude, amplitude**2 * variances

@@ -83,7 +83,7 @@ class LogGamma:
         return -7.0, 5.0
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
-        ratio = np.exp(t) / self._scale
+        ratio = np.exp(np.minimum(t, 50)) / self._scale  # far outside of the box, and finite
         value = self.shape * (t - log(self._scale)) - ratio - lgamma(self.shape)
         return value.sum(axis=-1), self.shape - ratio
 
