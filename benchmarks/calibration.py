@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,12 +28,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one process for each core
 import numpy as np
 
 from amsbq.data import Data
-from amsbq.estimate import Estimate, estimate_from, fit
+from amsbq.estimates import Estimate, estimate_from, fit
 from amsbq.models import MODELS
 from benchmarks.problems import Problem, problems
 
 CHECKPOINTS = (4.0, 8.0, 12.0)  # budgets at which estimates are looked at
-LARGEST = 100  # evaluations in an active run
+LARGEST = 70  # evaluations in an active run
 FIXED = ((5, 20), (12, 50))  # numbers of primary and of secondary points
 ACCURACIES = (1e-1, 1e-2, 1e-3)
 LEVELS = (0.5, 0.8, 0.95)
@@ -72,7 +73,14 @@ def outcome(method: str, problem: Problem, seed: int, design: str, estimate: Est
     )
 
 
-def active(problem: Problem, name: str, seed: int) -> list[Outcome]:
+def active(
+    problem: Problem,
+    name: str,
+    seed: int,
+    checkpoints: Sequence[float] = CHECKPOINTS,
+    accuracies: Sequence[float] = ACCURACIES,
+    refit: float = REFIT,
+) -> list[Outcome]:
     """Three random locations at which all sources are evaluated, then whatever has the best rate."""
     spread, model, rng = problem.spread(), MODELS[name], np.random.default_rng([seed, 1])
     sources, costs = problem.sources, np.array(problem.costs)
@@ -86,12 +94,12 @@ def active(problem: Problem, name: str, seed: int) -> list[Outcome]:
         np.concatenate([f(shared) for f in sources]),
         np.zeros(3 * L),
     )
-    spent, refit_at, path, outcomes, left = 3 * costs.sum(), 0.0, [], [], list(CHECKPOINTS)
+    spent, refit_at, path, outcomes, left = 3 * costs.sum(), 0.0, [], [], list(checkpoints)
     while True:
         if len(data.y) >= refit_at or spent >= left[0]:
             learned = fit(model, problem.measure, data, noise, seed)
             posteriors = learned.posteriors()
-            refit_at = REFIT * len(data.y)
+            refit_at = refit * len(data.y)
         path.append((spent, np.mean([posterior.integral()[0] for posterior in posteriors])))
         finished = len(data.y) >= LARGEST
         while left and (spent >= left[0] or finished):
@@ -111,7 +119,7 @@ def active(problem: Problem, name: str, seed: int) -> list[Outcome]:
         spent += costs[source]
     reached = np.array(path)
     wrong = np.abs(reached[:, 1] - problem.integral) / spread
-    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in ACCURACIES)
+    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in accuracies)
     return [Outcome(**{**asdict(outcomes[-1]), "costs": found}) if o is outcomes[-1] else o for o in outcomes]
 
 

@@ -23,7 +23,7 @@ ORDER = [
     "hyper",
     "models",
     "fit",
-    "estimate",
+    "estimates",
     "__init__",
     "experiments.__init__",
     "experiments.forrester",

@@ -1,14 +1,15 @@
-"""The log posterior of hyperparameters: its gradient, its units, and what its priors mean."""
+"""The posterior density of hyperparameters: its value, its gradient, its units, and the models that it is of."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 import amsbq
 from amsbq.data import Data
-from amsbq.hyper import ModelPrior, Parametrisation, TermPrior, icm, lmc
+from amsbq.hyper import FIT_JITTER, Parametrisation
+from amsbq.models import MODELS, autoregressive, common_and_own, icm, lmc
 from tests.reference import central_difference
 
 
@@ -19,30 +20,98 @@ def data_of(measure, L, n, seed):
     return Data(s, X, y, extra)
 
 
-MODELS = {
-    "icm": icm(),
-    "lmc": lmc(),
-    "matern": lmc(nu=1.5),
-    "three terms": ModelPrior((*lmc().terms, TermPrior(partial(amsbq.Matern, 0.5), 0.3, per_dimension=False)), 3.0),
+PRIORS = {
+    "auto": common_and_own,
+    "icm": icm,
+    "lmc": lmc,
+    "lmc matern-3/2": partial(lmc, nu=1.5),
+    "lmc matern-5/2": partial(lmc, nu=2.5),
+    "three terms": partial(lmc, fractions=(0.1, 0.4, 1.0), nu=0.5),
+    "ar": autoregressive,
 }
 MEASURES = {"uniform": amsbq.Uniform([0, -3], [1, 2]), "gamma": amsbq.as_measure([stats.gamma(5), stats.norm(1, 2)])}
+NOISE = {"given": [1e-3, 1e-2, 0.02], "learned": ["learn", 1e-2, "learn"]}
 
 
-@pytest.mark.parametrize("noise", [[1e-3, 1e-2, 0.02], ["learn", 1e-2, "learn"]], ids=["given", "learned"])
+def some_theta(parametrisation, n=3, seed=1):
+    rng = np.random.default_rng(seed)
+    return parametrisation.start() + 0.3 * rng.normal(size=(n, parametrisation.size))
+
+
+@pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("L", [1, 2, 3])
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", PRIORS)
 def test_gradient_of_the_log_posterior(model, measure, L, noise):
     measure = MEASURES[measure]
-    parametrisation = Parametrisation(MODELS[model], measure, data_of(measure, L, 9, 0), noise[:L])
-    rng = np.random.default_rng(1)
-    theta = parametrisation.start() + 0.3 * rng.normal(size=parametrisation.size)
-    _, gradient = parametrisation.log_posterior_and_grad(theta)
-    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t)[0], theta, 1e-3)
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+    parametrisation = Parametrisation(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
+    Theta = some_theta(parametrisation)
+    _, gradient = parametrisation.log_posterior_and_grad(Theta)
+    for theta, row in zip(Theta, gradient, strict=True):
+        numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
+        np.testing.assert_allclose(row, numeric, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("relation", [[1, -1, 1], [1, 0, 1], [1, 1, -1]])
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_gradient_for_other_relations_and_powers(relation, power):
+    measure = MEASURES["uniform"]
+    plain = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
+    parametrisation = plain.related(relation).tempered(power)
+    theta = some_theta(parametrisation)[0]
+    _, gradient = parametrisation.log_posterior_and_grad(theta[None])
+    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
+    np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
+    B = parametrisation.gp(theta).terms[0].B
+    assert np.sign(B[0, 1:]).tolist() == relation[1:]
+    assert plain.relation == (1, 1, 1)
+    assert plain.power == 1
+
+
+@pytest.mark.parametrize("power", [1.0, 0.3])
+@pytest.mark.parametrize("model", PRIORS)
+def test_value_is_evidence_times_prior(model, power):
+    """Against the exact core in the user's units, and against scipy.stats for the prior of the default."""
+    measure, L = MEASURES["uniform"], 2
+    data = data_of(measure, L, 11, 3)
+    parametrisation = Parametrisation(PRIORS[model](L), measure, data, [1e-3, "learn"]).tempered(power)
+    Theta = some_theta(parametrisation, 2)
+    prior = parametrisation.tempered(0.0).log_posterior_and_grad(Theta)[0]
+    for theta, value, of_prior in zip(Theta, parametrisation.log_posterior_and_grad(Theta)[0], prior, strict=True):
+        evidence = parametrisation.posterior(theta).log_evidence() + np.log(parametrisation.spreads[data.s]).sum()
+        np.testing.assert_allclose(value, power * evidence + of_prior, rtol=1e-9)
+    if model == "auto":
+        a, scales, own, slow, noise = np.split(Theta[0], [2, 4, 6, 8])
+        expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-4, 3).logpdf(own).sum()
+        expected += stats.loggamma(3, loc=np.log(0.1)).logpdf(scales).sum()
+        expected += (
+            stats.loggamma(3, loc=np.log(0.35)).logpdf(slow).sum() + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
+        )
+        np.testing.assert_allclose(prior[0], expected, rtol=1e-12)
+
+
+def test_outside_of_its_box_the_density_is_zero():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
+    Theta = np.stack([parametrisation.start(), parametrisation.start()])
+    Theta[1, 0] = 1e4
+    values, gradients = parametrisation.log_posterior_and_grad(Theta)
+    assert np.isfinite(values[0])
+    assert values[1] == -np.inf
+    assert not gradients[1].any()
+
+
+def test_a_few_at_a_time_give_the_same(monkeypatch):
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
+    Theta = some_theta(parametrisation, 5)
+    together = parametrisation.log_posterior_and_grad(Theta)
+    monkeypatch.setattr("amsbq.hyper.CHUNK", 2 * 8**2)
+    for all_at_once, in_parts in zip(together, parametrisation.log_posterior_and_grad(Theta), strict=True):
+        np.testing.assert_allclose(in_parts, all_at_once, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", PRIORS)
 def test_units_do_not_matter(model):
     values = []
     for a, b, low, high in ((1, 0, [0, -3], [1, 2]), (-1e6, 3e5, [10, -3e4], [10.5, 2e4])):
@@ -51,35 +120,88 @@ def test_units_do_not_matter(model):
         s, U = np.append([0, 1], rng.integers(2, size=8)), rng.uniform(size=(10, 2))
         y = a * rng.normal(size=10) + b
         data = Data(s, measure.bounds[:, 0] + U * measure.width, y, np.full(10, 1e-4 * a**2))
-        parametrisation = Parametrisation(MODELS[model], measure, data, ["learn", 1e-4 * a**2])
-        theta = parametrisation.start() + 0.1 * np.random.default_rng(3).normal(size=parametrisation.size)
-        value, gradient = parametrisation.log_posterior_and_grad(theta)
-        values.append((value + 10 * np.log(abs(a)), gradient))
+        parametrisation = Parametrisation(PRIORS[model](2), measure, data, ["learn", 1e-4 * a**2])
+        values.append(parametrisation.log_posterior_and_grad(some_theta(parametrisation, 1, 3)))
     np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-8)
     np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
 
 
-def test_prior_of_a_lengthscale():
-    term = TermPrior(amsbq.RBF, 0.2, shape=4.0)
-    density = stats.gamma(4.0, scale=0.2 / 3)  # its mode is (shape - 1) · scale
-    for log_fraction in (-3.0, -1.0, 0.5):
-        fraction = np.exp(log_fraction)
-        expected = density.logpdf(fraction) + log_fraction
-        np.testing.assert_allclose(term.log_density_of_lengthscales(np.array([log_fraction]))[0], expected)
-
-
-def test_order_of_sources_does_not_matter():
-    """Nor that of the data: θ is permuted with the sources."""
+def test_order_of_sources_and_data_does_not_matter():
+    """θ is permuted with the sources, and so are the draws of it."""
     measure, order = amsbq.Uniform(0, 1), [0, 2, 1]
     data = data_of(measure, 3, 12, 5)
     shuffled = np.random.default_rng(6).permutation(12)
     permuted = Data(np.argsort(order)[data.s][shuffled], data.X[shuffled], data.y[shuffled], data.noise_var[shuffled])
-    plain, changed = (Parametrisation(lmc(), measure, d, [1e-3] * 3) for d in (data, permuted))
-    theta = plain.start() + 0.3 * np.random.default_rng(7).normal(size=plain.size)
-    moved = np.concatenate([part[order] if len(part) == 3 else part for part in np.split(theta, [3, 6, 7, 10, 13])])
-    np.testing.assert_allclose(
-        changed.log_posterior_and_grad(moved)[0], plain.log_posterior_and_grad(theta)[0], rtol=1e-9
-    )
+    plain, changed = (Parametrisation(lmc(3), measure, d, [1e-3] * 3) for d in (data, permuted))
+
+    def moved(theta):
+        return np.concatenate([part[order] if len(part) == 3 else part for part in np.split(theta, [3, 6, 7, 10, 13])])
+
+    for theta, other in zip(plain.prior_draws(8, 0), changed.prior_draws(8, 0), strict=True):
+        np.testing.assert_array_equal(moved(theta), other)
+        np.testing.assert_allclose(
+            changed.log_posterior_and_grad(other[None])[0], plain.log_posterior_and_grad(theta[None])[0], rtol=1e-9
+        )
+
+
+def test_prior_draws_follow_the_prior():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
+    draws = parametrisation.prior_draws(1024, 0)
+    amplitudes, _, own, slow, noise = np.split(draws, [2, 4, 6, 8], axis=1)
+    for column, distribution in (
+        (amplitudes[:, 1], stats.t(4, scale=0.7)),
+        (own[:, 0], stats.norm(-4, 3)),
+        (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35)),
+        (noise[:, 0], stats.norm(np.log(1e-4), 3)),
+    ):
+        assert stats.kstest(column, distribution.cdf).statistic < 0.01
+
+
+@pytest.mark.parametrize("model", ["auto", "lmc"])
+def test_doubted_integral_is_that_of_a_model_with_one_more_term(model):
+    measure = MEASURES["uniform"]
+    data = data_of(measure, 2, 9, 4)
+    parametrisation = Parametrisation(PRIORS[model](2), measure, data, [1e-3, 1e-2])
+    theta = some_theta(parametrisation, 1)[0]
+    shares = np.array([0.0, 0.01, 1.0])
+    mean, stds, logs = parametrisation.doubted_integral(theta, shares)
+    gp = parametrisation.gp(theta)
+    for share, std, log in zip(shares, stds, logs, strict=True):
+        extra = amsbq.Term(np.diag(share * np.diagonal(gp.terms[0].B)), gp.terms[0].kernel)
+        whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
+        posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
+        np.testing.assert_allclose(std, posterior.integral()[1] ** 0.5, rtol=1e-6)
+        np.testing.assert_allclose(log - logs[0], posterior.log_evidence() - _evidence(gp, data), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(mean, gp.condition(data.s, data.X, data.y, data.noise_var).integral()[0], rtol=1e-6)
+
+
+def _evidence(gp, data):
+    return gp.condition(data.s, data.X, data.y, data.noise_var).log_evidence()
+
+
+def test_posterior_has_the_jitter_of_the_fit():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
+    assert parametrisation.posterior(parametrisation.start()).jitter == FIT_JITTER
+
+
+def test_autoregressive_terms_are_nested():
+    """Source 0 has all terms, the last source only its own: Kennedy and O'Hagan's structure."""
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(autoregressive(3), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
+    terms = parametrisation.gp(parametrisation.start()).terms[:3]
+    for q, term in enumerate(terms):
+        assert (np.diagonal(term.B) > 0).tolist() == [source <= q for source in range(3)]
+        assert np.linalg.matrix_rank(term.B) == 1
+
+
+def test_every_model_by_name_is_one():
+    measure = MEASURES["uniform"]
+    for model in MODELS.values():
+        for L in (1, 2, 4):
+            parametrisation = Parametrisation(model.prior(L), measure, data_of(measure, L, 9, 4), [0.0] * L)
+            assert np.isfinite(parametrisation.log_posterior_and_grad(parametrisation.start()[None])[0])
 
 
 def test_width_is_equivariant_and_that_of_a_box():
@@ -95,9 +217,3 @@ def test_width_is_equivariant_and_that_of_a_box():
     repeated = np.repeat(samples[:50], weights, axis=0)
     np.testing.assert_allclose(amsbq.Empirical(samples[:50], weights).width, amsbq.Empirical(repeated).width, rtol=0.2)
     assert amsbq.Empirical([[1.0], [1.0]]).width.tolist() == [1]
-
-
-def test_gamma_prior_is_normalised():
-    term = TermPrior(amsbq.RBF, 0.5)
-    total = integrate.quad(lambda t: np.exp(term.log_density_of_lengthscales(np.array([t]))[0]), -15, 5)[0]
-    np.testing.assert_allclose(total, 1, rtol=1e-8)

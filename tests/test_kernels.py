@@ -68,3 +68,16 @@ def test_far_points_have_no_covariance_and_finite_gradients(kernel):
 def test_a_shared_lengthscale_is_one_hyperparameter():
     assert amsbq.RBF(0.8).grad_log_lengthscales(X, Y).shape == (5, 4, 1)
     np.testing.assert_array_equal(amsbq.RBF(0.8)(X, Y), amsbq.RBF([0.8] * 3)(X, Y))
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if not isinstance(k, amsbq.Constant)], ids=repr)
+def test_many_lengthscales_at_once(kernel):
+    steps = (X[:, None, :] - Y[None, :, :]).transpose(2, 0, 1)
+    scales = np.exp(RNG.normal(size=(3, 3)))
+    values = kernel.over_scales(steps, scales)
+    weights = RNG.normal(size=values.shape)
+    gradients = kernel.contract_over_scales(steps, scales, weights * values)
+    for scale, value, weight, gradient in zip(scales, values, weights, gradients, strict=True):
+        one = amsbq.RBF(scale) if isinstance(kernel, amsbq.RBF) else amsbq.Matern(kernel.nu, scale)
+        np.testing.assert_allclose(value, one(X, Y), rtol=1e-12)
+        np.testing.assert_allclose(gradient, one.contract_grad_log_lengthscales(X, Y, weight), rtol=1e-11, atol=1e-13)

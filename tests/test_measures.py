@@ -143,3 +143,19 @@ def test_repr_says_what_was_typed():
     measure = amsbq.as_measure([stats.gamma(5, loc=1, scale=4), (0, 1)])
     assert repr(measure) == "Product([gamma(5, loc=1, scale=4), uniform(loc=0.0, scale=1.0)])"
     assert eval(repr(amsbq.Uniform([0, 1], 2)), vars(amsbq)).bounds.tolist() == [[0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=repr)
+def test_sobol_points_cover_the_measure(measure):
+    """Averages over them are closer to those over the measure than averages over as many draws."""
+    many = measure.sample(200_000, 0)
+    even = measure.sobol(1000, 1)
+    assert even.shape == (1000, measure.dim)
+    measure.check_points(even)
+    np.testing.assert_array_equal(even, measure.sobol(1000, 1))
+    for d in range(measure.dim):
+        cdf = np.sort(many[:, d])
+        ranks = np.searchsorted(cdf, np.sort(even[:, d]), side="right") / len(cdf)
+        assert np.abs(ranks - (np.arange(1000) + 0.5) / 1000).max() < (
+            0.01 if isinstance(measure, amsbq.Uniform) else 0.05
+        )

@@ -6,7 +6,7 @@ Active multi-source Bayesian quadrature: put a prior over an expensive source an
 
 from .coregion import Term
 from .embeddings import kernel_mean, kernel_variance
-from .estimate import Estimate, estimate
+from .estimates import Estimate, estimate
 from .kernels import RBF, Constant, Matern
 from .measures import Empirical, Gaussian, Product, Uniform, as_measure
 from .model import EvidenceGradient, MultiSourceGP, Posterior

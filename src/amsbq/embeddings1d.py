@@ -16,11 +16,12 @@ from math import factorial, gamma, hypot, pi, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebinterpolate, chebval
 from scipy.special import erf, erfcx, gammainc, ndtr
 
 from .checks import Array
 from .kernels import RBF, Matern, ProductKernel
-from .measures import Marginal, NormalMarginal, NumericMarginal, UniformMarginal
+from .measures import Marginal, NormalMarginal, NumericMarginal, TabulatedMarginal, UniformMarginal
 from .panels import Reach
 
 
@@ -214,14 +215,40 @@ class _Numeric(Embedding1D):
         return -u * self.kernel.slope(u)
 
 
+class _Tabulated(_Numeric):
+    """The variance by interpolation in log ℓ, to rounding: its singularities are at ±iπ/4.
+
+    A Chebyshev polynomial for each unit of log ℓ that was ever asked for, so that the value depends on nothing else.
+    """
+
+    NODES = 24
+
+    def __init__(self, kernel: ProductKernel, scale: float, marginal: TabulatedMarginal) -> None:
+        super().__init__(kernel, scale, marginal)
+        self.tables = marginal.tables
+
+    def variance(self) -> float:
+        place = float(np.log(self.scale))
+        cell = int(np.floor(place))
+        key = type(self.kernel), getattr(self.kernel, "nu", None), cell
+        if key not in self.tables:
+            self.tables[key] = chebinterpolate(np.vectorize(lambda t: self._at(cell + 0.5 + 0.5 * t)), self.NODES - 1)
+        return float(chebval(2 * (place - cell) - 1, self.tables[key]))
+
+    def _at(self, log_scale: float) -> float:
+        return self.panels.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.reach)
+
+
 #: (kernel, marginal) -> embedding
 TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
     (RBF, UniformMarginal): _RBFUniform,
     (RBF, NormalMarginal): _RBFNormal,
     (RBF, NumericMarginal): _Numeric,
+    (RBF, TabulatedMarginal): _Tabulated,
     (Matern, UniformMarginal): _MaternUniform,
     (Matern, NormalMarginal): _MaternNormal,
     (Matern, NumericMarginal): _Numeric,
+    (Matern, TabulatedMarginal): _Tabulated,
 }
 
 

@@ -24,6 +24,7 @@ from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 2  #: how many of them
+NEWTON_STEPS = 3  #: at most, after the search has ended
 TRAJECTORIES, LEAPS, STEP = 2, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
 UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
 PATIENCE = 3  #: how often to try again with half the step if draws do not move
@@ -181,19 +182,34 @@ def _trajectory(
     return Theta, values, gradients, values - 0.5 * np.sum(p**2, axis=1) - before
 
 
-def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0, step: float = 1e-3) -> Peak:
-    """The Hessian at a mode, by central differences of the gradient, all in one call."""
+def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0) -> Peak:
+    """What lies around a mode, which Newton's method brings to its place first."""
+    for _ in range(NEWTON_STEPS):
+        value, gradient, axes, log_volume = _curvature(parametrisation, mode)
+        step = axes @ (axes @ gradient)
+        (better,), _ = parametrisation.log_posterior_and_grad((mode + step)[None])
+        if not better > value:
+            break
+        mode = mode + step
+    else:
+        value, _, axes, log_volume = _curvature(parametrisation, mode)
+    return Peak(parametrisation, mode, axes, value + log_odds + log_volume)
+
+
+def _curvature(parametrisation: Parametrisation, mode: Array, step: float = 1e-3) -> tuple[float, Array, Array, float]:
+    """The log density at a point, its gradient, A with A Aᵀ = H⁻¹, and the log integral of the Gaussian with it.
+
+    H comes from central differences of the gradient, all in one call.
+    """
     shifts = step * np.eye(len(mode))
-    values, gradients = parametrisation.log_posterior_and_grad(
-        np.concatenate([mode + shifts, mode - shifts, mode[None]])
-    )
+    around = np.concatenate([mode + shifts, mode - shifts, mode[None]])
+    values, gradients = parametrisation.log_posterior_and_grad(around)
     forward, backward = np.split(gradients[:-1], 2)
     H = (backward - forward) / (2 * step)
     eigenvalues, V = np.linalg.eigh(0.5 * (H + H.T))
     eigenvalues = np.maximum(eigenvalues, 0.02)  # no prior is wider than that
-    log_mass = values[-1] + log_odds + 0.5 * np.sum(np.log(2 * np.pi / eigenvalues))
-    # the symmetric root goes with θ when sources change places
-    return Peak(parametrisation, mode, (V * eigenvalues**-0.5) @ V.T, float(log_mass))
+    axes = (V * eigenvalues**-0.5) @ V.T  # the symmetric root goes with θ when sources change places
+    return float(values[-1]), gradients[-1], axes, float(0.5 * np.sum(np.log(2 * np.pi / eigenvalues)))
 
 
 def _resampled(log_weights: Array) -> IntArray:

@@ -106,7 +106,7 @@ class Parametrisation:
         noise: Sequence[Noise],
         relation: Sequence[int] | None = None,
     ) -> None:
-        self.prior, self.measure, self.data = prior, measure, data
+        self.prior, self.measure, self.data = prior, measure.for_learning(), data
         L = self.n_sources = len(noise)
         self.relation = tuple(relation or [1] * L)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
@@ -145,7 +145,7 @@ class Parametrisation:
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         level = self.prior.level or 0.0
         self._fixed = level**2 * self._of_source @ self._of_source.T
-        self._fixed[np.diag_indices(len(s))] += (self.noise[s] + self.data.noise_var) / spreads**2
+        self._fixed[np.diag_indices(len(s))] += (self.noise[s] + self.data.noise_var) / spreads / spreads
 
     def related(self, relation: Sequence[int]) -> Parametrisation:
         """The same, but with another relation between the sources."""

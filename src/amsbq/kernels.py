@@ -214,7 +214,7 @@ class RBF(ProductKernel):
     def over_scales(self, steps: Array, scales: Array) -> Array:
         exponents = scales**-2 @ (-0.5 * steps**2).reshape(len(steps), -1)
         np.exp(exponents, out=exponents)
-        return np.asarray(exponents.reshape(-1, *steps.shape[1:]))
+        return np.asarray(exponents.reshape(len(scales), *steps.shape[1:]))
 
     def contract_over_scales(self, steps: Array, scales: Array, A: Array) -> Array:
         return np.asarray(A.reshape(len(A), -1) @ (steps**2).reshape(len(steps), -1).T / scales**2)

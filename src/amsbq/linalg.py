@@ -89,6 +89,8 @@ def inverse(L: Array) -> Array:
 
 def gaussian_log_density_and_grad(A: Array, r: Array) -> tuple[float, Array] | None:
     """log N(r; 0, A) and its gradient ½ (α αᵀ - A⁻¹) in A, with α = A⁻¹ r; None where A is not positive definite."""
+    if len(A) == 0:
+        return 0.0, A
     if not np.isfinite(A).all():
         return None
     C, info = dpotrf(A, lower=1, clean=1)

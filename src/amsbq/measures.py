@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -44,8 +46,16 @@ class NormalMarginal:
 class NumericMarginal:
     """Any other continuous distribution, cut into panels when it is made."""
 
-    def __init__(self, distribution: Any) -> None:
-        self.panels: Panels = cut(distribution)
+    def __init__(self, panels: Panels) -> None:
+        self.panels = panels
+
+
+class TabulatedMarginal(NumericMarginal):
+    """The same, for many lengthscales: variances of kernels are interpolated."""
+
+    def __init__(self, panels: Panels) -> None:
+        super().__init__(panels)
+        self.tables: dict[Any, Array] = {}  #: filled by whoever interpolates
 
 
 Marginal: TypeAlias = UniformMarginal | NormalMarginal | NumericMarginal
@@ -80,6 +90,10 @@ class Measure(ABC):
     @abstractmethod
     def _from_cube(self, U: Array) -> Array:
         """Points U (n, D) of the unit cube as points of the measure: if those are uniform, these are draws."""
+
+    def for_learning(self) -> Measure:
+        """The same measure, prepared for kernels with many different lengthscales."""
+        return self
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         """X as an (n, D) array, all of it inside the support."""
@@ -204,6 +218,18 @@ class Product(Measure):
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
+
+    def for_learning(self) -> Measure:
+        return self._prepared
+
+    @cached_property
+    def _prepared(self) -> Product:
+        other = copy(self)
+        other.marginals = tuple(
+            TabulatedMarginal(m.panels) if isinstance(m, NumericMarginal) else m for m in self.marginals or ()
+        )
+        other.__dict__["_prepared"] = other
+        return other
 
     def _from_cube(self, U: Array) -> Array:
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
@@ -357,7 +383,7 @@ def _marginal(distribution: Any) -> Marginal:
         return UniformMarginal(*(float(end) for end in distribution.support()))
     if type(kind) is type(stats.norm):
         return NormalMarginal(float(distribution.mean()), float(distribution.std()))
-    return NumericMarginal(distribution)
+    return NumericMarginal(cut(distribution))
 
 
 def _is_pair(obj: Any) -> bool:
