@@ -2,8 +2,8 @@
 
     python -m benchmarks.wigglified    # a few minutes
 
-Three random locations at which both sources are evaluated, then the mutual-information rate; hyperparameters are learned
-after every evaluation. The cost counts until the relative error of the mean stays below.
+Three random locations at which both sources are evaluated, then the mutual-information rate; hyperparameters are
+learned after every evaluation. The cost counts until the relative error of the mean stays below.
 """
 
 from __future__ import annotations

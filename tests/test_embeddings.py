@@ -1,6 +1,7 @@
 """Every embedding against Gauss rules that share nothing with the library, and every gradient against differences."""
 
 import itertools
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -321,3 +322,15 @@ def test_the_rule_reproduces_the_distribution_function(distribution):
     of = embed(amsbq.Matern(0.5, 1e12 * spread), amsbq.Product([distribution]))
     slope = of.mean_grad_x(x[:, None])[:, 0] * 1e12 * spread
     np.testing.assert_allclose(slope, distribution.sf(x) - distribution.cdf(x), atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [amsbq.RBF, partial(amsbq.Matern, 1.5)], ids=["rbf", "matern-3/2"])
+def test_variances_by_interpolation_are_exact(kernel):
+    """What learning uses, for many lengthscales, is what `kernel_variance` says; in any order of asking."""
+    distributions = [stats.beta(2, 5), stats.norm(0, 1)]
+    measure, again = (amsbq.Product(distributions) for _ in range(2))
+    scales = [[0.11, 1.0], [0.37, 0.5], [0.2, 2.0]]
+    found = [embed(kernel(scale), measure.for_learning()).variance for scale in scales]
+    np.testing.assert_allclose(found, [amsbq.kernel_variance(kernel(scale), measure) for scale in scales], rtol=1e-12)
+    assert [embed(kernel(scale), again.for_learning()).variance for scale in scales[::-1]] == found[::-1]
+    assert measure.for_learning() is measure.for_learning()

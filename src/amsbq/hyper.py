@@ -75,6 +75,17 @@ class _Block:
     sources: tuple[int, ...] | None  # one for each entry, or none of them
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a term has its hyperparameters."""
+
+    term: TermPrior
+    members: IntArray  # the sources that have a part in it
+    weights: slice
+    own: slice
+    scales: slice
+
+
 class Parametrisation:
     """θ for a model of given data, and its posterior density.
 
@@ -86,29 +97,22 @@ class Parametrisation:
         With no more than the known variance of each observation as its ``noise_var``.
     noise : one for each source
         The noise variance of its observations, or "learn".
-    relation : one for each source, optional
-        Where weights are not learned: 1 if a source shares what the term describes, -1 if it does so with the opposite
-        sign, 0 if it has no part in it.
 
     Attributes
     ----------
+    relation : one for each source
+        Where weights are not learned: 1 if a source shares what the term describes, -1 if it does so with the opposite
+        sign, 0 if it has no part in it.
     power : float
         The likelihood counts to this power.
     """
 
     power = 1.0
 
-    def __init__(
-        self,
-        prior: ModelPrior,
-        measure: Measure,
-        data: Data,
-        noise: Sequence[Noise],
-        relation: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise]) -> None:
         self.prior, self.measure, self.data = prior, measure.for_learning(), data
         L = self.n_sources = len(noise)
-        self.relation = tuple(relation or [1] * L)
+        self.relation: tuple[int, ...] = (1,) * L
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
         self.levels, self.spreads = standard_units(data, L, common=prior.amplitude is not None)
@@ -122,7 +126,7 @@ class Parametrisation:
             weights = self._add(term.weights if term.shared else None, members)
             own = self._add(term.own, members)
             scales = self._add(term.scale, None, measure.dim if term.per_dimension else 1)
-            self._terms.append((term, np.array(members), weights, own, scales))
+            self._terms.append(_Place(term, np.array(members), weights, own, scales))
         self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
         self.size = self._blocks[-1].at.stop
         self._prepare()
@@ -139,9 +143,10 @@ class Parametrisation:
 
     def _prepare(self) -> None:
         """What does not depend on θ: residuals, differences of inputs, the part of the covariance that is fixed."""
-        s, X, spreads = self.data.s, self.data.X / self.measure.width, self.spreads[self.data.s]
+        s, X, spreads = self.data.s, self.data.X, self.spreads[self.data.s]
         self._residuals = (self.data.y - self.levels[s]) / spreads
-        self._steps = np.ascontiguousarray((X[:, None, :] - X[None, :, :]).transpose(2, 0, 1))  # (D, N, N)
+        steps = (X[:, None, :] - X[None, :, :]) / self.measure.width
+        self._steps = np.ascontiguousarray(steps.transpose(2, 0, 1))  # (D, N, N)
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         level = self.prior.level or 0.0
         self._fixed = level**2 * self._of_source @ self._of_source.T
@@ -161,7 +166,7 @@ class Parametrisation:
 
     def bounds(self) -> Array:
         """Where θ may be, shape (P, 2)."""
-        return np.concatenate([np.tile(block.prior.box, (_size(block), 1)) for block in self._blocks])
+        return np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
 
     @property
     def relations_are_open(self) -> bool:
@@ -170,7 +175,7 @@ class Parametrisation:
 
     def start(self) -> Array:
         """θ at the centre of the prior."""
-        return np.concatenate([np.full(_size(block), block.prior.centre) for block in self._blocks])
+        return np.concatenate([np.full(_length(block.at), block.prior.centre) for block in self._blocks])
 
     def prior_draws(self, n: int, seed: int) -> Array:
         """n draws of θ from the prior, shape (n, P), spread evenly."""
@@ -191,8 +196,8 @@ class Parametrisation:
         """The model with hyperparameters θ, in the user's units."""
         units = np.outer(self.spreads, self.spreads)
         terms = [
-            Term(self._B(q, theta[None])[0] * units, term.kernel(np.exp(theta[scales]) * self.measure.width))
-            for q, (term, _, _, _, scales) in enumerate(self._terms)
+            Term(self._B(at, theta[None])[0] * units, at.term.kernel(np.exp(theta[at.scales]) * self.measure.width))
+            for at in self._terms
         ]
         if self.prior.level is not None:
             terms.append(Term(np.diag((self.prior.level * self.spreads) ** 2), Constant()))
@@ -263,10 +268,9 @@ class Parametrisation:
         noise[:, self.learned] = np.exp(Theta[:, self._log_noise])
         G[:, n, n] += noise[:, s]
         kernels, covariances = [], []
-        for q, (term, _, _, _, scales) in enumerate(self._terms):
-            lengthscales = self._lengthscales(Theta[:, scales])
-            kernels.append(_profile(term).over_scales(self._steps, lengthscales))
-            covariances.append(self._B(q, Theta)[:, s[:, None], s] * kernels[-1])
+        for at in self._terms:
+            kernels.append(_profile(at.term).over_scales(self._steps, self._lengthscales(at, Theta)))
+            covariances.append(self._B(at, Theta)[:, s[:, None], s] * kernels[-1])
             G += covariances[-1]
         G[:, n, n] *= 1 + FIT_JITTER
 
@@ -279,47 +283,44 @@ class Parametrisation:
 
         gradient = np.zeros_like(Theta)
         gradient[:, self._log_noise] = (noise * (by_G[:, n, n] @ self._of_source))[:, self.learned]
-        for q, (term, _, _, _, scales) in enumerate(self._terms):
-            self._add_gradient_of_B(q, Theta, self._of_source.T @ (by_G * kernels[q]) @ self._of_source, gradient)
-            lengthscales = self._lengthscales(Theta[:, scales])
-            by_scale = _profile(term).contract_over_scales(self._steps, lengthscales, by_G * covariances[q])
-            gradient[:, scales] = by_scale if term.per_dimension else by_scale.sum(axis=1, keepdims=True)
+        for at, kernel, covariance in zip(self._terms, kernels, covariances, strict=True):
+            self._add_gradient_of_B(at, Theta, self._of_source.T @ (by_G * kernel) @ self._of_source, gradient)
+            lengthscales = self._lengthscales(at, Theta)
+            by_scale = _profile(at.term).contract_over_scales(self._steps, lengthscales, by_G * covariance)
+            gradient[:, at.scales] = by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True)
         return values, gradient
 
-    def _lengthscales(self, log_fractions: Array) -> Array:
-        return np.broadcast_to(np.exp(log_fractions), (len(log_fractions), self.measure.dim))
+    def _lengthscales(self, at: _Place, Theta: Array) -> Array:
+        return np.broadcast_to(np.exp(Theta[:, at.scales]), (len(Theta), self.measure.dim))
 
-    def _weights(self, q: int, Theta: Array) -> tuple[Array, Array, Array]:
+    def _weights(self, at: _Place, Theta: Array) -> tuple[Array, Array, Array]:
         """A w (K, L), A (K, L) and A² η (K, L) of a term."""
-        term, members, weights, own, _ = self._terms[q]
         amplitude = np.ones((len(Theta), self.n_sources))
         if self.prior.amplitude is not None:
             amplitude = np.exp(Theta[:, self._amplitudes])
         w, variances = np.zeros_like(amplitude), np.zeros_like(amplitude)
-        if term.shared:
-            w[:, members] = np.array(self.relation)[members] if term.weights is None else Theta[:, weights]
-        if term.own is not None:
-            variances[:, members] = np.exp(Theta[:, own])
+        if at.term.shared:
+            fixed = at.term.weights is None
+            w[:, at.members] = np.array(self.relation)[at.members] if fixed else Theta[:, at.weights]
+        if at.term.own is not None:
+            variances[:, at.members] = np.exp(Theta[:, at.own])
         return amplitude * w, amplitude, amplitude**2 * variances
 
-    def _B(self, q: int, Theta: Array) -> Array:
+    def _B(self, at: _Place, Theta: Array) -> Array:
         """B of a term in standard units, shape (K, L, L)."""
-        w, _, variances = self._weights(q, Theta)
+        w, _, variances = self._weights(at, Theta)
         B = w[:, :, None] * w[:, None, :]
         sources = np.arange(self.n_sources)
         B[:, sources, sources] += variances
         return B
 
-    def _add_gradient_of_B(self, q: int, Theta: Array, by_B: Array, gradient: Array) -> None:
+    def _add_gradient_of_B(self, at: _Place, Theta: Array, by_B: Array, gradient: Array) -> None:
         """Add the gradient in w, log η and a, given that in B (K, L, L)."""
-        term, members, weights, own, _ = self._terms[q]
-        w, amplitude, variances = self._weights(q, Theta)
+        w, amplitude, variances = self._weights(at, Theta)
         by_w = 2 * np.einsum("kij,kj->ki", by_B, w)
         by_own = np.diagonal(by_B, axis1=1, axis2=2) * variances
-        if term.weights is not None and term.shared:
-            gradient[:, weights] = (by_w * amplitude)[:, members]
-        if term.own is not None:
-            gradient[:, own] = by_own[:, members]
+        gradient[:, at.weights] = (by_w * amplitude)[:, at.members[: _length(at.weights)]]
+        gradient[:, at.own] = by_own[:, at.members[: _length(at.own)]]
         if self.prior.amplitude is not None:
             gradient[:, self._amplitudes] += by_w * w + 2 * by_own
 
@@ -359,5 +360,5 @@ def _moments(values: Array) -> tuple[float, float]:
     return float(np.sum(values)), float(np.sum(values**3))
 
 
-def _size(block: _Block) -> int:
-    return int(block.at.stop - block.at.start)
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)
