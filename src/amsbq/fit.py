@@ -94,11 +94,15 @@ def tempered(fit: Fit, power: float) -> Fit:
 
 
 def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[list[int], float]]:
-    """How else sources may be related to the primary one, each on its own, and the log prior odds of that."""
-    if parametrisation.relations_are_open:
-        for source in range(1, parametrisation.n_sources):
-            for sign, log_odds in ((0, UNRELATED), (-1, OPPOSITE)):
-                yield [sign if i == source else 1 for i in range(parametrisation.n_sources)], log_odds
+    """How else sources may be related to the primary one, and the log prior odds: one differs, or all are unrelated."""
+    L = parametrisation.n_sources
+    if not parametrisation.relations_are_open:
+        return
+    for source in range(1, L):
+        for sign, log_odds in ((0, UNRELATED), (-1, OPPOSITE)):
+            yield [sign if i == source else 1 for i in range(L)], log_odds
+    if L > 2:
+        yield [1] + [0] * (L - 1), (L - 1) * UNRELATED
 
 
 def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
