@@ -23,7 +23,7 @@ from .hyper import Parametrisation
 from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
-STARTS = 2  #: how many of them
+STARTS = 2  #: how many of them, and of the guesses
 NEWTON_STEPS = 3  #: at most, after the search has ended
 TRAJECTORIES, LEAPS, STEP = 2, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
 UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
@@ -75,7 +75,7 @@ def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) 
     peaks = [_peak(parametrisation, mode)]
     for relation, log_odds in _other_relations(parametrisation):
         other = parametrisation.related(relation)
-        peaks.append(_peak(other, maximise(other, seed, 1, mode), log_odds))
+        peaks.append(_peak(other, maximise(other, seed, mode), log_odds))
     masses = np.array([peak.log_mass for peak in peaks])
     shares = np.exp(masses - masses.max())
     shares /= shares.sum()
@@ -107,20 +107,28 @@ def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[list[in
 
 def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
     found = [sample(peak, n, seed) for peak, n in zip(peaks, counts, strict=True)]
-    return Fit(peaks, [draws for draws, _ in found], sum(effective for _, effective in found), seed)
+    effective = sum(number for _, number in found)
+    if effective < sum(counts) / 3:
+        warnings.warn(
+            "hyperparameters could not be sampled: only the most probable are used, and the error bar is too small",
+            stacklevel=5,
+        )
+    return Fit(peaks, [draws for draws, _ in found], effective, seed)
 
 
-def maximise(
-    parametrisation: Parametrisation, seed: int = 0, n_starts: int = STARTS, guess: Array | None = None
-) -> Array:
-    """The most probable θ, found from the best of many draws from the prior, and of a guess."""
-    guesses = parametrisation.start()[None] if guess is None else np.stack([parametrisation.start(), guess])
-    draws = np.concatenate([guesses, parametrisation.prior_draws(SCREENED, seed)])
-    values, _ = parametrisation.log_posterior_and_grad(draws)
-    order = np.argsort(-values, kind="stable")
-    if not np.isfinite(values[order[0]]):
+def maximise(parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None) -> Array:
+    """The most probable θ, found from the best of many draws from the prior, and the best of a few guesses."""
+    guesses = parametrisation.guesses()
+    groups = [guesses if guess is None else np.append(guesses, guess[None], axis=0)]
+    groups.append(parametrisation.prior_draws(SCREENED, seed))
+    starts = []
+    for group in groups:
+        values, _ = parametrisation.log_posterior_and_grad(group)
+        best = np.argsort(-values, kind="stable")[:STARTS]
+        starts += [group[i] for i in best if np.isfinite(values[i])]
+    if not starts:
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    found = [climb(parametrisation, start) for start in draws[order[:n_starts]]]
+    found = [climb(parametrisation, start) for start in starts]
     return max(found, key=lambda end: end[1])[0]
 
 
@@ -139,8 +147,8 @@ def climb(parametrisation: Parametrisation, start: Array) -> tuple[Array, float]
 def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:
     """Draws of θ from its posterior around a peak, and their effective number.
 
-    If fewer than a third are different, the moves are repeated with smaller steps; if that does not help, the most
-    probable θ is returned alone, with a warning.
+    If fewer than a third are different, the moves are repeated with smaller steps; if that does not help, all of them
+    are the most probable θ.
     """
     parametrisation, axes = peak.parametrisation, peak.axes
     z = ndtri(parametrisation.even_draws(n_draws, seed))
@@ -166,10 +174,6 @@ def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:
         if effective >= n_draws / 3:
             return Theta, effective
         step /= 2
-    warnings.warn(
-        "hyperparameters could not be sampled: the most probable ones are used alone, and the error bar is too small",
-        stacklevel=2,
-    )
     return np.tile(peak.mode, (n_draws, 1)), 1.0
 
 

@@ -177,6 +177,17 @@ class Parametrisation:
         """θ at the centre of the prior."""
         return np.concatenate([np.full(_length(block.at), block.prior.centre) for block in self._blocks])
 
+    def guesses(self) -> Array:
+        """θ at the centre of the prior, but on many scales, and as if the sources agreed to the last digit."""
+        out = []
+        for factor in (0.15, 0.25, 0.4, 0.6, 1.0, 1.6):
+            theta = self.start()
+            for at in self._terms:
+                theta[at.own] -= 6.0
+            theta[self._terms[0].scales] += np.log(factor)
+            out.append(theta)
+        return np.array(out)
+
     def prior_draws(self, n: int, seed: int) -> Array:
         """n draws of θ from the prior, shape (n, P), spread evenly."""
         u = self.even_draws(n, seed)
