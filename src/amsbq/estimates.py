@@ -153,7 +153,7 @@ def estimate(
     >>> y = np.concatenate([np.sin(5 * x), 0.8 * np.sin(5 * x_cheap) + x_cheap - 0.3])
     >>> answer = amsbq.estimate(sources, np.append(x, x_cheap), y, amsbq.Uniform(0, 1))
     >>> low, high = answer.interval(0.95)
-    >>> low < (1 - np.cos(5)) / 5 < high
+    >>> bool(low < (1 - np.cos(5)) / 5 < high)
     True
     """
     measure = as_measure(measure)
