@@ -191,14 +191,12 @@ class Gaussian(Measure):
 class Product(Measure):
     """Independent inputs, each with a continuous scipy.stats distribution of its own.
 
-        Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
+    Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
 
-        >>> from scipy import stats
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-        >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
-        array([[ 1., inf],
-               [ 0.,  1.]])
+    >>> from scipy import stats
+    >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
+    array([[ 1., inf],
+           [ 0.,  1.]])
     """
 
     def __init__(self, distributions: Sequence[Any]) -> None:
@@ -293,18 +291,16 @@ class Empirical(Measure):
 def as_measure(obj: Any) -> Measure:
     """Make a measure of what people have at hand.
 
-        Parameters
-        ----------
-        obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
-            A measure is returned as it is. A list has one entry per input.
+    Parameters
+    ----------
+    obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
+        A measure is returned as it is. A list has one entry per input.
 
-        >>> from scipy import stats
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-        >>> as_measure([stats.norm(0, 2), (0, 1)])
-        Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
-        >>> as_measure([(0, 1), (-1, 1)])
-        Uniform([0.0, -1.0], [1.0, 1.0])
+    >>> from scipy import stats
+    >>> as_measure([stats.norm(0, 2), (0, 1)])
+    Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
+    >>> as_measure([(0, 1), (-1, 1)])
+    Uniform([0.0, -1.0], [1.0, 1.0])
     """
     if isinstance(obj, Measure):
         return obj
