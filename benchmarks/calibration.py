@@ -19,7 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,7 @@ def active(
         data = data.followed_by(new)
         posteriors = [posterior.extend(new.s, new.X, new.y) for posterior in posteriors]
         spent += costs[source]
-    reached = np.array(path)
-    wrong = np.abs(reached[:, 1] - problem.integral) / spread
-    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in accuracies)
-    return [Outcome(**{**asdict(outcomes[-1]), "costs": found}) if o is outcomes[-1] else o for o in outcomes]
+    return [*outcomes[:-1], replace(outcomes[-1], costs=_costs(path, problem.integral, spread, accuracies))]
 
 
 def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
@@ -165,17 +162,20 @@ def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
         if budget in CHECKPOINTS:
             answer = Estimate([mean], [scale], dof=max(dof, 3))
             out.append(outcome(name, problem, seed, f"active, budget {budget:g}", answer, spread))
-    reached = np.array(path)
-    wrong = np.abs(reached[:, 1] - problem.integral) / spread
-    found = tuple(_settled(reached[:, 0], wrong, accuracy) for accuracy in ACCURACIES)
-    return [*out[:-1], Outcome(**{**asdict(out[-1]), "costs": found})]
+    return [*out[:-1], replace(out[-1], costs=_costs(path, problem.integral, spread, ACCURACIES))]
 
 
-def _settled(costs: Any, errors: Any, accuracy: float) -> float:
-    """The cost after which the error stays below the accuracy; inf if it does not."""
-    too_large = np.flatnonzero(errors > accuracy)
-    after = too_large[-1] + 1 if len(too_large) else 0
-    return float(costs[after]) if after < len(costs) else np.inf
+def _costs(
+    path: list[tuple[float, float]], integral: float, spread: float, accuracies: Sequence[float]
+) -> tuple[float, ...]:
+    """The cost after which the error of the mean stays below each accuracy; inf if it does not."""
+    costs, means = np.transpose(path)
+    found = []
+    for accuracy in accuracies:
+        too_large = np.flatnonzero(np.abs(means - integral) / spread > accuracy)
+        after = too_large[-1] + 1 if len(too_large) else 0
+        found.append(float(costs[after]) if after < len(costs) else np.inf)
+    return tuple(found)
 
 
 def run(job: tuple[str, str, int, str]) -> list[Outcome]:

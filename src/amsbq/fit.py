@@ -139,7 +139,7 @@ def climb(parametrisation: Parametrisation, start: Array) -> tuple[Array, float]
         value, gradient = parametrisation.log_posterior_and_grad(theta[None])
         return -float(value[0]), -gradient[0]
 
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=parametrisation.bounds())
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=parametrisation.bounds)
     best, value = (found.x, -float(found.fun)) if np.isfinite(found.fun) else (start, -objective(start)[0])
     return np.asarray(best), value
 

@@ -21,14 +21,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.stats import qmc
 
 from . import linalg
 from .checks import Array, IntArray
 from .coregion import Term
 from .data import Data
 from .kernels import Constant, ProductKernel
-from .measures import Measure
+from .measures import Measure, Uniform
 from .model import MultiSourceGP, Posterior
 from .priors import LogGamma, Normal, Prior, StudentT
 
@@ -80,6 +79,7 @@ class _Place:
     """Where a term has its hyperparameters."""
 
     term: TermPrior
+    profile: ProductKernel  # its kernel, whatever its lengthscales
     members: IntArray  # the sources that have a part in it
     weights: slice
     own: slice
@@ -126,9 +126,11 @@ class Parametrisation:
             weights = self._add(term.weights if term.shared else None, members)
             own = self._add(term.own, members)
             scales = self._add(term.scale, None, measure.dim if term.per_dimension else 1)
-            self._terms.append(_Place(term, np.array(members), weights, own, scales))
+            self._terms.append(_Place(term, term.kernel(np.ones(1)), np.array(members), weights, own, scales))
         self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
         self.size = self._blocks[-1].at.stop
+        #: where θ may be, shape (P, 2)
+        self.bounds = np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
         self._prepare()
         self._columns = self._canonical()
 
@@ -164,10 +166,6 @@ class Parametrisation:
         other.power = power
         return other
 
-    def bounds(self) -> Array:
-        """Where θ may be, shape (P, 2)."""
-        return np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
-
     @property
     def relations_are_open(self) -> bool:
         """Whether there are terms that sources share with weights which are not learned."""
@@ -195,8 +193,7 @@ class Parametrisation:
 
     def even_draws(self, n: int, seed: int) -> Array:
         """n points spread evenly over the unit cube, shape (n, P)."""
-        rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
-        u = qmc.Sobol(self.size, rng=seed).random(rounded)[:n]
+        u = Uniform(np.zeros(self.size), 1.0).sobol(n, seed)
         return self.in_place_of_sources(np.clip(u, 1e-4, 1 - 1e-4))
 
     def in_place_of_sources(self, values: Array) -> Array:
@@ -258,7 +255,7 @@ class Parametrisation:
         The density is that of the observations in standard units.
         """
         values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
-        low, high = self.bounds().T
+        low, high = self.bounds.T
         inside = np.flatnonzero(((Theta >= low) & (Theta <= high)).all(axis=1))
         at_a_time = max(CHUNK // max(len(self.data.y), 1) ** 2, 1)
         for first in range(0, len(inside), at_a_time):
@@ -280,7 +277,7 @@ class Parametrisation:
         G[:, n, n] += noise[:, s]
         kernels, covariances = [], []
         for at in self._terms:
-            kernels.append(_profile(at.term).over_scales(self._steps, self._lengthscales(at, Theta)))
+            kernels.append(at.profile.over_scales(self._steps, self._lengthscales(at, Theta)))
             covariances.append(self._B(at, Theta)[:, s[:, None], s] * kernels[-1])
             G += covariances[-1]
         G[:, n, n] *= 1 + FIT_JITTER
@@ -297,7 +294,7 @@ class Parametrisation:
         for at, kernel, covariance in zip(self._terms, kernels, covariances, strict=True):
             self._add_gradient_of_B(at, Theta, self._of_source.T @ (by_G * kernel) @ self._of_source, gradient)
             lengthscales = self._lengthscales(at, Theta)
-            by_scale = _profile(at.term).contract_over_scales(self._steps, lengthscales, by_G * covariance)
+            by_scale = at.profile.contract_over_scales(self._steps, lengthscales, by_G * covariance)
             gradient[:, at.scales] = by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True)
         return values, gradient
 
@@ -361,10 +358,6 @@ def standard_units(data: Data, n_sources: int, common: bool) -> tuple[Array, Arr
     pooled = pooled or np.abs(data.y).max(initial=0.0) or 1.0
     spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
     return levels, np.where(spreads > 1e-12 * pooled, spreads, pooled)
-
-
-def _profile(term: TermPrior) -> ProductKernel:
-    return term.kernel(np.ones(1))
 
 
 def _moments(values: Array) -> tuple[float, float]:
