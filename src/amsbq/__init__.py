@@ -1,31 +1,48 @@
 """Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.
 
-Active multi-source Bayesian quadrature: put a prior over an expensive source and its cheaper stand-ins with
-`MultiSourceGP`, condition it on what was observed of any of them, and read off the integral of the expensive one.
+Active multi-source Bayesian quadrature: `integrate` evaluates an expensive source and its cheaper stand-ins, wherever
+it pays most, and returns what is known of the integral of the expensive one. `Integrator` makes the same decisions for
+evaluations that are made elsewhere, and `estimate` uses those that are there already.
 """
 
+from . import acquisition
+from .beliefs import estimate
 from .coregion import Term
 from .embeddings import kernel_mean, kernel_variance
-from .estimates import Estimate, estimate
+from .estimates import Estimate
+from .integrator import Forecast, Integrator
 from .kernels import RBF, Constant, Matern
 from .measures import Empirical, Gaussian, Product, Uniform, as_measure
 from .model import EvidenceGradient, MultiSourceGP, Posterior
+from .records import Evaluation, Query
+from .result import Result
+from .runner import integrate
+from .sources import Observation, Source
 
 __all__ = [
     "RBF",
     "Constant",
     "Empirical",
     "Estimate",
+    "Evaluation",
     "EvidenceGradient",
+    "Forecast",
     "Gaussian",
+    "Integrator",
     "Matern",
     "MultiSourceGP",
+    "Observation",
     "Posterior",
     "Product",
+    "Query",
+    "Result",
+    "Source",
     "Term",
     "Uniform",
+    "acquisition",
     "as_measure",
     "estimate",
+    "integrate",
     "kernel_mean",
     "kernel_variance",
 ]

@@ -26,6 +26,24 @@ def numbers(value: ArrayLike, name: str) -> Array:
     return frozen(array)
 
 
+def number(value: ArrayLike, name: str) -> float:
+    """One finite real number."""
+    array = numbers(value, name)
+    if array.size != 1:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return float(array.item())
+
+
+def positive_number(value: ArrayLike, name: str) -> float:
+    """One number above zero."""
+    return float(positive(np.asarray(number(value, name)), name))
+
+
+def non_negative_number(value: ArrayLike, name: str) -> float:
+    """One number, not negative."""
+    return float(non_negative(np.asarray(number(value, name)), name))
+
+
 def vector(value: ArrayLike, name: str, length: int) -> Array:
     """A vector of the given length; one number stands for all entries."""
     array = numbers(value, name)

@@ -47,3 +47,8 @@ class Data:
         """These observations and then the new ones."""
         mine, theirs = vars(self).values(), vars(new).values()
         return Data(*(frozen(np.concatenate(pair)) for pair in zip(mine, theirs, strict=True)))
+
+    def ordered(self) -> Data:
+        """The same observations in an order of their own, whatever that in which they came."""
+        order = np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1]))
+        return Data(*(frozen(values[order]) for values in vars(self).values()))

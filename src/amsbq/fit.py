@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,11 +20,15 @@ from scipy.special import ndtri
 from .checks import Array, IntArray
 from .data import Data
 from .hyper import Parametrisation
+from .measures import Measure
 from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 2  #: how many of them, and of the guesses
-NEWTON_STEPS = 3  #: at most, after the search has ended
+CLIMB = {"ftol": 1e-5}  #: of L-BFGS-B: near enough for Newton's method
+NEWTON_STEPS = 8  #: at most, after the search has ended
+DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
+NEGLIGIBLE = 1e-6  #: a gain in log density for which no further step is taken
 TRAJECTORIES, LEAPS, STEP = 2, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
 UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
 PATIENCE = 3  #: how often to try again with half the step if draws do not move
@@ -53,10 +57,36 @@ class Fit:
     def data(self) -> Data:
         return self.peaks[0].parametrisation.data
 
+    @property
+    def measure(self) -> Measure:
+        return self.peaks[0].parametrisation.measure
+
+    @property
+    def unit(self) -> tuple[float, float]:
+        """The level and the spread of the primary source: zero and one in standard units."""
+        parametrisation = self.peaks[0].parametrisation
+        return float(parametrisation.levels[0]), float(parametrisation.spreads[0])
+
+    def pairs(self) -> Iterator[tuple[Parametrisation, Array]]:
+        """Each draw, and what it is a draw for."""
+        for peak, draws in zip(self.peaks, self.draws, strict=True):
+            yield from ((peak.parametrisation, theta) for theta in draws)
+
     def posteriors(self) -> list[Posterior]:
         """The posterior of the sources for each of the draws."""
-        pairs = zip(self.peaks, self.draws, strict=True)
-        return [peak.parametrisation.posterior(theta) for peak, draws in pairs for theta in draws]
+        return [parametrisation.posterior(theta) for parametrisation, theta in self.pairs()]
+
+    def standardised(self) -> Fit:
+        """The same, in standard units of the outputs."""
+        return self._with([peak.parametrisation.standardised() for peak in self.peaks])
+
+    def given(self, data: Data) -> Fit:
+        """The same draws, given other data."""
+        return self._with([peak.parametrisation.given(data) for peak in self.peaks])
+
+    def _with(self, parametrisations: list[Parametrisation]) -> Fit:
+        pairs = zip(self.peaks, parametrisations, strict=True)
+        return replace(self, peaks=[replace(peak, parametrisation=other) for peak, other in pairs])
 
 
 def most_probable(parametrisation: Parametrisation, seed: int = 0) -> Fit:
@@ -75,7 +105,7 @@ def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) 
     peaks = [_peak(parametrisation, mode)]
     for relation, log_odds in _other_relations(parametrisation):
         other = parametrisation.related(relation)
-        peaks.append(_peak(other, maximise(other, seed, mode), log_odds))
+        peaks.append(_peak(other, maximise(other, seed, mode, starts=1), log_odds))
     masses = np.array([peak.log_mass for peak in peaks])
     shares = np.exp(masses - masses.max())
     shares /= shares.sum()
@@ -116,19 +146,21 @@ def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
     return Fit(peaks, [draws for draws, _ in found], effective, seed)
 
 
-def maximise(parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None) -> Array:
+def maximise(
+    parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None, starts: int = STARTS
+) -> Array:
     """The most probable θ, found from the best of many draws from the prior, and the best of a few guesses."""
     guesses = parametrisation.guesses()
     groups = [guesses if guess is None else np.append(guesses, guess[None], axis=0)]
     groups.append(parametrisation.prior_draws(SCREENED, seed))
-    starts = []
+    chosen = []
     for group in groups:
         values, _ = parametrisation.log_posterior_and_grad(group)
-        best = np.argsort(-values, kind="stable")[:STARTS]
-        starts += [group[i] for i in best if np.isfinite(values[i])]
-    if not starts:
+        best = np.argsort(-values, kind="stable")[:starts]
+        chosen += [group[i] for i in best if np.isfinite(values[i])]
+    if not chosen:
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    found = [climb(parametrisation, start) for start in starts]
+    found = [climb(parametrisation, start) for start in chosen]
     return max(found, key=lambda end: end[1])[0]
 
 
@@ -139,7 +171,7 @@ def climb(parametrisation: Parametrisation, start: Array) -> tuple[Array, float]
         value, gradient = parametrisation.log_posterior_and_grad(theta[None])
         return -float(value[0]), -gradient[0]
 
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=parametrisation.bounds)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=parametrisation.bounds, options=CLIMB)
     best, value = (found.x, -float(found.fun)) if np.isfinite(found.fun) else (start, -objective(start)[0])
     return np.asarray(best), value
 
@@ -192,15 +224,18 @@ def _trajectory(
 
 def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0) -> Peak:
     """What lies around a mode, which Newton's method brings to its place first."""
+    value, gradient, axes, log_volume = _curvature(parametrisation, mode)
     for _ in range(NEWTON_STEPS):
-        value, gradient, axes, log_volume = _curvature(parametrisation, mode)
         step = axes @ (axes @ gradient)
-        (better,), _ = parametrisation.log_posterior_and_grad((mode + step)[None])
-        if not better > value:
+        tried = mode + np.outer(DAMPING, step)
+        values, _ = parametrisation.log_posterior_and_grad(tried)
+        best = int(values.argmax())
+        if not values[best] > value:
             break
-        mode = mode + step
-    else:
-        value, _, axes, log_volume = _curvature(parametrisation, mode)
+        gain, mode = values[best] - value, tried[best]
+        value, gradient, axes, log_volume = _curvature(parametrisation, mode)
+        if gain < NEGLIGIBLE:
+            break
     return Peak(parametrisation, mode, axes, value + log_odds + log_volume)
 
 

@@ -63,6 +63,8 @@ class ModelPrior:
     level: float | None = None
     #: of the log noise variance of a source in units of its spread, where it is learned
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
+    #: the unit of the outputs of all sources, if it need not be taken from the data
+    spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Parametrisation:
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
         self.levels, self.spreads = standard_units(data, L, common=prior.amplitude is not None)
+        if prior.spread is not None:
+            self.spreads = np.full(L, prior.spread)
 
         self._blocks: list[_Block] = []
         everyone = tuple(range(L))
@@ -146,8 +150,9 @@ class Parametrisation:
     def _prepare(self) -> None:
         """What does not depend on θ: residuals, differences of inputs, the part of the covariance that is fixed."""
         s, X, spreads = self.data.s, self.data.X, self.spreads[self.data.s]
-        self._residuals = (self.data.y - self.levels[s]) / spreads
-        steps = (X[:, None, :] - X[None, :, :]) / self.measure.width
+        # rounded, so that the last digits, which depend on units, do not send the search for θ elsewhere
+        self._residuals = np.round((self.data.y - self.levels[s]) / spreads, 12)
+        steps = np.round((X[:, None, :] - X[None, :, :]) / self.measure.width, 12)
         self._steps = np.ascontiguousarray(steps.transpose(2, 0, 1))  # (D, N, N)
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         level = self.prior.level or 0.0
@@ -164,6 +169,21 @@ class Parametrisation:
         """The same, but with a likelihood that counts to the given power: the posterior of one who doubts the model."""
         other = copy(self)
         other.power = power
+        return other
+
+    def given(self, data: Data) -> Parametrisation:
+        """The same, in the same standard units, but for other data."""
+        other = copy(self)
+        other.data = data
+        other._prepare()
+        return other
+
+    def standardised(self) -> Parametrisation:
+        """The same, but in standard units of the outputs: posteriors do not depend on those of the user."""
+        other, unit = copy(self), self.spreads[self.data.s]
+        other.levels, other.spreads = np.zeros(self.n_sources), np.ones(self.n_sources)
+        other.data = replace(self.data, y=self._residuals, noise_var=self.data.noise_var / unit / unit)
+        other.noise = self.noise / self.spreads / self.spreads
         return other
 
     @property

@@ -24,6 +24,8 @@ from scipy.stats import qmc
 from .checks import Array, correlations, count, frozen, non_negative, numbers, points, positive, shown, vector
 from .panels import Panels, cut, describe
 
+TAIL = 1e-3  #: the probability of each tail that is not worth evaluating
+
 Seed: TypeAlias = int | np.random.Generator | None
 
 
@@ -90,6 +92,21 @@ class Measure(ABC):
     @abstractmethod
     def _from_cube(self, U: Array) -> Array:
         """Points U (n, D) of the unit cube as points of the measure: if those are uniform, these are draws."""
+
+    @cached_property
+    def median(self) -> Array:
+        """A point in the middle, shape (D,)."""
+        return frozen(self._from_cube(np.full((1, self.dim), 0.5))[0])
+
+    @property
+    def axes(self) -> Array:
+        """(D, D): x = median + axes @ u are coordinates u in which inputs are of the same size, and unrelated."""
+        return np.diag(self.width)
+
+    @cached_property
+    def reach(self) -> Array:
+        """(D, 2), in u: the box of inputs that are worth evaluating, without tails that hardly ever happen."""
+        return frozen((self.bounds - self.median[:, None]) / self.width[:, None])
 
     def for_learning(self) -> Measure:
         """The same measure, prepared for kernels with many different lengthscales."""
@@ -173,7 +190,7 @@ class Gaussian(Measure):
         self.bounds = frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
         self.marginals = None
         variances = np.diagonal(self.cov)
-        self.width = frozen(2 * np.sqrt(variances) * (stats.norm.ppf(0.75) - stats.norm.ppf(0.25)))
+        self.width = frozen(4 * float(ndtri(0.75)) * np.sqrt(variances))
         if not (self.cov - np.diag(variances)).any():
             pairs = zip(self.mean, np.sqrt(variances), strict=True)
             self.marginals = tuple(NormalMarginal(float(m), float(sd)) for m, sd in pairs)
@@ -186,6 +203,15 @@ class Gaussian(Measure):
 
     def _from_cube(self, U: Array) -> Array:
         return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
+
+    @cached_property
+    def axes(self) -> Array:
+        return frozen(np.asarray(4 * float(ndtri(0.75)) * np.linalg.cholesky(self.cov), dtype=float))
+
+    @cached_property
+    def reach(self) -> Array:
+        end = ndtri(1 - TAIL) / (4 * ndtri(0.75))
+        return frozen(np.tile([-end, end], (self.dim, 1)))
 
 
 class Product(Measure):
@@ -216,6 +242,13 @@ class Product(Measure):
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
+
+    @cached_property
+    def reach(self) -> Array:
+        ends = np.array([(d.ppf(TAIL), d.isf(TAIL)) for d in self.distributions])
+        flat = np.array([isinstance(marginal, UniformMarginal) for marginal in self.marginals or ()])
+        ends = np.where(flat[:, None], self.bounds, ends)
+        return frozen((ends - self.median[:, None]) / self.width[:, None])
 
     def for_learning(self) -> Measure:
         return self._prepared
@@ -280,6 +313,20 @@ class Empirical(Measure):
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
         return points(X, self.dim, name)
+
+    @cached_property
+    def axes(self) -> Array:
+        deviations = self.samples - self.weights @ self.samples
+        covariance = (self.weights * deviations.T) @ deviations
+        try:
+            return frozen(np.asarray(4 * float(ndtri(0.75)) * np.linalg.cholesky(covariance), dtype=float))
+        except np.linalg.LinAlgError:  # fewer samples than inputs, or an input that never changes
+            return np.diag(self.width)
+
+    @cached_property
+    def reach(self) -> Array:
+        u = np.linalg.solve(self.axes, (self.samples - self.median).T)
+        return frozen(np.column_stack([u.min(axis=1), u.max(axis=1)]))
 
     def _interquartile_width(self, column: Array) -> float:
         order = np.argsort(column)

@@ -1,0 +1,242 @@
+"""What is believed of the sources, given observations: posteriors to decide by, and what they say of the integral."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from .checks import Array, count, frozen, non_negative, shown, vector
+from .data import Data
+from .estimates import Estimate
+from .fit import Fit, marginalised, most_probable, tempered
+from .hyper import Noise, Parametrisation, standard_units
+from .measures import Measure, as_measure
+from .model import MultiSourceGP, Posterior
+from .models import Model, model_named
+
+DRAWS = 32  #: of the hyperparameters, where they are marginalised
+
+# How far error bars doubt the model, chosen by benchmarks/calibration.py over all its problems:
+TAILS = 3.0  #: degrees of freedom: functions that no such model fits are not rare
+POWER = 0.5  #: of the likelihood: what no such model fits is no reason to be sure of its hyperparameters
+#: what sources may have of their own on the scale on which they agree: quantiles of a log-normal distribution
+SHARES = np.exp(-4.0 + 2.0 * ndtri((np.arange(6) + 0.5) / 6))
+
+
+class Belief(Protocol):
+    """A model of the sources, given observations."""
+
+    @property
+    def posteriors(self) -> list[Posterior]:
+        """One for each draw of the hyperparameters, with outputs in units of its own choice."""
+
+    @property
+    def estimate(self) -> Estimate:
+        """The integral of the primary source."""
+
+    def given(self, data: Data) -> Belief:
+        """The same hyperparameters, given other observations."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A belief with hyperparameters that the user gave."""
+
+    posterior: Posterior
+
+    @property
+    def posteriors(self) -> list[Posterior]:
+        return [self.posterior]
+
+    @property
+    def estimate(self) -> Estimate:
+        mean, variance = self.posterior.integral()
+        return Estimate([mean], [np.sqrt(variance)])
+
+    def given(self, data: Data) -> Fixed:
+        return _fixed(self.posterior.gp, data)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A belief with hyperparameters learned from the observations."""
+
+    model: Model
+    noise: Sequence[Noise]
+    fit: Fit
+    doubtful: Fit  # the same by one who doubts the model; itself where only the most probable are used
+
+    @cached_property
+    def posteriors(self) -> list[Posterior]:
+        return self.fit.standardised().posteriors()
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The integral of the primary source, averaged over the hyperparameters.
+
+        The centre is that of the model. The error bar is that of one who doubts it: hyperparameters are drawn from a
+        tempered posterior, each draw is widened by what the sources might have of their own where they seem to agree,
+        weighted by how well that fits, and tails are long.
+        """
+        level, spread = self.fit.unit
+        results = np.array([posterior.integral() for posterior in self.posteriors])
+        mean = level + spread * results[:, 0].mean()
+        if self.doubtful is self.fit:
+            return Estimate([mean], [spread * np.sqrt(results[0, 1])])
+        shares = SHARES if len(np.unique(self.fit.data.s)) > 1 else np.zeros(1)
+        parts = [
+            parametrisation.doubted_integral(theta, shares)
+            for parametrisation, theta in self.doubtful.standardised().pairs()
+        ]
+        centres, scales, logs = (np.array(column) for column in zip(*parts, strict=True))
+        weights = np.exp(POWER * (logs - logs.max(axis=1, keepdims=True)))
+        weights /= weights.sum(axis=1, keepdims=True)
+        around = np.repeat(mean + spread * (centres - centres.mean()), len(shares))
+        effective = min(self.fit.effective, self.doubtful.effective)
+        return Estimate(around, spread * scales.ravel(), weights.ravel(), TAILS, effective)
+
+    def given(self, data: Data) -> Learned:
+        data, noise = _usable(self.model, data, self.noise)
+        if noise != self.noise:
+            return _learned(self.model, self.fit.measure, data, noise, self.fit.seed)
+        fit = self.fit.given(data)
+        return replace(self, fit=fit, doubtful=fit if self.doubtful is self.fit else self.doubtful.given(data))
+
+
+def learn(
+    model: Model | MultiSourceGP, measure: Measure, data: Data, noise: Sequence[Noise], seed: int = 0
+) -> Fixed | Learned:
+    """What a model believes of given data; data that make no sense get a warning, and are made sense of."""
+    if isinstance(model, MultiSourceGP):
+        return _fixed(model, data)
+    return _learned(model, measure, *_usable(model, data, noise), seed)
+
+
+def _fixed(gp: MultiSourceGP, data: Data) -> Fixed:
+    data = data.ordered()
+    return Fixed(gp.condition(data.s, data.X, data.y, data.noise_var))
+
+
+def _learned(model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int) -> Learned:
+    parametrisation = Parametrisation(model.prior(len(noise)), measure, data, noise)
+    if model.marginalised:
+        fit = marginalised(parametrisation, DRAWS, seed)
+        return Learned(model, noise, fit, tempered(fit, POWER))
+    fit = most_probable(parametrisation, seed)
+    return Learned(model, noise, fit, fit)
+
+
+def _usable(model: Model, data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[Noise]]:
+    data = data.ordered()  # the order in which observations came does not matter
+    if not model.secondaries:
+        data, noise = data.only(0), noise[:1]
+    return _made_sense_of(data, noise)
+
+
+def _made_sense_of(data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[Noise]]:
+    noise = list(noise)
+    for source in range(len(noise)):
+        if noise[source] == 0.0 and _contradictory(data.only(source)):
+            warnings.warn(
+                f"source {source} gave different values at the same input, but was said to be without noise: its noise "
+                f"is learned; give noise='learn' or its variance",
+                stacklevel=4,
+            )
+            noise[source] = "learn"
+    primary = data.y[data.s == 0]
+    if len(primary) == 0:
+        warnings.warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
+    elif len(primary) > 1 and np.ptp(primary) == 0:
+        warnings.warn(
+            f"all {len(primary)} observations of source 0 are {primary[0]:.6g}: they do not tell how much it varies, "
+            "and the error bar is a guess",
+            stacklevel=4,
+        )
+        # as noisy as the sources vary: or else the likelihood would grow without bound as the scale shrinks
+        _, spreads = standard_units(data, len(noise), common=True)
+        data = replace(data, noise_var=frozen(data.noise_var + np.where(data.s == 0, spreads[0] ** 2, 0.0)))
+    return data, noise
+
+
+def _contradictory(data: Data) -> bool:
+    exact = data.noise_var == 0
+    _, inverse, counts = np.unique(data.X[exact], axis=0, return_inverse=True, return_counts=True)
+    if (counts <= 1).all():
+        return False
+    same: Array = data.y[exact]
+    groups = [same[inverse.ravel() == group] for group in np.flatnonzero(counts > 1)]
+    return any(np.ptp(values) > 0 for values in groups)
+
+
+def estimate(
+    sources: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    measure: Any,
+    *,
+    model: str | MultiSourceGP = "auto",
+    noise: Any = 0.0,
+    noise_var: ArrayLike | None = None,
+    seed: int = 0,
+) -> Estimate:
+    """The integral of source 0, from observations that are already there.
+
+    Parameters
+    ----------
+    sources : (N,) ints, or one for all
+        Which source each observation is of; 0 is the primary one.
+    X : (N, D) array
+    y : (N,) array
+    measure : measure, or anything that `as_measure` takes
+        The distribution of the inputs.
+    model : str or MultiSourceGP
+        "auto", the default; "icm", the paper's, with the most probable hyperparameters; "lmc", a linear model of
+        coregionalisation; "ar", autoregressive, for sources in order of fidelity; "vbq", which uses source 0 only; or
+        a `MultiSourceGP` with hyperparameters of your own.
+    noise : float, "learn", or a list of one for each source
+        Variance of the noise on observations of each source.
+    noise_var : (N,) array, optional
+        Known variance of each observation, on top of that.
+    seed : int
+        For the draws of the hyperparameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amsbq
+    >>> x = np.array([0.1, 0.5, 0.9])
+    >>> x_cheap = np.append(x, np.linspace(0, 1, 12))
+    >>> sources = [0] * 3 + [1] * 15
+    >>> y = np.concatenate([np.sin(5 * x), 0.8 * np.sin(5 * x_cheap) + x_cheap - 0.3])
+    >>> answer = amsbq.estimate(sources, np.append(x, x_cheap), y, amsbq.Uniform(0, 1))
+    >>> low, high = answer.interval(0.95)
+    >>> bool(low < (1 - np.cos(5)) / 5 < high)
+    True
+    """
+    measure, seed = as_measure(measure), count(seed, "seed")
+    chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
+    levels = noise_levels(noise, 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1)
+    data = Data.checked(measure, np.zeros(len(levels)), sources, X, y, noise_var)
+    return learn(chosen, measure, data, levels, seed).estimate
+
+
+def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
+    """One noise variance for each source: a number or "learn"."""
+    given = list(noise) if isinstance(noise, Sequence) and not isinstance(noise, str) else None
+    levels = given if given is not None else [noise] * n_sources
+    if len(levels) < n_sources:
+        raise ValueError(f"noise must be one number, 'learn', or one of them for each of {n_sources} sources")
+    for level in levels:
+        if isinstance(level, str):
+            if level != "learn":
+                raise ValueError(f"noise must be a variance or 'learn', got {shown(level)}")
+        else:
+            non_negative(vector(level, "noise", 1), "noise")
+    return ["learn" if level == "learn" else float(level) for level in levels]

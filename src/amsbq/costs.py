@@ -1,0 +1,178 @@
+"""What evaluations cost: a constant, a function of the input, or a model learned from what evaluations took.
+
+A rate divides by cost, so an uncertain cost c counts by E[1/c]: its *effective* cost is 1 / E[1/c]. What is set aside
+in a budget is the *expected* cost E[c]. If log c is normal with mean μ and variance σ², these are exp(μ - σ²/2) and
+exp(μ + σ²/2).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from .checks import Array, frozen, positive_number, shown
+from .data import Data
+from .fit import most_probable
+from .hyper import ModelPrior, Parametrisation, TermPrior
+from .kernels import RBF
+from .knowledge import stage
+from .measures import Measure
+from .priors import LogGamma, Normal, StudentT
+
+CHECKED = 64  #: points at which a cost function is tried before anything is spent
+
+#: of log c, which has no unit but a level: it varies by a factor or so, slowly, and timing is good to some percent
+LOG_COST = ModelPrior(
+    (TermPrior(RBF, LogGamma(0.5, 3.0)),),
+    amplitude=StudentT(-0.5, 0.7, 4.0),
+    level=10.0,
+    log_noise=Normal(float(np.log(1e-2)), 2.0),
+    spread=1.0,
+)
+
+
+class Cost(ABC):
+    """The cost of evaluating a source at any input."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+
+    @abstractmethod
+    def effective(self, X: Array) -> Array:
+        """1 / E[1/c] at each X_i, shape (n,)."""
+
+    def expected(self, X: Array) -> Array:
+        """E[c] at each X_i, shape (n,); the same where the cost is known."""
+        return self.effective(X)
+
+    def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
+        """The effective cost, and its gradient (n, D) by central differences inside the support."""
+        n, D = X.shape
+        steps = 1e-5 * np.diag(self.measure.width)
+        low, high = self.measure.bounds.T
+        ahead, behind = (np.clip(X[:, None, :] + shift, low, high) for shift in (steps, -steps))
+        together = np.concatenate([X, ahead.reshape(-1, D), behind.reshape(-1, D)])
+        values, forward, backward = np.split(self.effective(together), [n, n + n * D])
+        distances = np.einsum("idd->id", ahead - behind)
+        return values, (forward - backward).reshape(n, D) / np.where(distances > 0, distances, 1.0)
+
+
+class ConstantCost(Cost):
+    """The same everywhere."""
+
+    def __init__(self, measure: Measure, cost: float) -> None:
+        super().__init__(measure)
+        self.cost = cost
+
+    def effective(self, X: Array) -> Array:
+        return np.full(len(X), self.cost)
+
+    def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
+        return self.effective(X), np.zeros_like(X)
+
+
+class CostFunction(Cost):
+    """A function of the input, x of shape (D,) at a time; its gradient is used if it has one as ``gradient(x)``."""
+
+    def __init__(self, measure: Measure, function: Callable[[Array], Any], name: str = "cost") -> None:
+        super().__init__(measure)
+        self.function, self.name = function, name
+        points = measure.sobol(CHECKED, 0)
+        for x, cost in zip(points, self._called(points), strict=True):
+            positive_number(cost, f"{name} at x = {shown(x)}")
+
+    def effective(self, X: Array) -> Array:
+        costs = self._called(X)
+        return np.where((costs > 0) & np.isfinite(costs), costs, np.inf)  # nothing is asked where it makes no sense
+
+    def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
+        gradient = getattr(self.function, "gradient", None)
+        if gradient is None:
+            return super().effective_and_grad(X)
+        return self.effective(X), np.array([gradient(x) for x in X], dtype=float).reshape(X.shape)
+
+    def _called(self, X: Array) -> Array:
+        costs = []
+        for x in X:
+            cost = np.asarray(self.function(frozen(x.copy())))
+            if cost.size != 1 or cost.dtype.kind not in "fiu":
+                raise TypeError(f"{self.name} must be one number for each x, got {shown(cost)} at x = {shown(x)}")
+            costs.append(float(cost.item()))
+        return np.array(costs)
+
+
+class MeasuredCost(Cost):
+    """Learned from what evaluations took: a Gaussian process over log c, given its most probable hyperparameters.
+
+    Parameters
+    ----------
+    X, costs : (n, D) and (n,) arrays
+        Where the source was evaluated, and for how much.
+    otherwise : float
+        The cost to count with until one is known; nothing is set aside for it.
+    """
+
+    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float = 1.0, seed: int = 0) -> None:
+        super().__init__(measure)
+        self.otherwise = otherwise
+        self.posterior = None
+        if len(costs):
+            n = len(costs)
+            data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n))
+            self.posterior = most_probable(Parametrisation(LOG_COST, measure, data, ["learn"]), seed).posteriors()[0]
+
+    def guessed(self, cost: float) -> MeasuredCost:
+        """The same, but counting with another cost until one is known."""
+        other = copy(self)
+        other.otherwise = cost
+        return other
+
+    def effective(self, X: Array) -> Array:
+        mean, variance = self._log(X)
+        return np.exp(mean - 0.5 * variance)
+
+    def expected(self, X: Array) -> Array:
+        if self.posterior is None:
+            return np.zeros(len(X))
+        mean, variance = self._log(X)
+        return np.exp(mean + 0.5 * variance)
+
+    def _log(self, X: Array) -> tuple[Array, Array]:
+        if self.posterior is None:
+            return np.full(len(X), np.log(self.otherwise)), np.zeros(len(X))
+        mean, variance = self.posterior.predict(0, X)
+        return mean, variance + self.posterior.gp.noise[0]
+
+
+class Prices:
+    """The costs of all sources; those that are "measured" are learned from what is paid."""
+
+    def __init__(self, costs: Sequence[Any], names: Sequence[str], measure: Measure) -> None:
+        self.measure = measure
+        self.costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
+        self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
+
+    def _cost(self, cost: Any, name: str) -> Cost:
+        if isinstance(cost, str):
+            return MeasuredCost(self.measure, np.zeros((0, self.measure.dim)), np.zeros(0))
+        return (
+            CostFunction(self.measure, cost, f"cost of {name}") if callable(cost) else ConstantCost(self.measure, cost)
+        )
+
+    def expected(self, source: int, x: Array) -> float:
+        """What to set aside for an evaluation at x, shape (D,)."""
+        return float(self.costs[source].expected(x[None])[0])
+
+    def paid(self, source: int, x: Array, cost: float) -> None:
+        """What an evaluation at x has cost."""
+        self._paid[source].append((*x, cost))
+        for other, model in enumerate(self.costs):
+            if isinstance(model, MeasuredCost) and model.posterior is None:
+                self.costs[other] = model.guessed(max(row[-1] for rows in self._paid for row in rows))
+        rows = np.array(sorted(self._paid[source]))  # their order does not matter
+        if isinstance(self.costs[source], MeasuredCost) and stage(len(rows)) != stage(len(rows) - 1):
+            self.costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])

@@ -1,0 +1,419 @@
+"""All decisions of a run, and none of its work: what to evaluate next, what it may cost, what is known so far.
+
+The k-th query draws its randomness from ``default_rng([seed, k])``, and hyperparameters are learned on a schedule that
+depends only on how many observations there are: a run is a function of its seed and of what it was told.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .acquisition import PATHOLOGIES, Rate, checked_kind
+from .beliefs import Fixed
+from .checks import Array, count, frozen, non_negative_number, number, positive_number, shown, source_number
+from .costs import Prices
+from .estimates import Estimate
+from .failures import PATIENCE, Failures
+from .knowledge import Knowledge
+from .measures import as_measure
+from .model import MultiSourceGP, Posterior
+from .models import model_named
+from .optimize import Choice, Search
+from .records import Evaluation, Query
+from .sources import as_sources, labels
+
+SHARED = 2  #: locations of the initial design, at which all sources are evaluated
+DECIDING = 4  #: every fourth draw of the hyperparameters takes part in decisions
+FORECASTING = 8  #: and every eighth in forecasts, which make many
+FORECAST_STEPS = 300  #: at most
+
+
+class Forecast(list[tuple[float, float]]):
+    """The expected standard deviation of the integral against total cost: a list of (cost, std).
+
+    Attributes
+    ----------
+    exact : bool
+        Whether hyperparameters are fixed, so that only rounding and failures can change it. Where they are learned it
+        is an estimate: what is learned on the way changes both the error bar and what is asked.
+    """
+
+    def __init__(self, rows: Sequence[tuple[float, float]], exact: bool) -> None:
+        super().__init__(rows)
+        self.exact = exact
+
+    def __str__(self) -> str:
+        shown_rows = self if len(self) <= 12 else [self[round(i)] for i in np.linspace(0, len(self) - 1, 12)]
+        lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in shown_rows)]
+        if not self.exact:
+            lines.append("(an estimate: hyperparameters are learned on the way, and will change it)")
+        return "\n".join(lines)
+
+
+class Integrator:
+    """Decides what to evaluate next, for people whose simulations are run by somebody or something else.
+
+    Parameters
+    ----------
+    sources : list of Source
+        The primary one, whose integral is wanted, first. Plain callables are sources of cost 1.
+    measure : measure, or anything that `as_measure` takes
+        The distribution of the inputs.
+    budget : float, optional
+        In units of cost. What is spent and what is set aside for queries on their way never exceed it, if costs are
+        known.
+    model : str or MultiSourceGP
+        As in `estimate`.
+    acquisition : str
+        "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
+    seed : int
+    initial : list of (source, x), optional
+        What to evaluate first. By default two locations from the measure, at which all sources are evaluated: what they
+        have in common shows where they are compared.
+
+    Attributes
+    ----------
+    spent, reserved : float
+        The cost of all evaluations, and what is set aside for those that are asked and not yet told.
+    evaluations : list of Evaluation
+    pending : list of Query
+    stopped : str or None
+        Why nothing more is asked: "budget", or "exhausted" if nothing is left to learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amsbq
+    >>> sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+    >>> it = amsbq.Integrator(sources, amsbq.Uniform(0, 1), budget=4)
+    >>> while (query := it.ask()) is not None:
+    ...     value = np.sin(5 * query.x[0]) if query.source == 0 else np.sin(5 * query.x[0]) + 0.1
+    ...     it.tell(query, value)
+    >>> low, high = it.estimate().interval(0.95)
+    >>> bool(low < (1 - np.cos(5)) / 5 < high)
+    True
+    """
+
+    def __init__(
+        self,
+        sources: Any,
+        measure: Any,
+        *,
+        budget: float | None = None,
+        model: str | MultiSourceGP = "auto",
+        acquisition: str = "mi",
+        seed: int = 0,
+        initial: Sequence[tuple[int, ArrayLike]] | None = None,
+    ) -> None:
+        self.sources, self.measure = as_sources(sources), as_measure(measure)
+        self.names = labels(self.sources)
+        self.budget = math.inf if budget is None else positive_number(budget, "budget")
+        self.model = self._checked_model(model)
+        self.acquisition, self.seed = checked_kind(acquisition), count(seed, "seed")
+        self.prices = Prices([source.cost for source in self.sources], self.names, self.measure)
+        self.knowledge = Knowledge(self.model, self.measure, [source.noise for source in self.sources], self.seed)
+        self.failures = Failures(len(self.sources))
+        self.evaluations: list[Evaluation] = []
+        self.stopped: str | None = None
+        self.rate = math.nan  #: at which the latest query was chosen
+        self._pending: dict[int, Query] = {}
+        self._asked = 0
+        self._own_design = initial is None
+        self._initial = self._design() if initial is None else self._given_design(initial)
+        if acquisition in PATHOLOGIES:
+            warnings.warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
+
+    def __repr__(self) -> str:
+        return f"<Integrator of {', '.join(self.names)}: {len(self.evaluations)} evaluations, spent {self.spent:.6g}>"
+
+    @property
+    def spent(self) -> float:
+        return math.fsum(evaluation.cost for evaluation in self.evaluations)
+
+    @property
+    def reserved(self) -> float:
+        return math.fsum(query.cost for query in self._pending.values())
+
+    @property
+    def pending(self) -> list[Query]:
+        return list(self._pending.values())
+
+    @property
+    def starting(self) -> bool:
+        """Whether there is more to come of the initial design, or nothing is known of the primary source."""
+        return bool(self._initial) or not (self.knowledge.data.s == 0).any()
+
+    @overload
+    def ask(self) -> Query | None: ...
+
+    @overload
+    def ask(self, n: int) -> list[Query]: ...
+
+    def ask(self, n: int | None = None) -> Query | list[Query] | None:
+        """What to evaluate next: the best rate, given what is known and what is on its way.
+
+        Parameters
+        ----------
+        n : int, optional
+            Ask for so many at once, chosen together: a list, shorter than n if the budget does not allow more.
+
+        Returns
+        -------
+        A `Query`, or None if nothing more is to be asked; if nothing is pending either, ``stopped`` says why.
+        """
+        wanted = 1 if n is None else count(n, "n")
+        queries: list[Query] = []
+        while len(queries) < wanted and self.stopped is None:
+            choices = self._next_of_design() or self._chosen(wanted - len(queries))
+            queries += [self._issued(choice) for choice in choices]
+            if not choices:
+                break
+        if n is not None:
+            return queries
+        return queries[0] if queries else None
+
+    def tell(self, query: Query, value: ArrayLike, variance: float = 0.0, cost: float | None = None) -> None:
+        """The answer to a query.
+
+        Parameters
+        ----------
+        query : Query
+        value : float
+        variance : float
+            Of the noise on this value.
+        cost : float, optional
+            What it cost; by default what was expected.
+        """
+        valid = self.sources[self._waiting(query).source].valid
+        try:
+            y = number(value, "value")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; if the evaluation failed, say fail(query, reason)") from None
+        noise = non_negative_number(variance, "variance")
+        if cost is None and self.sources[query.source].measured:
+            raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
+        charged = query.cost if cost is None else positive_number(cost, "cost")
+        if valid is not None and not valid[0] <= y <= valid[1]:
+            reason = f"the value {y:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
+            self.fail(query, reason, charged)
+            return
+        del self._pending[query.id]
+        self.failures.succeeded(query.source)
+        self.prices.paid(query.source, query.x, charged)
+        self.knowledge.add(query.source, query.x, y, noise)
+        self._record(query, y, noise, charged)
+
+    def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
+        """A query has no answer. It is charged all the same, and its neighbourhood left alone for a while."""
+        source = self._waiting(query).source
+        charged = query.cost if cost is None else non_negative_number(cost, "cost")
+        del self._pending[query.id]
+        one_too_many = self.failures.failed(source, query.x, len(self.evaluations))
+        self._record(query, math.nan, 0.0, charged, str(reason) or "failed")
+        if one_too_many:
+            self._retire(source, reason)
+
+    def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:
+        """A value that is there already, and costs nothing."""
+        source, x = source_number(source, len(self.sources)), self._point(x)
+        y, noise = number(value, "value"), non_negative_number(variance, "variance")
+        self.knowledge.add(source, x, y, noise)
+        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", math.nan, math.nan))
+        if self._own_design and not self._asked:
+            self._initial = self._design()
+
+    def estimate(self) -> Estimate:
+        """What is known of the integral: hyperparameters learned from all that was told, whatever its order."""
+        return self.knowledge.estimate()
+
+    def forecast(self, budget: float, sources: Sequence[int] | None = None) -> Forecast:
+        """The standard deviation to be expected, if the budget were spent by today's model.
+
+        The variance of an integral does not depend on the values to come, so with fixed hyperparameters the future can
+        be computed. Where they are learned it is an estimate, and says so.
+
+        Parameters
+        ----------
+        budget : float
+            In total, with what is spent already.
+        sources : list of ints, optional
+            Only those that are to be evaluated from now on: what would it be without some of them?
+
+        Returns
+        -------
+        A list of (total cost, standard deviation), from now until the budget is spent, in at most 300 steps.
+        """
+        budget = positive_number(budget, "budget")
+        among = self._available() if sources is None else [source_number(s, len(self.sources)) for s in sources]
+        belief = self.knowledge.belief
+        if belief is None:
+            raise ValueError("nothing is known yet: forecast after the first evaluations")
+        exact = isinstance(belief, Fixed)
+        step = 1 if exact else FORECASTING
+        on_its_way = [(q.source, q.x) for q in self.pending] + [(c.source, c.x) for c in self._initial]
+        rate = self._rate(belief.posteriors[::step], on_its_way)
+        now = belief.estimate.std
+        before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
+        rows, k = [], self._asked
+        cost = self.spent + self.reserved + math.fsum(self._price(choice) for choice in self._initial)
+        while True:
+            left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
+            rows.append((cost, float(now * np.sqrt(left / before))))
+            search = Search(self.measure, among, self._rng(k), budget, cost)
+            choice = search.best(rate) if len(rows) <= FORECAST_STEPS else None
+            if choice is None or self._worthless(choice):
+                return Forecast(rows, exact)
+            x = choice.x[None]
+            rate, k = rate.having(np.array([choice.source]), x), k + 1
+            cost += self.prices.expected(choice.source, choice.x)
+
+    def _checked_model(self, model: Any) -> Any:
+        if not isinstance(model, MultiSourceGP):
+            return model_named(model)
+        if model.n_sources != len(self.sources):
+            raise ValueError(f"the model is one of {model.n_sources} sources, but there are {len(self.sources)}")
+        if repr(model.measure) != repr(self.measure):
+            raise ValueError(f"the model is one for {model.measure!r}, but the measure is {self.measure!r}")
+        return model
+
+    def _rng(self, k: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, k])
+
+    def _point(self, x: ArrayLike, name: str = "x") -> Array:
+        """One location, shape (D,)."""
+        return frozen(self.measure.check_points(np.reshape(np.asarray(x), (1, -1)), name)[0].copy())
+
+    def _locations(self, n: int) -> Array:
+        return self.measure.sobol(n, self._rng(0))
+
+    def _design(self) -> list[Choice]:
+        """Locations at which all sources are evaluated, if half of the budget pays for them, and at least one."""
+        data = self.knowledge.data
+        known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
+        locations = np.concatenate([data.X[data.s == 0], self._locations(SHARED)])[:SHARED]
+        design: list[Choice] = []
+        total = 0.0
+        for j, x in enumerate(locations):
+            at_x = [Choice(source, x) for source in self._available() if (source, *x) not in known]
+            prices = [self._price(choice) for choice in at_x]
+            if not known and j == 0 and prices[0] > self.budget:
+                raise ValueError(
+                    f"a budget of {self.budget:.6g} does not pay for one evaluation of {self.names[0]}, which costs "
+                    f"{prices[0]:.6g}"
+                )
+            if j and total + sum(prices) > 0.5 * self.budget:
+                break
+            design += at_x
+            total += sum(prices)
+        return design
+
+    def _given_design(self, initial: Any) -> list[Choice]:
+        design = []
+        for i, entry in enumerate(initial):
+            if not isinstance(entry, Sequence) or len(entry) != 2:
+                raise TypeError(f"initial must be a list of (source, x), got {shown(entry)} as its entry {i}")
+            source = source_number(entry[0], len(self.sources), f"source of initial[{i}]")
+            design.append(Choice(source, self._point(entry[1], f"x of initial[{i}]")))
+        total = math.fsum(self._price(choice) for choice in design)
+        if total > self.budget:
+            raise ValueError(f"the initial evaluations cost {total:.6g}, more than the budget of {self.budget:.6g}")
+        return design
+
+    def _price(self, choice: Choice) -> float:
+        return self.prices.expected(choice.source, choice.x)
+
+    def _can_pay(self, choice: Choice) -> bool:
+        committed = self.spent + self.reserved
+        return choice.source not in self.failures.retired and committed + self._price(choice) <= self.budget
+
+    def _next_of_design(self) -> list[Choice]:
+        """The next one of the initial design that can be paid; until something is told, there is always one."""
+        while self._initial:
+            choice = self._initial.pop(0)
+            if self._can_pay(choice):
+                return [choice]
+        if self.knowledge.belief is None:
+            x = self._locations(self._asked + 1)[-1]
+            cheapest = min((Choice(source, x) for source in self._available()), key=self._price)
+            if self._can_pay(cheapest):
+                return [cheapest]
+            self._stop("budget")
+        return []
+
+    def _chosen(self, n: int) -> list[Choice]:
+        """Those with the best rate."""
+        belief = self.knowledge.belief
+        if belief is None:
+            return []
+        avoided = self.failures.avoided(len(self.evaluations))
+        committed = self.spent + self.reserved
+        search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, committed, avoided)
+        rate = self._rate(belief.posteriors[::DECIDING], [(q.source, q.x) for q in self.pending] + avoided)
+        choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
+        if choices and all(self._worthless(choice) for choice in choices):
+            self._stop("exhausted")
+            return []
+        if not choices:
+            self._stop("budget")
+        return choices
+
+    def _rate(self, posteriors: Sequence[Posterior], points: Sequence[tuple[int, Array]]) -> Rate:
+        """The rate, given what is on its way, and what is avoided, as if these were known."""
+        known = [(source, x) for source, x in points if source < posteriors[0].gp.n_sources]
+        sources = np.array([source for source, _ in known], dtype=np.intp)
+        X = np.array([x for _, x in known]).reshape(-1, self.measure.dim)
+        return Rate(posteriors, self.prices.costs, self.acquisition).having(sources, X)
+
+    def _worthless(self, choice: Choice) -> bool:
+        return choice.rate <= 0 and self.acquisition not in PATHOLOGIES
+
+    def _available(self) -> list[int]:
+        """The sources that can be asked."""
+        n = len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1
+        return [source for source in range(n) if source not in self.failures.retired]
+
+    def _issued(self, choice: Choice) -> Query:
+        query = Query(self._asked, choice.source, frozen(choice.x), self._price(choice), choice.rate)
+        self._pending[query.id] = query
+        self._asked += 1
+        self.rate = choice.rate
+        return query
+
+    def _stop(self, reason: str) -> None:
+        if not self._pending:
+            self.stopped = reason
+
+    def _retire(self, source: int, reason: str) -> None:
+        if source == 0:
+            self.stopped = "exhausted"
+        what = "the run ends with what it knows" if source == 0 else "the run goes on without it"
+        warnings.warn(
+            f"{self.names[source]} failed {PATIENCE} times in a row and is retired; {what}. The last time: {reason}",
+            stacklevel=3,
+        )
+
+    def _waiting(self, query: Query) -> Query:
+        """The query, if it is one that waits for its answer."""
+        if not isinstance(query, Query):
+            raise TypeError(f"query must be one that ask() returned, got {shown(query)}")
+        if self._pending.get(query.id) is not query:
+            raise ValueError(
+                f"query {query.id} is not waiting for an answer: it has one, or it is of another Integrator"
+            )
+        return query
+
+    def _record(self, query: Query, value: float, noise: float, cost: float, reason: str = "") -> None:
+        """One more row of the history, with what is known after it."""
+        mean, std = math.nan, math.nan
+        belief = self.knowledge.belief
+        if belief is not None and (self.knowledge.data.s == 0).any():
+            mean, std = belief.estimate.mean, belief.estimate.std
+        status = "failed" if reason else "ok"
+        row = Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason, mean, std)
+        self.evaluations.append(row)

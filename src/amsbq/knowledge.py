@@ -1,0 +1,95 @@
+"""What was observed in the course of a run, and what is believed of it.
+
+Hyperparameters are learned again on a schedule that depends only on how many observations there are, and in between
+kept: what is decided after n observations does not depend on who looked at what before.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .beliefs import Belief, learn
+from .checks import Array
+from .data import Data
+from .estimates import Estimate
+from .hyper import Noise
+from .measures import Measure
+from .model import MultiSourceGP
+from .models import Model
+
+ALWAYS = 40  #: observations up to which hyperparameters are learned after each
+GROWTH = 1.05  #: beyond, they are learned when there are so many times more
+
+
+def stage(n: int) -> int:
+    """Of the schedule: it is time to learn again whenever it changes."""
+    return n if n <= ALWAYS else ALWAYS + int(math.log(n / ALWAYS) / math.log(GROWTH))
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """A belief learned from n observations, and what there was to warn of."""
+
+    n: int
+    belief: Belief
+    warnings: list[str]
+
+
+class Knowledge:
+    """Observations, and the belief that decisions are made by."""
+
+    def __init__(self, model: Model | MultiSourceGP, measure: Measure, noise: Sequence[Noise], seed: int) -> None:
+        self.model, self.measure, self.noise, self.seed = model, measure, noise, seed
+        self.data = Data(np.zeros(0, dtype=np.intp), np.zeros((0, measure.dim)), np.zeros(0), np.zeros(0))
+        self._belief: Belief | None = None
+        if isinstance(model, MultiSourceGP):
+            self._belief = learn(model, measure, self.data, noise)
+        self._given = 0  # how many observations the belief is given
+        self._learned: _Learned | None = None  # the latest by the schedule
+        self._final: _Learned | None = None  # the latest for an estimate
+
+    def __len__(self) -> int:
+        return len(self.data.y)
+
+    def add(self, source: int, x: Array, value: float, variance: float) -> None:
+        """One more observation."""
+        new = Data(np.array([source]), x[None], np.array([value]), np.array([variance]))
+        self.data = self.data.followed_by(new)
+
+    @property
+    def belief(self) -> Belief | None:
+        """By hyperparameters that were learned when it was time, given all observations; None without any."""
+        n = len(self)
+        if n and (self._learned is None or stage(n) != stage(self._learned.n)):
+            self._learned = self._learn()
+            self._belief = self._learned.belief
+        elif n != self._given and self._belief is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._belief = self._belief.given(self.data)
+        self._given = n
+        return self._belief
+
+    def estimate(self) -> Estimate:
+        """The integral, by hyperparameters that are learned from all observations."""
+        n = len(self)
+        if not n:
+            raise ValueError("there is nothing to estimate from: tell or observe something first")
+        if self.belief is not None and self._learned is not None and self._learned.n == n:
+            latest = self._learned
+        else:
+            latest = self._final = self._final if self._final is not None and self._final.n == n else self._learn()
+        for warning in latest.warnings:
+            warnings.warn(warning, stacklevel=3)
+        return latest.belief.estimate
+
+    def _learn(self) -> _Learned:
+        with warnings.catch_warnings(record=True) as caught:  # they come with the estimate
+            warnings.simplefilter("always")
+            belief = learn(self.model, self.measure, self.data, self.noise, self.seed)
+        return _Learned(len(self), belief, [str(warning.message) for warning in caught])

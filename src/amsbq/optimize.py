@@ -1,0 +1,209 @@
+"""Where the rate is largest: over sources and inputs, for one observation or for a set.
+
+The search goes in coordinates u with x = median + A u that the measure offers, so that units do not matter, and within
+its reach. Starts come from the measure itself and are evaluated together; the best local ones are polished together by
+L-BFGS-B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import cKDTree
+
+from .acquisition import Rate
+from .checks import Array, IntArray
+from .measures import Measure
+
+STARTS = 512  #: points of the measure at which the rate is looked at
+POLISHED = 12  #: of them
+WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
+DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
+NEIGHBOURHOOD = 0.05  #: of an input that is avoided, in u
+SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
+BATCH_STARTS, BATCH_POLISHED = 256, 4  #: the same as above, for sets
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A source, where to evaluate it, and the rate of doing so."""
+
+    source: int
+    x: Array  # (D,)
+    rate: float = np.nan
+
+
+@dataclass(frozen=True)
+class _Set:
+    sources: IntArray
+    X: Array
+    rate: float
+
+
+class Search:
+    """The search for the largest rate over the inputs of a measure.
+
+    Parameters
+    ----------
+    measure : Measure
+    sources : list of ints
+        Those to choose from.
+    rng : Generator
+    budget, committed : float
+        Nothing is chosen whose expected cost, added to what is committed, is above the budget.
+    avoided : list of (source, x)
+        Nothing is chosen of that source near x.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        sources: Sequence[int],
+        rng: np.random.Generator,
+        budget: float = np.inf,
+        committed: float = 0.0,
+        avoided: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        self.measure, self.sources, self.rng = measure, sources, rng
+        self.budget, self.committed, self.avoided = budget, committed, avoided
+        self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
+
+    def best(self, rate: Rate, starts: int = STARTS, polished: int = POLISHED) -> Choice | None:
+        """The best of all sources and inputs; None if nothing is allowed."""
+        low, high = self.measure.reach.T
+        X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
+        values = np.array([self._screened(rate, source, X) for source in self.sources]).reshape(-1, starts)
+        highest = values.max(axis=1, initial=-np.inf)
+        found = []
+        for source, screened, top in zip(self.sources, values, highest, strict=True):
+            if not np.isfinite(top) and top < 0:
+                continue
+            i = int(screened.argmax())
+            found.append(Choice(source, X[i], float(screened[i])))
+            if np.isfinite(top) and (top >= WORTH_POLISHING * highest.max() or top <= 0):
+                found.append(self._polished(rate, source, X[self._peaks(X, screened, polished)], found[-1]))
+        if not found:
+            return None
+        # of several perfect steps the cheapest
+        return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
+
+    def best_set(self, rate: Rate, n: int) -> list[Choice]:
+        """n of them at once: a greedy set, then refined together, with exchanges of single members.
+
+        The set may be smaller than n if no more can be paid or nothing more can be learned.
+        """
+        found = self._greedy(rate, n)
+        if len(found.X) > 1:
+            for _ in range(SWEEPS):
+                before = found.rate
+                found = self._better(rate, found, self._refined(rate, found))
+                for i in range(len(found.X)):
+                    found = self._better(rate, found, self._exchanged(rate, found, i))
+                if not found.rate > before * (1 + 1e-3):
+                    break
+        return [Choice(int(source), x, found.rate) for source, x in zip(found.sources, found.X, strict=True)]
+
+    def _greedy(self, rate: Rate, n: int) -> _Set:
+        found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
+        while len(found.X) < n:
+            choice = self._given(rate, found).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+            if choice is None or (len(found.X) and not choice.rate > 0):
+                break
+            sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
+            found = _Set(sources, X, rate.joint(sources, X))
+            so_far = so_far.after(choice.source, choice.x[None])
+        return found
+
+    def _exchanged(self, rate: Rate, found: _Set, i: int) -> _Set:
+        """The set with the best observation of all in place of its i-th."""
+        sources, X = found.sources.copy(), found.X.copy()
+        others = _Set(np.delete(sources, i), np.delete(X, i, axis=0), 0.0)
+        so_far = rate
+        for source, x in zip(others.sources, others.X, strict=True):
+            so_far = so_far.after(int(source), x[None])
+        choice = self._given(rate, others).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+        if choice is None:
+            return found
+        sources[i], X[i] = choice.source, choice.x
+        return _Set(sources, X, rate.joint(sources, X))
+
+    def _given(self, rate: Rate, found: _Set) -> Search:
+        """The search for one more, given that these are paid too."""
+        return Search(self.measure, self.sources, self.rng, self.budget, self._total(rate, found), self.avoided)
+
+    def _total(self, rate: Rate, found: _Set) -> float:
+        pairs = zip(found.sources, found.X, strict=True)
+        return self.committed + sum(float(rate.costs[s].expected(x[None])[0]) for s, x in pairs)
+
+    def _better(self, rate: Rate, old: _Set, new: _Set) -> _Set:
+        return new if new.rate > old.rate and self._total(rate, new) <= self.budget else old
+
+    def _refined(self, rate: Rate, found: _Set) -> _Set:
+        """The same sources, all locations moved together uphill."""
+        sources, X, scale = found.sources, found.X, found.rate or 1.0
+
+        def objective(u: Array) -> tuple[float, Array]:
+            value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
+            return -value / scale, -(gradient @ self.axes).ravel() / scale
+
+        end = self._minimised(objective, X, {"maxiter": 50})
+        return _Set(sources, end, rate.joint(sources, end))
+
+    def _screened(self, rate: Rate, source: int, X: Array) -> Array:
+        allowed = self.committed + rate.costs[source].expected(X) <= self.budget
+        for _, x in (pair for pair in self.avoided if pair[0] == source):
+            allowed &= (np.abs(self._u(X) - self._u(x)) > NEIGHBOURHOOD).any(axis=1)
+        values = np.full(len(X), -np.inf)
+        if allowed.any():
+            values[allowed] = rate.value(source, X[allowed])
+        return values
+
+    def _peaks(self, X: Array, values: Array, n: int) -> IntArray:
+        """The best of those points that are better than their neighbours."""
+        u = self._u(X)
+        _, neighbours = cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
+        higher = values >= values[neighbours].max(axis=1)
+        order = np.lexsort((-values, ~higher))[:n]
+        return order[np.isfinite(values[order])]
+
+    def _polished(self, rate: Rate, source: int, starts: Array, otherwise: Choice) -> Choice:
+        """What L-BFGS-B makes of the starts: first all of them together, then the best alone."""
+        for several in (starts, None):
+            X = otherwise.x[None] if several is None else several
+            X, values = self._climbed(rate, source, X, precise=several is None)
+            i = int(values.argmax())
+            if values[i] > otherwise.rate:
+                otherwise = Choice(source, X[i], float(values[i]))
+        return otherwise
+
+    def _climbed(self, rate: Rate, source: int, X: Array, precise: bool) -> tuple[Array, Array]:
+        """The points moved uphill, with each rate in units of that at its start, and their rates."""
+        scale = np.abs(rate.value(source, X))
+        scale = np.where(scale > 0, scale, 1.0)
+
+        def objective(u: Array) -> tuple[float, Array]:
+            values, gradient = rate.value_and_grad(source, self._x(u.reshape(X.shape)))
+            return -float(np.sum(values / scale)), -(gradient @ self.axes / scale[:, None]).ravel()
+
+        options = {"maxiter": 15, "ftol": 1e-6} if precise else {"maxiter": 8, "ftol": 1e-3}
+        end = self._minimised(objective, X, options)
+        return end, self._screened(rate, source, end)
+
+    def _minimised(self, objective: Callable[[Array], tuple[float, Array]], X: Array, options: dict[str, Any]) -> Array:
+        bounds = np.tile(self.measure.reach, (len(X), 1))
+        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step
+            found = minimize(objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        low, high = self.measure.reach.T
+        end = self._x(np.clip(np.round(found.x.reshape(X.shape), DIGITS), low, high))
+        return end if np.isfinite(end).all() else X
+
+    def _u(self, X: Array) -> Array:
+        return np.asarray((X - self.measure.median) @ self.inverse_axes.T)
+
+    def _x(self, u: Array) -> Array:
+        low, high = self.measure.bounds.T
+        return np.clip(self.measure.median + u @ self.axes.T, low, high)

@@ -1,0 +1,56 @@
+"""How a run goes, on a terminal: a bar for the budget, the estimate, and how often each source was evaluated."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from .integrator import Integrator
+
+Progress: TypeAlias = Callable[[Integrator], None]
+
+
+@contextmanager
+def progress_display(it: Integrator, wanted: bool | None) -> Iterator[Progress]:
+    """What to call whenever something has happened; by default it shows something on a terminal only."""
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        yield lambda it: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    except ImportError:
+        if wanted:
+            raise ImportError("progress needs rich: pip install 'amsbq[progress]'") from None
+        yield lambda it: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[spent]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as display:
+        total = None if math.isinf(it.budget) else it.budget
+        task = display.add_task("starting", total=total, spent="")
+        yield lambda it: display.update(task, completed=it.spent, description=estimate_line(it), spent=spent_line(it))
+
+
+def estimate_line(it: Integrator) -> str:
+    """The estimate after the latest evaluation."""
+    known = [e for e in it.evaluations if not math.isnan(e.std)]
+    return f"{known[-1].mean:.6g} ± {known[-1].std:.2g}" if known else "initial design"
+
+
+def spent_line(it: Integrator) -> str:
+    """What was spent, and how many evaluations of each source were made."""
+    counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
+    made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
+    failed = sum(e.status == "failed" for e in it.evaluations)
+    of = "" if math.isinf(it.budget) else f" of {it.budget:.4g}"
+    return f"{it.spent:.4g}{of} · {made}" + (f" · {failed} failed" if failed else "")

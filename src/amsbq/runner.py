@@ -1,0 +1,232 @@
+"""Running sources: one after the other, by threads, or by any executor. It knows no mathematics.
+
+A query is asked as soon as a worker is free. Exceptions, time-outs and values that are no numbers are failed
+evaluations, which the integrator hears of; they do not end a run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .checks import Array, count
+from .integrator import Integrator
+from .model import MultiSourceGP
+from .progress import Progress, progress_display
+from .records import Query
+from .result import Result
+from .sources import Observation
+from .stopping import StopRule, evaluations, tolerance
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an evaluation: an observation, or the reason why there is none; and the seconds that it took."""
+
+    observation: Observation | None
+    reason: str
+    seconds: float
+
+
+def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
+    """Call a source; whatever goes wrong is a reason, not an exception."""
+    start = time.perf_counter()
+    observation, reason = None, ""
+    try:
+        observation = _observation(function(x))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+    return Outcome(observation, reason, time.perf_counter() - start)
+
+
+def _observation(returned: Any) -> Observation:
+    given = returned if isinstance(returned, Observation) else Observation(returned)
+    value = np.asarray(given.value)
+    if value.dtype.kind not in "fiu":
+        raise TypeError(f"the value must be a number, got {given.value!r}")
+    if value.size != 1:
+        raise ValueError(f"the value must be one number, got shape {value.shape}")
+    numbers = [float(value.item()), float(given.variance), 1.0 if given.cost is None else float(given.cost)]
+    if not np.isfinite(numbers).all() or numbers[1] < 0 or numbers[2] <= 0:
+        raise ValueError(f"value, variance and cost must be finite, and the last two not negative, got {given}")
+    return Observation(numbers[0], numbers[1], given.cost if given.cost is None else numbers[2])
+
+
+def integrate(
+    sources: Any,
+    measure: Any,
+    *,
+    budget: float,
+    model: str | MultiSourceGP = "auto",
+    acquisition: str = "mi",
+    seed: int = 0,
+    initial: Sequence[tuple[int, ArrayLike]] | None = None,
+    rel_tol: float | None = None,
+    abs_tol: float | None = None,
+    executor: Executor | None = None,
+    workers: int = 1,
+    progress: bool | None = None,
+    max_evaluations: int | None = None,
+    stop: StopRule | Sequence[StopRule] = (),
+) -> Result:
+    """The expected output of an expensive source, by evaluating it and its cheaper approximations.
+
+    Parameters
+    ----------
+    sources : function, `Source`, or list of them
+        The primary one, whose integral is wanted, first. They are called with x of shape (D,), and return a number or
+        an `Observation`. Plain functions have cost 1; say `Source(function, cost=0.05)` for a cheap one.
+    measure : measure, or anything that `as_measure` takes
+        The distribution of the inputs: one scipy.stats distribution; or a list that has one, or a (low, high) pair, for
+        each input; or a measure.
+    budget : float
+        In units of cost.
+    model, acquisition, seed, initial
+        As in `Integrator`.
+    rel_tol, abs_tol : float, optional
+        Stop when half the width of the 95 % interval is below this share of the mean, or below this number.
+    executor : concurrent.futures.Executor, optional
+        Where to evaluate. By default in this thread, or, if there are several workers or a source has a timeout, in
+        threads of their own.
+    workers : int
+        Evaluations at the same time.
+    progress : bool, optional
+        Whether to show how the run goes; by default if there is a terminal.
+    max_evaluations : int, optional
+    stop : function of the `Integrator`, or a list of them, optional
+        The run stops when one of them returns a reason (a string) instead of None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> import amsbq
+    >>> def fine(x):
+    ...     return np.exp(-(x[0] ** 2)) + 0.2 * x[0]
+    >>> def coarse(x):
+    ...     return 1 / (1 + x[0] ** 2)
+    >>> result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.02)], stats.norm(0, 1), budget=5)
+    >>> low, high = result.interval(0.95)
+    >>> bool(low < 1 / np.sqrt(3) < high)
+    True
+    """
+    it = Integrator(sources, measure, budget=budget, model=model, acquisition=acquisition, seed=seed, initial=initial)
+    for name, source in zip(it.names, it.sources, strict=True):
+        if source.function is None:
+            raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
+    rules = [stop] if callable(stop) else list(stop)
+    if rel_tol is not None or abs_tol is not None:
+        rules.append(tolerance(rel_tol, abs_tol))
+    if max_evaluations is not None:
+        rules.append(evaluations(max_evaluations))
+    with progress_display(it, progress) as display:
+        stopped = Runner(it, rules, executor, workers, display).run()
+    return Result.of(it, stopped)
+
+
+@dataclass(frozen=True)
+class _Running:
+    query: Query
+    deadline: float
+
+
+class Runner:
+    """Evaluates what an integrator asks for, until it stops or a rule says so."""
+
+    def __init__(
+        self,
+        it: Integrator,
+        rules: Sequence[StopRule] = (),
+        executor: Executor | None = None,
+        workers: int = 1,
+        progress: Progress | None = None,
+    ) -> None:
+        self.it, self.rules, self.executor = it, rules, executor
+        self.workers = count(workers, "workers")
+        if self.workers < 1:
+            raise ValueError("workers must be at least 1")
+        self.progress = progress or (lambda it: None)
+        self._running: dict[Future[Outcome], _Running] = {}
+
+    def run(self) -> str:
+        """Run to the end, and say why it ended."""
+        reason = None
+        try:
+            while reason is None:
+                reason = self._ruled()
+                if reason is None:
+                    self._fill()
+                    reason = self.it.stopped if not self._running else None
+                if self._running:
+                    self._collect()
+            self._finish()
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            self._finish()
+        return reason
+
+    def _ruled(self) -> str | None:
+        return next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
+
+    def _fill(self) -> None:
+        """Give every free worker something to do."""
+        while len(self._running) < self.workers and (query := self.it.ask()) is not None:
+            timeout = self.it.sources[query.source].timeout
+            deadline = time.monotonic() + timeout if timeout is not None else np.inf
+            self._running[self._submitted(query, timeout)] = _Running(query, deadline)
+            self.progress(self.it)
+
+    def _submitted(self, query: Query, timeout: float | None) -> Future[Outcome]:
+        function: Any = self.it.sources[query.source].function
+        if self.executor is not None:
+            return self.executor.submit(evaluate, function, query.x)
+        future: Future[Outcome] = Future()
+        if self.workers == 1 and timeout is None:
+            future.set_result(evaluate(function, query.x))
+        else:  # a thread that never ends must not keep the interpreter from doing so
+            threading.Thread(
+                target=lambda: future.set_result(evaluate(function, query.x)), name=f"amsbq-{query.id}", daemon=True
+            ).start()
+        return future
+
+    def _collect(self) -> None:
+        """Wait until something has ended, or has had its time, and tell."""
+        patience = min(running.deadline for running in self._running.values()) - time.monotonic()
+        done, _ = wait(
+            self._running, timeout=None if np.isinf(patience) else max(patience, 0), return_when=FIRST_COMPLETED
+        )
+        for future in sorted(done, key=lambda f: self._running[f].query.id):
+            self._tell(self._running.pop(future).query, future)
+            self.progress(self.it)
+        now = time.monotonic()
+        for future in [f for f, running in self._running.items() if running.deadline <= now]:
+            query = self._running.pop(future).query
+            future.cancel()
+            timeout = self.it.sources[query.source].timeout
+            measured = self.it.sources[query.source].measured
+            self.it.fail(query, f"it took more than the timeout of {timeout:.6g} s", timeout if measured else None)
+            self.progress(self.it)
+
+    def _tell(self, query: Query, future: Future[Outcome]) -> None:
+        error = future.exception()
+        outcome = future.result() if error is None else Outcome(None, f"{type(error).__name__}: {error}", 0.0)
+        seconds = max(outcome.seconds, 1e-9) if self.it.sources[query.source].measured else None
+        if outcome.observation is None:
+            self.it.fail(query, outcome.reason, seconds)
+        else:
+            found = outcome.observation
+            self.it.tell(query, found.value, found.variance, seconds if found.cost is None else found.cost)
+
+    def _finish(self) -> None:
+        """Wait for what still runs: it is paid for."""
+        while self._running:
+            self._collect()
