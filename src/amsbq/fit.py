@@ -223,36 +223,51 @@ def _trajectory(
 
 
 def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0) -> Peak:
-    """What lies around a mode, which Newton's method brings to its place first."""
-    value, gradient, axes, log_volume = _curvature(parametrisation, mode)
+    """What lies around a mode, which damped Newton steps bring to its place first."""
+    around = _curvature(parametrisation, mode, 1e-3 * np.eye(len(mode)))
     for _ in range(NEWTON_STEPS):
-        step = axes @ (axes @ gradient)
-        tried = mode + np.outer(DAMPING, step)
+        around = _curvature(parametrisation, mode, around.steps())  # as far as the density reaches in each direction
+        tried = mode + np.outer(DAMPING, around.axes @ (around.axes @ around.gradient))
         values, _ = parametrisation.log_posterior_and_grad(tried)
         best = int(values.argmax())
-        if not values[best] > value:
+        if not values[best] > around.value + NEGLIGIBLE:
             break
-        gain, mode = values[best] - value, tried[best]
-        value, gradient, axes, log_volume = _curvature(parametrisation, mode)
-        if gain < NEGLIGIBLE:
-            break
-    return Peak(parametrisation, mode, axes, value + log_odds + log_volume)
+        mode = tried[best]
+    return Peak(parametrisation, mode, around.axes, around.value + log_odds + around.log_volume)
 
 
-def _curvature(parametrisation: Parametrisation, mode: Array, step: float = 1e-3) -> tuple[float, Array, Array, float]:
-    """The log density at a point, its gradient, A with A Aᵀ = H⁻¹, and the log integral of the Gaussian with it.
+@dataclass(frozen=True)
+class _Curvature:
+    """The log density at a point, its gradient, and H = V diag(λ) Vᵀ."""
 
-    H comes from central differences of the gradient, all in one call.
-    """
-    shifts = step * np.eye(len(mode))
-    around = np.concatenate([mode + shifts, mode - shifts, mode[None]])
+    value: float
+    gradient: Array
+    eigenvalues: Array  # λ
+    V: Array
+
+    @property
+    def axes(self) -> Array:
+        """A with A Aᵀ = H⁻¹: the symmetric root, which goes with θ when sources change places."""
+        return (self.V * self.eigenvalues**-0.5) @ self.V.T
+
+    @property
+    def log_volume(self) -> float:
+        """The log integral of exp(-θᵀ H θ / 2)."""
+        return float(0.5 * np.sum(np.log(2 * np.pi / self.eigenvalues)))
+
+    def steps(self) -> Array:
+        """A tenth of a standard deviation in each direction, as columns; not more than is small for any prior."""
+        return self.V * np.minimum(0.1 * self.eigenvalues**-0.5, 0.05)
+
+
+def _curvature(parametrisation: Parametrisation, mode: Array, steps: Array) -> _Curvature:
+    """H by central differences of the gradient along the columns of ``steps``, which are orthogonal, in one call."""
+    around = np.concatenate([mode + steps.T, mode - steps.T, mode[None]])
     values, gradients = parametrisation.log_posterior_and_grad(around)
     forward, backward = np.split(gradients[:-1], 2)
-    H = (backward - forward) / (2 * step)
+    H = ((backward - forward).T / (2 * np.sum(steps**2, axis=0))) @ steps.T
     eigenvalues, V = np.linalg.eigh(0.5 * (H + H.T))
-    eigenvalues = np.maximum(eigenvalues, 0.02)  # no prior is wider than that
-    axes = (V * eigenvalues**-0.5) @ V.T  # the symmetric root goes with θ when sources change places
-    return float(values[-1]), gradients[-1], axes, float(0.5 * np.sum(np.log(2 * np.pi / eigenvalues)))
+    return _Curvature(float(values[-1]), gradients[-1], np.maximum(eigenvalues, 0.02), V)  # no prior is wider than that
 
 
 def _resampled(log_weights: Array) -> IntArray:
