@@ -23,6 +23,7 @@ ORDER = [
     "priors",
     "hyper",
     "models",
+    "ascent",
     "fit",
     "estimates",
     "beliefs",

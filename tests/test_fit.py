@@ -33,9 +33,9 @@ def test_maximum_is_stationary_and_no_worse_than_random_ones(prior):
     x = rng.uniform(size=14)
     s = np.repeat([0, 1], 7)
     parametrisation = Parametrisation(prior, UNIT, data(s, x, np.sin(9 * x) + s * x), [1e-4, 1e-4])
-    theta = maximise(parametrisation)
+    theta = most_probable(parametrisation).peaks[0].mode
     (value,), (gradient,) = parametrisation.log_posterior_and_grad(theta[None])
-    assert np.abs(gradient).max() < 0.05
+    assert np.abs(gradient).max() < 1e-2
     others, _ = parametrisation.log_posterior_and_grad(theta + rng.normal(size=(20, len(theta))))
     assert (others < value).all()
 

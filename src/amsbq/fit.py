@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtri
 
+from .ascent import climbed
 from .checks import Array, IntArray
 from .data import Data
 from .hyper import Parametrisation
@@ -24,8 +24,8 @@ from .measures import Measure
 from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
-STARTS = 2  #: how many of them, and of the guesses
-CLIMB = {"ftol": 1e-5}  #: of L-BFGS-B: near enough for Newton's method
+STARTS = 4  #: how many of them
+CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
 NEWTON_STEPS = 8  #: at most, after the search has ended
 DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
 NEGLIGIBLE = 1e-6  #: a gain in log density for which no further step is taken
@@ -105,7 +105,7 @@ def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) 
     peaks = [_peak(parametrisation, mode)]
     for relation, log_odds in _other_relations(parametrisation):
         other = parametrisation.related(relation)
-        peaks.append(_peak(other, maximise(other, seed, mode, starts=1), log_odds))
+        peaks.append(_peak(other, maximise(other, seed, mode), log_odds))
     masses = np.array([peak.log_mass for peak in peaks])
     shares = np.exp(masses - masses.max())
     shares /= shares.sum()
@@ -119,7 +119,8 @@ def tempered(fit: Fit, power: float) -> Fit:
     peaks = []
     for peak in fit.peaks:
         doubtful = peak.parametrisation.tempered(power)
-        peaks.append(_peak(doubtful, climb(doubtful, peak.mode)[0]))
+        mode, _ = climbed(doubtful.log_posterior_and_grad, peak.mode[None], doubtful.bounds, CLOSE)
+        peaks.append(_peak(doubtful, mode[0]))
     return _sampled(peaks, [len(draws) for draws in fit.draws], fit.seed)
 
 
@@ -146,34 +147,19 @@ def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
     return Fit(peaks, [draws for draws, _ in found], effective, seed)
 
 
-def maximise(
-    parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None, starts: int = STARTS
-) -> Array:
-    """The most probable θ, found from the best of many draws from the prior, and the best of a few guesses."""
-    guesses = parametrisation.guesses()
-    groups = [guesses if guess is None else np.append(guesses, guess[None], axis=0)]
-    groups.append(parametrisation.prior_draws(SCREENED, seed))
-    chosen = []
-    for group in groups:
-        values, _ = parametrisation.log_posterior_and_grad(group)
-        best = np.argsort(-values, kind="stable")[:starts]
-        chosen += [group[i] for i in best if np.isfinite(values[i])]
-    if not chosen:
+def maximise(parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None) -> Array:
+    """The most probable θ, found from guesses and from the best of many draws from the prior.
+
+    With a guess that is a good one, the search is less thorough.
+    """
+    guesses, draws = parametrisation.guesses(), parametrisation.prior_draws(SCREENED, seed)
+    values, _ = parametrisation.log_posterior_and_grad(draws)
+    draws = draws[np.argsort(-values, kind="stable")[:STARTS]]
+    starts = np.concatenate([guesses, draws] if guess is None else [guess[None], guesses[1::3], draws[:2]])
+    found, values = climbed(parametrisation.log_posterior_and_grad, starts, parametrisation.bounds, CLOSE)
+    if not np.isfinite(values).any():
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    found = [climb(parametrisation, start) for start in chosen]
-    return max(found, key=lambda end: end[1])[0]
-
-
-def climb(parametrisation: Parametrisation, start: Array) -> tuple[Array, float]:
-    """The θ of highest density reached from a start by L-BFGS-B with exact gradients, and its log density."""
-
-    def objective(theta: Array) -> tuple[float, Array]:
-        value, gradient = parametrisation.log_posterior_and_grad(theta[None])
-        return -float(value[0]), -gradient[0]
-
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=parametrisation.bounds, options=CLIMB)
-    best, value = (found.x, -float(found.fun)) if np.isfinite(found.fun) else (start, -objective(start)[0])
-    return np.asarray(best), value
+    return np.asarray(found[values.argmax()])
 
 
 def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:

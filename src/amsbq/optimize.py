@@ -194,9 +194,13 @@ class Search:
         return end, self._screened(rate, source, end)
 
     def _minimised(self, objective: Callable[[Array], tuple[float, Array]], X: Array, options: dict[str, Any]) -> Array:
+        def finite(u: Array) -> tuple[float, Array]:
+            value, gradient = objective(u)
+            return float(np.nan_to_num(value, nan=0.0)), np.nan_to_num(gradient, posinf=0.0, neginf=0.0)
+
         bounds = np.tile(self.measure.reach, (len(X), 1))
-        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step
-            found = minimize(objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
+            found = minimize(finite, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         low, high = self.measure.reach.T
         end = self._x(np.clip(np.round(found.x.reshape(X.shape), DIGITS), low, high))
         return end if np.isfinite(end).all() else X

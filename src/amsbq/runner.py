@@ -42,10 +42,17 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
     observation, reason = None, ""
     try:
         observation = _observation(function(x))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
     return Outcome(observation, reason, time.perf_counter() - start)
+
+
+def _fulfil(future: Future[Outcome], function: Callable[[Array], Any], x: Array) -> None:
+    try:
+        future.set_result(evaluate(function, x))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def _observation(returned: Any) -> Observation:
@@ -128,8 +135,11 @@ def integrate(
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
+    runner = Runner(it, rules, executor, workers)
     with progress_display(it, progress) as display:
-        stopped = Runner(it, rules, executor, workers, display).run()
+        stopped = runner.run(display)
+    if not len(it.knowledge):
+        raise RuntimeError(f"no evaluation was successful; the last one: {it.evaluations[-1].reason}")
     return Result.of(it, stopped)
 
 
@@ -148,17 +158,16 @@ class Runner:
         rules: Sequence[StopRule] = (),
         executor: Executor | None = None,
         workers: int = 1,
-        progress: Progress | None = None,
     ) -> None:
         self.it, self.rules, self.executor = it, rules, executor
         self.workers = count(workers, "workers")
         if self.workers < 1:
             raise ValueError("workers must be at least 1")
-        self.progress = progress or (lambda it: None)
         self._running: dict[Future[Outcome], _Running] = {}
 
-    def run(self) -> str:
-        """Run to the end, and say why it ended."""
+    def run(self, progress: Progress = lambda it: None) -> str:
+        """Run to the end, and say why it ended; ``progress`` is called whenever something has happened."""
+        self._progress = progress
         reason = None
         try:
             while reason is None:
@@ -183,7 +192,7 @@ class Runner:
             timeout = self.it.sources[query.source].timeout
             deadline = time.monotonic() + timeout if timeout is not None else np.inf
             self._running[self._submitted(query, timeout)] = _Running(query, deadline)
-            self.progress(self.it)
+            self._progress(self.it)
 
     def _submitted(self, query: Query, timeout: float | None) -> Future[Outcome]:
         function: Any = self.it.sources[query.source].function
@@ -193,9 +202,7 @@ class Runner:
         if self.workers == 1 and timeout is None:
             future.set_result(evaluate(function, query.x))
         else:  # a thread that never ends must not keep the interpreter from doing so
-            threading.Thread(
-                target=lambda: future.set_result(evaluate(function, query.x)), name=f"amsbq-{query.id}", daemon=True
-            ).start()
+            threading.Thread(target=_fulfil, args=(future, function, query.x), daemon=True).start()
         return future
 
     def _collect(self) -> None:
@@ -206,7 +213,7 @@ class Runner:
         )
         for future in sorted(done, key=lambda f: self._running[f].query.id):
             self._tell(self._running.pop(future).query, future)
-            self.progress(self.it)
+            self._progress(self.it)
         now = time.monotonic()
         for future in [f for f, running in self._running.items() if running.deadline <= now]:
             query = self._running.pop(future).query
@@ -214,7 +221,7 @@ class Runner:
             timeout = self.it.sources[query.source].timeout
             measured = self.it.sources[query.source].measured
             self.it.fail(query, f"it took more than the timeout of {timeout:.6g} s", timeout if measured else None)
-            self.progress(self.it)
+            self._progress(self.it)
 
     def _tell(self, query: Query, future: Future[Outcome]) -> None:
         error = future.exception()

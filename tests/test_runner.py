@@ -1,0 +1,322 @@
+"""Whole runs: sources that misbehave, time-outs, workers, executors, interruption, and what a result shows."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq import Observation, Source, integrate
+from tests.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
+
+
+def fine(x):
+    return np.sin(6 * x[0]) + x[0]
+
+
+def coarse(x):
+    return 0.8 * np.sin(6 * x[0]) + 0.3
+
+
+def pair(primary=FINE, secondary=COARSE, **options):
+    return [Source(primary, name="fine", **options), Source(secondary, cost=0.1, name="coarse")]
+
+
+def test_the_front_door():
+    result = integrate(pair(), stats.uniform(0, 1), budget=5)
+    low, high = result.interval(0.95)
+    assert low < TRUTH < high
+    assert result.quantile(0.5) == pytest.approx(result.mean, abs=result.std)
+    assert result.spent == pytest.approx(sum(e.cost for e in result.evaluations))
+    assert result.spent <= 5
+    assert result.stopped == "budget"
+    assert {e.status for e in result.evaluations} == {"ok"}
+    assert (result.evaluations[-1].mean, result.evaluations[-1].std) == (result.mean, result.std)
+
+
+def test_one_plain_function():
+    result = integrate(lambda x: x[0] ** 2, stats.norm(0, 1), budget=8)
+    assert result.mean == pytest.approx(1, abs=0.1)
+    assert len(result.evaluations) == 8
+    assert result.names == ["source 0"]
+
+
+def test_x_is_a_vector_and_cannot_be_changed():
+    def spoils(x):
+        assert x.shape == (2,)
+        x[0] = 3.0
+
+    result = integrate(
+        pair(spoils, lambda x: x.sum()), [(0, 1), (0, 1)], budget=2, model=fixed(amsbq.Uniform([0, 0], 1))
+    )
+    failed = [e for e in result.evaluations if e.source == 0]
+    assert all("read-only" in e.reason for e in failed)
+
+
+def raises(x):
+    raise RuntimeError("diverged")
+
+
+MISBEHAVIOUR = {
+    "raises": (raises, "RuntimeError: diverged"),
+    "NaN": (lambda x: np.nan, "must be finite"),
+    "inf": (lambda x: np.inf, "must be finite"),
+    "string": (lambda x: "0.3", "must be a number"),
+    "None": (lambda x: None, "must be a number"),
+    "array": (lambda x: np.ones(3), "one number, got shape"),
+    "complex": (lambda x: 1j, "must be a number"),
+    "negative variance": (lambda x: Observation(1.0, -1.0), "not negative"),
+    "cost of zero": (lambda x: Observation(1.0, 0.0, 0.0), "not negative"),
+    "exits": (lambda x: sys.exit(3), "SystemExit"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", MISBEHAVIOUR)
+def test_sources_that_misbehave_now_and_then(name, workers):
+    """One in four evaluations of the secondary source."""
+    bad, reason = MISBEHAVIOUR[name]
+    calls, lock = [0], threading.Lock()
+
+    def secondary(x):
+        with lock:
+            calls[0] += 1
+            broken = calls[0] % 4 == 0
+        return bad(x) if broken else COARSE(x)
+
+    result = integrate(pair(secondary=secondary), UNIT, budget=4, model=fixed(), workers=workers)
+    failed = [e for e in result.evaluations if e.status == "failed"]
+    assert failed
+    assert all(reason in e.reason and e.cost == 0.1 for e in failed)
+    assert result.stopped == "budget"
+    assert abs(result.mean - TRUTH) < 4 * result.std
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOUR)
+def test_a_secondary_source_that_never_works(name):
+    with pytest.warns(UserWarning, match="coarse failed 5 times in a row and is retired"):
+        result = integrate(pair(secondary=MISBEHAVIOUR[name][0]), UNIT, budget=5)
+    low, high = result.interval(0.99)
+    assert low < TRUTH < high
+    assert sum(e.status == "failed" for e in result.evaluations) == 5
+
+
+def test_nothing_ever_works():
+    with pytest.warns(UserWarning, match="retired"), pytest.raises(RuntimeError, match=r"no evaluation .* diverged"):
+        integrate(pair(raises, raises), UNIT, budget=20)
+
+
+def test_sources_that_take_for_ever():
+    """Their threads are left behind; the run, and then the interpreter, go on without them."""
+    calls = [0]
+
+    def secondary(x):
+        calls[0] += 1
+        if calls[0] % 4 == 0:
+            time.sleep(3600)
+        return COARSE(x)
+
+    start = time.monotonic()
+    sources = [Source(FINE), Source(secondary, cost=0.1, timeout=0.2)]
+    result = integrate(sources, UNIT, budget=3, model=fixed())
+    assert time.monotonic() - start < 60
+    failed = [e for e in result.evaluations if e.status == "failed"]
+    assert failed
+    assert all("timeout of 0.2 s" in e.reason for e in failed)
+    assert result.stopped == "budget"
+
+
+def test_the_interpreter_ends_while_a_source_does_not():
+    code = (
+        "import time, amsbq\n"
+        "slow = amsbq.Source(lambda x: time.sleep(3600), cost=0.1, timeout=0.05)\n"
+        "print(amsbq.integrate([lambda x: x[0], slow], (0, 1), budget=3, model='vbq').stopped)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "budget"
+
+
+def test_tolerances():
+    loose = integrate(pair(), UNIT, budget=30, model=fixed(), abs_tol=0.1)
+    tight = integrate(pair(), UNIT, budget=30, model=fixed(), rel_tol=0.01)
+    assert (loose.stopped, tight.stopped) == ("tolerance", "tolerance")
+    assert loose.spent < tight.spent < 30
+    low, high = tight.interval(0.95)
+    assert high - low <= 2 * 0.01 * abs(tight.mean)
+
+
+def test_stop_rules_are_plain_functions():
+    result = integrate(pair(), UNIT, budget=30, model=fixed(), max_evaluations=7)
+    assert (len(result.evaluations), result.stopped) == (7, "evaluations")
+    result = integrate(
+        pair(), UNIT, budget=30, model=fixed(), stop=lambda it: "three" if len(it.evaluations) >= 3 else None
+    )
+    assert (len(result.evaluations), result.stopped) == (3, "three")
+    assert "three" in str(result)
+
+
+@pytest.mark.parametrize("kind", ["threads", "thread pool", "process pool"])
+def test_workers_and_executors(kind):
+    if kind == "threads":
+        result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), workers=4)
+    else:
+        pool = {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[kind]
+        with pool(2) as executor:
+            result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), executor=executor, workers=2)
+    assert result.stopped == "budget"
+    assert result.spent <= 4
+    assert abs(result.mean - TRUTH) < 4 * result.std
+    assert {e.status for e in result.evaluations} == {"ok"}
+
+
+def test_workers_do_not_wait_for_each_other():
+    """One of eight does not end before the others have made thirty evaluations."""
+    others, lock, enough, waited = [0], threading.Lock(), threading.Event(), []
+
+    def secondary(x):
+        with lock:
+            others[0] += 1
+            first = others[0] == 1
+            if others[0] > 30:
+                enough.set()
+        if first:
+            waited.append(enough.wait(120))
+        return COARSE(x)
+
+    integrate(pair(secondary=secondary), UNIT, budget=40, model=fixed(), workers=8, max_evaluations=60)
+    assert waited == [True]
+
+
+def test_eight_workers_with_random_delays_keep_to_the_budget():
+    rng, lock, spent = np.random.default_rng(0), threading.Lock(), []
+
+    def delayed(function, cost):
+        def evaluate(x):
+            with lock:
+                spent.append(cost)
+                pause = rng.exponential(0.03)
+            time.sleep(pause)
+            return function(x)
+
+        return evaluate
+
+    sources = [Source(delayed(FINE, 1.0)), Source(delayed(COARSE, 0.05), cost=0.05)]
+    result = integrate(sources, UNIT, budget=6, model=fixed(), workers=8)
+    assert sum(spent) <= 6 + 1e-9
+    assert result.spent == pytest.approx(sum(spent))
+    assert result.stopped == "budget"
+
+
+def test_measured_costs_are_the_seconds_that_it_took():
+    def slow(x):
+        time.sleep(0.03 * (1 + x[0]))
+        return FINE(x)
+
+    result = integrate(
+        [Source(slow, cost="measured"), Source(COARSE, cost="measured")], UNIT, budget=0.5, model=fixed()
+    )
+    primary = [e for e in result.evaluations if e.source == 0]
+    assert all(0.03 <= e.cost < 0.5 for e in primary)
+    assert all(e.cost < 0.03 for e in result.evaluations if e.source == 1)
+
+
+def test_sources_report_variance_and_cost():
+    def reports(x):
+        return Observation(FINE(x), variance=1e-4, cost=0.5)
+
+    result = integrate(pair(reports), UNIT, budget=4, model=fixed())
+    primary = [e for e in result.evaluations if e.source == 0]
+    assert {(e.variance, e.cost) for e in primary} == {(1e-4, 0.5)}
+
+
+def test_interruption_keeps_what_is_known():
+    calls = [0]
+
+    def interrupted(x):
+        calls[0] += 1
+        if calls[0] == 9:
+            raise KeyboardInterrupt
+        return COARSE(x)
+
+    result = integrate(pair(secondary=interrupted), UNIT, budget=30, model=fixed())
+    assert result.stopped == "interrupted"
+    assert np.isfinite(result.mean)
+    assert len(result.evaluations) >= 8
+
+
+def test_bad_input_costs_nothing():
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return 0.0
+
+    for arguments in ({"budget": -1}, {"workers": 0}, {"rel_tol": 0}, {"abs_tol": "small"}, {"max_evaluations": 1.5}):
+        with pytest.raises((TypeError, ValueError)):
+            integrate(pair(counted, counted), UNIT, **{"budget": 5, **arguments})
+    with pytest.raises(TypeError, match="fine has no function to call"):
+        integrate([Source(name="fine")], UNIT, budget=5)
+    assert not calls
+
+
+def test_what_a_result_shows():
+    def now_and_then(x):
+        return np.nan if x[0] > 0.8 else COARSE(x)
+
+    sources = [Source(FINE, name="<b>fine</b>"), Source(now_and_then, cost=0.1, name="coarse")]
+    result = integrate(sources, UNIT, budget=4, model=fixed())
+    text = str(result)
+    assert f"{result.mean:.3f} ± {result.std:.3f}" in text
+    assert "the budget does not pay for more" in text
+    assert "of 4" in text
+    html = result._repr_html_()
+    assert "&lt;b&gt;fine&lt;/b&gt;" in html
+    assert "<b>fine" not in html
+    assert html.count("<tr>") == 3
+    table = result.to_pandas()
+    assert len(table) == len(result.evaluations)
+    assert list(table.columns[:4]) == ["id", "source", "x0", "value"]
+    assert table["cost"].sum() == pytest.approx(result.spent)
+    assert set(table["status"]) == {"ok", "failed"}
+
+
+def test_progress_on_a_terminal():
+    """In a real one: the bar, the estimate, and how often each source was evaluated."""
+    code = (
+        "import amsbq\n"
+        "sources = [lambda x: x[0] ** 2, amsbq.Source(lambda x: x[0], cost=0.1, name='cheap')]\n"
+        "amsbq.integrate(sources, (0, 1), budget=3, model='icm')\n"
+    )
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140"}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=follower, stdout=follower, env=environment) as process:
+        os.close(follower)
+        seen = b""
+        while True:
+            readable, _, _ = select.select([leader], [], [], 120)
+            try:
+                chunk = os.read(leader, 65536) if readable else b""
+            except OSError:
+                chunk = b""
+            if not chunk:
+                break
+            seen += chunk
+    os.close(leader)
+    assert process.returncode == 0
+    text = seen.decode()
+    assert "±" in text
+    assert "of 3" in text
+    assert "cheap" in text
+
+
+def test_no_progress_without_a_terminal(capfd):
+    integrate(pair(), UNIT, budget=2.5, model=fixed())
+    assert capfd.readouterr() == ("", "")
