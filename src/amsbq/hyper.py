@@ -104,7 +104,7 @@ class Parametrisation:
     ----------
     relation : one for each source
         Where weights are not learned: 1 if a source shares what the term describes, -1 if it does so with the opposite
-        sign, 0 if it has no part in it.
+        sign, 0 if it has a term like it to itself.
     power : float
         The likelihood counts to this power.
     """
@@ -321,36 +321,37 @@ class Parametrisation:
     def _lengthscales(self, at: _Place, Theta: Array) -> Array:
         return np.broadcast_to(np.exp(Theta[:, at.scales]), (len(Theta), self.measure.dim))
 
-    def _weights(self, at: _Place, Theta: Array) -> tuple[Array, Array, Array]:
-        """A w (K, L), A (K, L) and A² η (K, L) of a term."""
+    def _weights(self, at: _Place, Theta: Array) -> tuple[Array, Array, Array, Array]:
+        """A w, A, A² η of a term, and A² for sources that have all of it to themselves; all (K, L)."""
         amplitude = np.ones((len(Theta), self.n_sources))
         if self.prior.amplitude is not None:
             amplitude = np.exp(Theta[:, self._amplitudes])
-        w, variances = np.zeros_like(amplitude), np.zeros_like(amplitude)
-        if at.term.shared:
-            fixed = at.term.weights is None
-            w[:, at.members] = np.array(self.relation)[at.members] if fixed else Theta[:, at.weights]
+        w, own, alone = (np.zeros_like(amplitude) for _ in range(3))
+        if at.term.shared and at.term.weights is None:
+            w[:, at.members] = np.array(self.relation)[at.members]
+            alone[:, at.members] = w[:, at.members] == 0
+        elif at.term.shared:
+            w[:, at.members] = Theta[:, at.weights]
         if at.term.own is not None:
-            variances[:, at.members] = np.exp(Theta[:, at.own])
-        return amplitude * w, amplitude, amplitude**2 * variances
+            own[:, at.members] = np.exp(Theta[:, at.own])
+        return amplitude * w, amplitude, amplitude**2 * own, amplitude**2 * alone
 
     def _B(self, at: _Place, Theta: Array) -> Array:
         """B of a term in standard units, shape (K, L, L)."""
-        w, _, variances = self._weights(at, Theta)
+        w, _, own, alone = self._weights(at, Theta)
         B = w[:, :, None] * w[:, None, :]
         sources = np.arange(self.n_sources)
-        B[:, sources, sources] += variances
+        B[:, sources, sources] += own + alone
         return B
 
     def _add_gradient_of_B(self, at: _Place, Theta: Array, by_B: Array, gradient: Array) -> None:
         """Add the gradient in w, log η and a, given that in B (K, L, L)."""
-        w, amplitude, variances = self._weights(at, Theta)
-        by_w = 2 * np.einsum("kij,kj->ki", by_B, w)
-        by_own = np.diagonal(by_B, axis1=1, axis2=2) * variances
+        w, amplitude, own, alone = self._weights(at, Theta)
+        by_w, diagonal = 2 * np.einsum("kij,kj->ki", by_B, w), np.diagonal(by_B, axis1=1, axis2=2)
         gradient[:, at.weights] = (by_w * amplitude)[:, at.members[: _length(at.weights)]]
-        gradient[:, at.own] = by_own[:, at.members[: _length(at.own)]]
+        gradient[:, at.own] = (diagonal * own)[:, at.members[: _length(at.own)]]
         if self.prior.amplitude is not None:
-            gradient[:, self._amplitudes] += by_w * w + 2 * by_own
+            gradient[:, self._amplitudes] += by_w * w + 2 * diagonal * (own + alone)
 
     def _canonical(self) -> IntArray:
         """A column for each entry of θ that goes with its source, whatever the number of that source is."""

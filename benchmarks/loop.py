@@ -1,0 +1,130 @@
+"""Whole runs on the paper's wigglified Forrester pair: one after the other, eight at a time, and with unknown costs.
+
+    python -m benchmarks.loop              # a quarter of an hour on two cores
+    python -m benchmarks.loop --seeds 2    # a few minutes
+
+- *workers*: the error of the mean when a budget of 9 is spent, by one worker and by eight whose evaluations take random
+  times and end in random order.
+- *costs*: what it costs until the relative error stays below 1e-2, if costs are told, and if they are measured, where
+  they depend on the input and the sources differ by a factor of 100.
+- *designs*: the same for initial designs of one, two and three shared locations, at costs 1 and 0.05.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import amsbq
+from amsbq import integrator
+from amsbq.checks import Array
+from benchmarks.problems import problems
+
+BUDGET, MEASURED_BUDGET = 9.0, 9.0
+ACCURACY = 1e-2
+
+
+def wigglified() -> tuple[list[amsbq.Source], amsbq.Uniform, float]:
+    problem = next(p for p in problems() if p.name == "wigglified Forrester")
+    functions = [lambda x, f=f: float(f(x[None])[0]) for f in problem.sources]
+    costs = problem.costs
+    return [amsbq.Source(f, cost=c) for f, c in zip(functions, costs, strict=True)], problem.measure, problem.integral
+
+
+def initial(seed: int, shared: int = 3) -> list[tuple[int, Array]]:
+    locations = np.random.default_rng([seed, 1]).uniform(size=(shared, 1))
+    return [(source, x) for x in locations for source in (0, 1)]
+
+
+def by_workers(seed: int, workers: int) -> float:
+    """The relative error after the budget is spent; time is simulated."""
+    sources, measure, truth = wigglified()
+    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed, initial=initial(seed))
+    rng, now, running = np.random.default_rng([seed, 2]), 0.0, []
+    while True:
+        while len(running) < workers and (query := it.ask()) is not None:
+            heapq.heappush(running, (now + rng.exponential(query.cost), query.id, query))
+        if not running:
+            return abs(it.estimate().mean - truth) / abs(truth)
+        now, _, query = heapq.heappop(running)
+        it.tell(query, sources[query.source].function(query.x))
+        assert it.spent + it.reserved <= BUDGET
+
+
+def seconds(source: int, x: Array) -> float:
+    """What an evaluation takes: ten times as long at one end as at the other, and a hundredth for the cheap source."""
+    return float(10 ** x[0] / 4) * (1.0 if source == 0 else 0.01)
+
+
+def by_costs(seed: int, measured: bool) -> float:
+    """The cost after which the relative error stays small; those that are measured are so to five percent."""
+    plain, measure, truth = wigglified()
+    told = [lambda x, s=s: seconds(s, x) for s in range(2)]
+    sources = [
+        amsbq.Source(source.function, cost="measured" if measured else cost)
+        for source, cost in zip(plain, told, strict=True)
+    ]
+    it = amsbq.Integrator(sources, measure, budget=MEASURED_BUDGET, seed=seed, initial=initial(seed))
+    rng = np.random.default_rng([seed, 3])
+    while (query := it.ask()) is not None:
+        cost = seconds(query.source, query.x) * np.exp(0.05 * rng.normal())
+        it.tell(query, sources[query.source].function(query.x), cost=cost)
+    return cost_of_accuracy(it, truth)
+
+
+def by_design(seed: int, shared: int) -> float:
+    sources, measure, truth = wigglified()
+    integrator.SHARED = shared
+    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed)
+    while (query := it.ask()) is not None:
+        it.tell(query, sources[query.source].function(query.x))
+    return cost_of_accuracy(it, truth)
+
+
+def cost_of_accuracy(it: amsbq.Integrator, truth: float) -> float:
+    errors = np.array([abs(e.mean - truth) / abs(truth) for e in it.evaluations])
+    costs = np.cumsum([e.cost for e in it.evaluations])
+    too_large = np.flatnonzero(~(errors <= ACCURACY))
+    after = too_large[-1] + 1 if len(too_large) else 0
+    return float(costs[after]) if after < len(costs) else np.inf
+
+
+EXPERIMENTS = {
+    "error, one worker": (by_workers, 1),
+    "error, eight workers": (by_workers, 8),
+    "cost to 1e-2, costs told": (by_costs, False),
+    "cost to 1e-2, costs measured": (by_costs, True),
+    "cost to 1e-2, one shared location": (by_design, 1),
+    "cost to 1e-2, two shared locations": (by_design, 2),
+    "cost to 1e-2, three shared locations": (by_design, 3),
+}
+
+
+def run(job: tuple[str, int]) -> float:
+    name, seed = job
+    experiment, option = EXPERIMENTS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return experiment(seed, option)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--only", default="", help="only experiments whose name contains this")
+    options = parser.parse_args()
+    with ProcessPoolExecutor() as pool:
+        for name in (name for name in EXPERIMENTS if options.only in name):
+            found = np.array(list(pool.map(run, [(name, seed) for seed in range(options.seeds)])))
+            print(f"{name}: median {np.median(found):.3g} of {np.sort(found).round(5)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
