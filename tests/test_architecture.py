@@ -29,6 +29,7 @@ ORDER = [
     "beliefs",
     "knowledge",
     "costs",
+    "ensemble",
     "acquisition",
     "optimize",
     "sources",

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .checks import Array, IntArray, numbers
 from .costs import Cost
+from .ensemble import Ensemble
 from .model import Posterior
 
 #: kind -> (utility, its derivative), of ρ²
@@ -96,15 +98,18 @@ class Rate:
     left: Array | float = 1.0
     paid: float = 0.0
 
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        return Ensemble(self.posteriors)
+
     def value(self, source: int, X: Array) -> Array:
         """α of one more observation at each X_i, shape (n,)."""
-        rho2 = np.array([posterior.squared_correlation(source, X) for posterior in self.posteriors])
+        rho2 = self._ensemble.squared_correlation(source, X)
         return self._average(rho2) / (self.paid + self.costs[source].effective(X))
 
     def value_and_grad(self, source: int, X: Array) -> tuple[Array, Array]:
         """The same, and its gradient dα_i/dX_i, shape (n, D)."""
-        pairs = [posterior.squared_correlation_and_grad(source, X) for posterior in self.posteriors]
-        rho2, gradients = (np.array(part) for part in zip(*pairs, strict=True))
+        rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
         cost, cost_gradient = self.costs[source].effective_and_grad(X)
         cost = self.paid + cost
         rate = self._average(rho2) / cost
@@ -133,7 +138,7 @@ class Rate:
 
     def after(self, source: int, x: Array) -> Rate:
         """The rate of sets that contain one more observation, at x of shape (1, D)."""
-        rho2 = np.array([posterior.squared_correlation(source, x)[0] for posterior in self.posteriors])
+        rho2 = self._ensemble.squared_correlation(source, x)[:, 0]
         return replace(
             self.having(np.array([source]), x),
             left=self.left * (1 - rho2),

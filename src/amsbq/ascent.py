@@ -17,14 +17,16 @@ from .checks import Array, IntArray
 
 MEMORY = 8  #: M
 LONGEST = 1.5  #: step in any coordinate
-FIRST = 0.5  #: and the first one
+FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
 CALLS = 150  #: at most
 
 Function = Callable[[Array], tuple[Array, Array]]  # of (n, P): values (n,), -inf where there is none, and gradients
 
 
-def climbed(function: Function, starts: Array, bounds: Array, tolerance: float) -> tuple[Array, Array]:
+def climbed(
+    function: Function, starts: Array, bounds: Array, tolerance: float, longest: float = LONGEST
+) -> tuple[Array, Array]:
     """Where L-BFGS leads from each start, and the values there.
 
     Parameters
@@ -36,14 +38,16 @@ def climbed(function: Function, starts: Array, bounds: Array, tolerance: float) 
         Steps end there.
     tolerance : float
         A climb ends when no more than that is to be gained by its next step.
+    longest : float
+        No step is longer in any coordinate.
     """
     low, high = bounds.T
     X = np.clip(starts, low, high)
     values, G = function(X)
-    history = _History(*X.shape)
+    history = _History(len(X), X.shape[1], longest)
     active = np.isfinite(values)
     D, share, tries = np.zeros_like(X), np.ones(len(X)), np.zeros(len(X), dtype=int)
-    D[active] = history.steps(np.flatnonzero(active), G[active])
+    D[active] = history.steps(np.flatnonzero(active), _inwards(G, X, low, high)[active])
     for _ in range(CALLS):
         rows = np.flatnonzero(active)
         if not len(rows):
@@ -60,16 +64,16 @@ def climbed(function: Function, starts: Array, bounds: Array, tolerance: float) 
         history.add(rows, change[gained], G[rows] - new_G[gained])
         X[rows], values[rows], G[rows] = new[gained], new_values[gained], new_G[gained]
         share[rows], tries[rows] = 1.0, 0
-        D[rows] = history.steps(rows, G[rows])
-        free = np.where(D[rows] < 0, X[rows] > low, X[rows] < high)
-        active[rows] = _dot(D[rows] * free, G[rows]) > tolerance
+        D[rows] = _inwards(history.steps(rows, _inwards(G[rows], X[rows], low, high)), X[rows], low, high)
+        active[rows] = _dot(D[rows], G[rows]) > tolerance
     return X, values
 
 
 class _History:
     """The latest changes of each climb, and the steps that follow from them."""
 
-    def __init__(self, K: int, P: int) -> None:
+    def __init__(self, K: int, P: int, longest: float) -> None:
+        self.longest = longest
         self.S, self.Y, self.R = np.zeros((MEMORY, K, P)), np.zeros((MEMORY, K, P)), np.zeros((MEMORY, K))
         self.scale = np.full(K, np.nan)
 
@@ -91,10 +95,16 @@ class _History:
             weights.append(r * _dot(s, D))
             D -= weights[-1][:, None] * y
         first = np.isnan(self.scale[rows])
-        D *= np.where(first, FIRST / _longest(D), self.scale[rows])[:, None]
+        D *= np.where(first, FIRST * self.longest / _longest(D), self.scale[rows])[:, None]
         for s, y, r, weight in zip(S[::-1], Y[::-1], R[::-1], weights[::-1], strict=True):
             D += (weight - r * _dot(y, D))[:, None] * s
-        return D * np.minimum(1.0, LONGEST / _longest(D))[:, None]
+        return D * np.minimum(1.0, self.longest / _longest(D))[:, None]
+
+
+def _inwards(D: Array, X: Array, low: Array, high: Array) -> Array:
+    """Directions without what leads out of the bounds."""
+    room = np.where(D < 0, X - low, high - X)
+    return np.where(room > 0, D, 0.0)
 
 
 def _dot(A: Array, B: Array) -> Array:

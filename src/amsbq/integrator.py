@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -224,7 +225,7 @@ class Integrator:
         source, x = source_number(source, len(self.sources)), self._point(x)
         y, noise = number(value, "value"), non_negative_number(variance, "variance")
         self.knowledge.add(source, x, y, noise)
-        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", math.nan, math.nan))
+        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", ""))
         if self._own_design and not self._asked:
             self._initial = self._design()
 
@@ -357,7 +358,8 @@ class Integrator:
         rate = self._rate(belief.posteriors[::DECIDING], [(q.source, q.x) for q in self.pending] + avoided)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and all(self._worthless(choice) for choice in choices):
-            self._stop("exhausted")
+            too_expensive = any(not self._can_pay(Choice(s, self.measure.median)) for s in self._available())
+            self._stop("budget" if too_expensive else "exhausted")
             return []
         if not choices:
             self._stop("budget")
@@ -409,11 +411,10 @@ class Integrator:
         return query
 
     def _record(self, query: Query, value: float, noise: float, cost: float, reason: str = "") -> None:
-        """One more row of the history, with what is known after it."""
-        mean, std = math.nan, math.nan
+        """One more row of the history, and then what is known after it: learning may be interrupted."""
+        status = "failed" if reason else "ok"
+        row = Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason)
+        self.evaluations.append(row)
         belief = self.knowledge.belief
         if belief is not None and (self.knowledge.data.s == 0).any():
-            mean, std = belief.estimate.mean, belief.estimate.std
-        status = "failed" if reason else "ok"
-        row = Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason, mean, std)
-        self.evaluations.append(row)
+            self.evaluations[-1] = replace(row, mean=belief.estimate.mean, std=belief.estimate.std)

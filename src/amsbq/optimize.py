@@ -1,27 +1,28 @@
 """Where the rate is largest: over sources and inputs, for one observation or for a set.
 
 The search goes in coordinates u with x = median + A u that the measure offers, so that units do not matter, and within
-its reach. Starts come from the measure itself and are evaluated together; the best local ones are polished together by
-L-BFGS-B.
+its reach. Starts come from the measure itself and are evaluated together; from the best local ones L-BFGS climbs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from .acquisition import Rate
+from .ascent import climbed
 from .checks import Array, IntArray
 from .measures import Measure
 
 STARTS = 512  #: points of the measure at which the rate is looked at
 POLISHED = 12  #: of them
 WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
+CLOSE = 1e-6  #: near enough to a maximum, as a share of the best rate seen
+LONGEST = 0.1  #: step of a climb, in u
 DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
 NEIGHBOURHOOD = 0.05  #: of an input that is avoided, in u
 SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
@@ -148,10 +149,15 @@ class Search:
 
         def objective(u: Array) -> tuple[float, Array]:
             value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
-            return -value / scale, -(gradient @ self.axes).ravel() / scale
+            return float(np.nan_to_num(-value / scale)), _finite(-gradient @ self.axes).ravel() / scale
 
-        end = self._minimised(objective, X, {"maxiter": 50})
-        return _Set(sources, end, rate.joint(sources, end))
+        bounds = np.tile(self.measure.reach, (len(X), 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            end = minimize(
+                objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}
+            )
+        X = self._rounded(end.x.reshape(X.shape))
+        return _Set(sources, X, rate.joint(sources, X))
 
     def _screened(self, rate: Rate, source: int, X: Array) -> Array:
         allowed = self.committed + rate.costs[source].expected(X) <= self.budget
@@ -171,39 +177,19 @@ class Search:
         return order[np.isfinite(values[order])]
 
     def _polished(self, rate: Rate, source: int, starts: Array, otherwise: Choice) -> Choice:
-        """What L-BFGS-B makes of the starts: first all of them together, then the best alone."""
-        for several in (starts, None):
-            X = otherwise.x[None] if several is None else several
-            X, values = self._climbed(rate, source, X, precise=several is None)
-            i = int(values.argmax())
-            if values[i] > otherwise.rate:
-                otherwise = Choice(source, X[i], float(values[i]))
-        return otherwise
+        """The best that climbs from the starts lead to."""
+        unit = abs(otherwise.rate) or 1.0
 
-    def _climbed(self, rate: Rate, source: int, X: Array, precise: bool) -> tuple[Array, Array]:
-        """The points moved uphill, with each rate in units of that at its start, and their rates."""
-        scale = np.abs(rate.value(source, X))
-        scale = np.where(scale > 0, scale, 1.0)
+        def scaled(u: Array) -> tuple[Array, Array]:
+            values, gradient = rate.value_and_grad(source, self._x(u))
+            return np.nan_to_num(values, nan=-np.inf) / unit, _finite(gradient @ self.axes) / unit
 
-        def objective(u: Array) -> tuple[float, Array]:
-            values, gradient = rate.value_and_grad(source, self._x(u.reshape(X.shape)))
-            return -float(np.sum(values / scale)), -(gradient @ self.axes / scale[:, None]).ravel()
-
-        options = {"maxiter": 15, "ftol": 1e-6} if precise else {"maxiter": 8, "ftol": 1e-3}
-        end = self._minimised(objective, X, options)
-        return end, self._screened(rate, source, end)
-
-    def _minimised(self, objective: Callable[[Array], tuple[float, Array]], X: Array, options: dict[str, Any]) -> Array:
-        def finite(u: Array) -> tuple[float, Array]:
-            value, gradient = objective(u)
-            return float(np.nan_to_num(value, nan=0.0)), np.nan_to_num(gradient, posinf=0.0, neginf=0.0)
-
-        bounds = np.tile(self.measure.reach, (len(X), 1))
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
-            found = minimize(finite, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        low, high = self.measure.reach.T
-        end = self._x(np.clip(np.round(found.x.reshape(X.shape), DIGITS), low, high))
-        return end if np.isfinite(end).all() else X
+            u, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST)
+        X = self._rounded(u)
+        values = self._screened(rate, source, X)
+        i = int(values.argmax())
+        return Choice(source, X[i], float(values[i])) if values[i] > otherwise.rate else otherwise
 
     def _u(self, X: Array) -> Array:
         return np.asarray((X - self.measure.median) @ self.inverse_axes.T)
@@ -211,3 +197,11 @@ class Search:
     def _x(self, u: Array) -> Array:
         low, high = self.measure.bounds.T
         return np.clip(self.measure.median + u @ self.axes.T, low, high)
+
+    def _rounded(self, u: Array) -> Array:
+        low, high = self.measure.reach.T
+        return self._x(np.clip(np.round(u, DIGITS), low, high))
+
+
+def _finite(gradient: Array) -> Array:
+    return np.nan_to_num(gradient, posinf=0.0, neginf=0.0)

@@ -31,5 +31,5 @@ class Evaluation:
     cost: float
     status: str  #: "ok" or "failed"
     reason: str  #: why it failed
-    mean: float
-    std: float
+    mean: float = math.nan  #: of the integral, after it
+    std: float = math.nan
