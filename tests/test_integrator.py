@@ -84,7 +84,7 @@ def test_units_of_cost_and_output_do_not_matter(model):
     for cost, a, b in ((1.0, 1.0, 0.0), (10.0, 1.0, 0.0), (1.0, 1000.0, -300.0)):
         if model == "fixed" and a != 1:
             continue
-        chosen = fixed() if model == "fixed" else model
+        chosen = fixed(noise=1e-5) if model == "fixed" else model
         it = Integrator(sources(cost, 0.1 * cost), UNIT, budget=3.5 * cost, model=chosen, seed=3)
         runs.append(run(it, [lambda x, f=f, a=a, b=b: a * f(x) + b for f in (FINE, COARSE)], most=12).evaluations)
         np.testing.assert_allclose((runs[-1][-1].mean - b) / a, runs[0][-1].mean, rtol=1e-3)

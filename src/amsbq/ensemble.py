@@ -20,6 +20,9 @@ from .checks import Array
 from .kernels import Constant, ProductKernel
 from .model import Posterior
 
+#: An observation of which no more than this share of its variance is unknown would tell rounding errors.
+KNOWN = 1e-10
+
 
 @dataclass(frozen=True)
 class _Terms:
@@ -61,7 +64,8 @@ class Ensemble:
         self.w = np.array([p._w(0) for p in posteriors])
         self.variance = np.array([p._unknown(0) for p in posteriors])
         self.total = np.array([p.gp.prior.variances + p.gp.noise for p in posteriors])  # (K, L)
-        self.floor = np.array([linalg.variance_floor(len(self.s)) + 2 * p.jitter for p in posteriors])
+        floor = max(linalg.variance_floor(len(self.s)), KNOWN)
+        self.floor = np.array([floor + 2 * p.jitter for p in posteriors])
 
     def squared_correlation(self, source: int, X: Array) -> Array:
         """ρ² of the integral with an observation of a source at each X_i, shape (K, n)."""

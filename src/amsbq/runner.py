@@ -118,12 +118,12 @@ def integrate(
     >>> from scipy import stats
     >>> import amsbq
     >>> def fine(x):
-    ...     return np.exp(-(x[0] ** 2)) + 0.2 * x[0]
+    ...     return np.exp(-(x[0] ** 2))
     >>> def coarse(x):
     ...     return 1 / (1 + x[0] ** 2)
-    >>> result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.02)], stats.norm(0, 1), budget=5)
+    >>> result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], stats.norm(0, 0.5), budget=4)
     >>> low, high = result.interval(0.95)
-    >>> bool(low < 1 / np.sqrt(3) < high)
+    >>> bool(low < np.sqrt(2 / 3) < high)
     True
     """
     it = Integrator(sources, measure, budget=budget, model=model, acquisition=acquisition, seed=seed, initial=initial)
