@@ -96,7 +96,8 @@ def test_before_it_is_known_a_cost_is_guessed_and_nothing_set_aside():
     assert prices.costs[0].effective(x[None]) == 1
     prices.paid(1, x, 20.0)
     assert prices.costs[0].effective(x[None]) == pytest.approx(20)  # as expensive as the most expensive that is known
-    assert prices.expected(0, x) == 0
+    assert prices.expected(0, x) == pytest.approx(20)
+    assert [prices.unknown(source) for source in range(3)] == [True, False, False]
     np.testing.assert_allclose(prices.costs[1].effective(x[None]), 20, rtol=0.05)
     assert prices.expected(2, x) == 0.5
     prices.paid(0, x, 3.0)
@@ -114,12 +115,14 @@ def test_costs_that_cannot_be_divided_by(bad):
 def test_other_bad_costs():
     with pytest.raises(ValueError, match="'measured', got 'learned'"):
         amsbq.Source(cost="learned")
-    with pytest.raises(TypeError, match="one number for each x"):
-        CostFunction(UNIT, lambda x: "much")
-    with pytest.raises(TypeError, match="one number for each x"):
+    with pytest.raises(TypeError, match=r"cost of f at x = .* must be real numbers"):
+        CostFunction(UNIT, lambda x: "much", "cost of f")
+    with pytest.raises(ValueError, match="must be one number"):
         CostFunction(UNIT, lambda x: [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"cost of f at x = .* raised ZeroDivisionError"):
+        CostFunction(UNIT, lambda x: 1 / 0, "cost of f")
 
 
 def test_where_a_cost_function_fails_later_nothing_is_asked():
-    cost = CostFunction(UNIT, lambda x: -1.0 if x[0] > 0.999 else 1.0)
-    assert cost.effective(np.array([[0.5], [1.0]])).tolist() == [1.0, np.inf]
+    cost = CostFunction(UNIT, lambda x: 1.0 if x[0] < 0.999 else -1.0 if x[0] < 1 else 1 / 0)
+    assert cost.effective(np.array([[0.5], [0.9995], [1.0]])).tolist() == [1.0, np.inf, np.inf]

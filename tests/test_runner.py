@@ -177,6 +177,71 @@ def test_workers_and_executors(kind):
     assert {e.status for e in result.evaluations} == {"ok"}
 
 
+@pytest.mark.parametrize(("workers", "most"), [(8, 2), (4, 5), (1, 3)])
+def test_no_more_evaluations_than_are_allowed(workers, most):
+    result = integrate(pair(), UNIT, budget=100, model=fixed(), workers=workers, max_evaluations=most)
+    assert len(result.evaluations) == most
+
+
+def crash(x):
+    if x[0] > 0.6:
+        os._exit(1)
+    return fine(x)
+
+
+def test_a_worker_process_that_dies():
+    with ProcessPoolExecutor(1) as executor, pytest.warns(UserWarning, match="failed 5 times"):
+        result = integrate(Source(crash), UNIT, budget=20, model=fixed(L=1), executor=executor, seed=3)
+    assert any("BrokenProcessPool" in e.reason for e in result.evaluations)
+    assert np.isfinite(result.mean)
+
+
+def test_waiting_for_a_turn_is_no_timeout():
+    def slow(x):
+        time.sleep(0.2)
+        return FINE(x)
+
+    with ThreadPoolExecutor(1) as executor:
+        source = Source(slow, timeout=5.0)
+        result = integrate(source, UNIT, budget=6, model=fixed(L=1), executor=executor, workers=6)
+    assert {e.status for e in result.evaluations} == {"ok"}
+
+
+def test_time_outs_in_an_executor():
+    def hangs(x):
+        if x[0] > 0.6:
+            time.sleep(2)
+        return FINE(x)
+
+    with ThreadPoolExecutor(4) as executor:
+        source = Source(hangs, timeout=0.3)
+        result = integrate(source, UNIT, budget=6, model=fixed(L=1), executor=executor, workers=2)
+    assert any("timeout of 0.3 s" in e.reason for e in result.evaluations)
+
+
+def test_runs_that_end_before_they_begin():
+    def interrupt(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(RuntimeError, match=r"the run has stopped \(done\)"):
+        integrate(FINE, UNIT, budget=3, model=fixed(L=1), stop=lambda it: "done")
+    with pytest.raises(KeyboardInterrupt):
+        integrate(interrupt, UNIT, budget=3, model=fixed(L=1))
+
+
+def test_a_cost_function_that_fails_later():
+    calls = [0]
+
+    def price(x):
+        calls[0] += 1
+        if calls[0] > 200:
+            raise RuntimeError("no price")
+        return 1.0
+
+    result = integrate([Source(FINE, cost=price), Source(COARSE, cost=0.1)], UNIT, budget=5, model=fixed())
+    assert np.isfinite(result.mean)
+
+
 def test_workers_do_not_wait_for_each_other():
     """One of eight does not end before the others have made a dozen evaluations."""
     others, lock, enough, waited = [0], threading.Lock(), threading.Event(), []
@@ -259,7 +324,8 @@ def test_bad_input_costs_nothing():
         calls.append(x)
         return 0.0
 
-    for arguments in ({"budget": -1}, {"workers": 0}, {"rel_tol": 0}, {"abs_tol": "small"}, {"max_evaluations": 1.5}):
+    bad = ({"budget": -1}, {"workers": 0}, {"rel_tol": 0}, {"abs_tol": "small"}, {"max_evaluations": 1.5})
+    for arguments in (*bad, {"max_evaluations": 0}, {"executor": "threads"}):
         with pytest.raises((TypeError, ValueError)):
             integrate(pair(counted, counted), UNIT, **{"budget": 5, **arguments})
     with pytest.raises(TypeError, match="fine has no function to call"):

@@ -10,11 +10,11 @@ from .beliefs import estimate
 from .coregion import Term
 from .embeddings import kernel_mean, kernel_variance
 from .estimates import Estimate
-from .integrator import Forecast, Integrator
+from .integrator import Integrator
 from .kernels import RBF, Constant, Matern
 from .measures import Empirical, Gaussian, Product, Uniform, as_measure
 from .model import EvidenceGradient, MultiSourceGP, Posterior
-from .records import Evaluation, Query
+from .records import Evaluation, Forecast, Query
 from .result import Result
 from .runner import integrate
 from .sources import Observation, Source

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -81,13 +82,15 @@ class CostFunction(Cost):
     def __init__(self, measure: Measure, function: Callable[[Array], Any], name: str = "cost") -> None:
         super().__init__(measure)
         self.function, self.name = function, name
-        points = measure.sobol(CHECKED, 0)
-        for x, cost in zip(points, self._called(points), strict=True):
-            positive_number(cost, f"{name} at x = {shown(x)}")
+        for x in measure.sobol(CHECKED, 0):
+            self._at(x)
 
     def effective(self, X: Array) -> Array:
-        costs = self._called(X)
-        return np.where((costs > 0) & np.isfinite(costs), costs, np.inf)  # nothing is asked where it makes no sense
+        costs = np.full(len(X), np.inf)  # nothing is asked where it makes no sense
+        for i, x in enumerate(X):
+            with suppress(Exception):
+                costs[i] = self._at(x)
+        return costs
 
     def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
         gradient = getattr(self.function, "gradient", None)
@@ -95,14 +98,13 @@ class CostFunction(Cost):
             return super().effective_and_grad(X)
         return self.effective(X), np.array([gradient(x) for x in X], dtype=float).reshape(X.shape)
 
-    def _called(self, X: Array) -> Array:
-        costs = []
-        for x in X:
-            cost = np.asarray(self.function(frozen(x.copy())))
-            if cost.size != 1 or cost.dtype.kind not in "fiu":
-                raise TypeError(f"{self.name} must be one number for each x, got {shown(cost)} at x = {shown(x)}")
-            costs.append(float(cost.item()))
-        return np.array(costs)
+    def _at(self, x: Array) -> float:
+        where = f"{self.name} at x = {shown(x)}"
+        try:
+            cost = self.function(frozen(x.copy()))
+        except Exception as error:
+            raise ValueError(f"{where} raised {type(error).__name__}: {error}") from error
+        return positive_number(cost, where)
 
 
 class MeasuredCost(Cost):
@@ -112,11 +114,11 @@ class MeasuredCost(Cost):
     ----------
     X, costs : (n, D) and (n,) arrays
         Where the source was evaluated, and for how much.
-    otherwise : float
-        The cost to count with until one is known; nothing is set aside for it.
+    otherwise : float, optional
+        The cost to count with until one is known.
     """
 
-    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float = 1.0, seed: int = 0) -> None:
+    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float | None = None, seed: int = 0) -> None:
         super().__init__(measure)
         self.otherwise = otherwise
         self.posterior = None
@@ -136,14 +138,14 @@ class MeasuredCost(Cost):
         return np.exp(mean - 0.5 * variance)
 
     def expected(self, X: Array) -> Array:
-        if self.posterior is None:
+        if self.posterior is None and self.otherwise is None:
             return np.zeros(len(X))
         mean, variance = self._log(X)
         return np.exp(mean + 0.5 * variance)
 
     def _log(self, X: Array) -> tuple[Array, Array]:
         if self.posterior is None:
-            return np.full(len(X), np.log(self.otherwise)), np.zeros(len(X))
+            return np.full(len(X), np.log(self.otherwise or 1.0)), np.zeros(len(X))
         mean, variance = self.posterior.predict(0, X)
         return mean, variance + self.posterior.gp.noise[0]
 
@@ -162,6 +164,11 @@ class Prices:
         return (
             CostFunction(self.measure, cost, f"cost of {name}") if callable(cost) else ConstantCost(self.measure, cost)
         )
+
+    def unknown(self, source: int) -> bool:
+        """Whether nothing is known of the costs of a source."""
+        cost = self.costs[source]
+        return isinstance(cost, MeasuredCost) and cost.posterior is None
 
     def expected(self, source: int, x: Array) -> float:
         """What to set aside for an evaluation at x, shape (D,)."""

@@ -47,7 +47,10 @@ class Estimate:
         self.dof, self.effective_draws = dof, effective_draws
         self.mean = float(self.weights @ self.centres)
         inflation = 1.0 if np.isinf(dof) else dof / (dof - 2)
-        self.std = float(np.sqrt(self.weights @ (inflation * self.scales**2 + (self.centres - self.mean) ** 2)))
+        deviations = self.centres - self.mean
+        unit = max(self.scales.max(), np.abs(deviations).max()) or 1.0  # squares of huge numbers would not be finite
+        squares = inflation * (self.scales / unit) ** 2 + (deviations / unit) ** 2
+        self.std = float(unit * np.sqrt(self.weights @ squares))
 
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"

@@ -371,14 +371,16 @@ def standard_units(data: Data, n_sources: int, common: bool) -> tuple[Array, Arr
 
     What a source lacks it takes from the others; the spread may be one that is common to all.
     """
-    groups = [data.y[data.s == source] for source in range(n_sources)]
-    overall = data.y.mean() if len(data.y) else 0.0
+    unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
+    scaled = data.y / unit
+    groups = [scaled[data.s == source] for source in range(n_sources)]
+    overall = scaled.mean() if len(scaled) else 0.0
     levels = np.array([y.mean() if len(y) else overall for y in groups])
     squares = [np.mean((y - y.mean()) ** 2) for y in groups if len(y) > 1]
     pooled = np.sqrt(np.mean(squares)) if squares else 0.0
-    pooled = pooled or np.abs(data.y).max(initial=0.0) or 1.0
+    pooled = pooled or np.abs(scaled).max(initial=0.0) or 1.0
     spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
-    return levels, np.where(spreads > 1e-12 * pooled, spreads, pooled)
+    return unit * levels, unit * np.where(spreads > 1e-12 * pooled, spreads, pooled)
 
 
 def _moments(values: Array) -> tuple[float, float]:

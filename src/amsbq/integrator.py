@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from .acquisition import PATHOLOGIES, Rate, checked_kind
 from .beliefs import Fixed
-from .checks import Array, count, frozen, non_negative_number, number, positive_number, shown, source_number
+from .checks import Array, affordable, count, frozen, non_negative_number, number, positive_number, shown, source_number
 from .costs import Prices
 from .estimates import Estimate
 from .failures import PATIENCE, Failures
@@ -26,35 +26,14 @@ from .measures import as_measure
 from .model import MultiSourceGP, Posterior
 from .models import model_named
 from .optimize import Choice, Search
-from .records import Evaluation, Query
+from .records import Evaluation, Forecast, Query
 from .sources import as_sources, labels
 
 SHARED = 2  #: locations of the initial design, at which all sources are evaluated
 DECIDING = 4  #: every fourth draw of the hyperparameters takes part in decisions
 FORECASTING = 8  #: and every eighth in forecasts, which make many
 FORECAST_STEPS = 300  #: at most
-
-
-class Forecast(list[tuple[float, float]]):
-    """The expected standard deviation of the integral against total cost: a list of (cost, std).
-
-    Attributes
-    ----------
-    exact : bool
-        Whether hyperparameters are fixed, so that only rounding and failures can change it. Where they are learned it
-        is an estimate: what is learned on the way changes both the error bar and what is asked.
-    """
-
-    def __init__(self, rows: Sequence[tuple[float, float]], exact: bool) -> None:
-        super().__init__(rows)
-        self.exact = exact
-
-    def __str__(self) -> str:
-        shown_rows = self if len(self) <= 12 else [self[round(i)] for i in np.linspace(0, len(self) - 1, 12)]
-        lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in shown_rows)]
-        if not self.exact:
-            lines.append("(an estimate: hyperparameters are learned on the way, and will change it)")
-        return "\n".join(lines)
+LOCATIONS = 256  #: to be evaluated before there is a model to choose by, if it comes to that
 
 
 class Integrator:
@@ -191,7 +170,8 @@ class Integrator:
         cost : float, optional
             What it cost; by default what was expected.
         """
-        valid = self.sources[self._waiting(query).source].valid
+        query = self._waiting(query)
+        valid = self.sources[query.source].valid
         try:
             y = number(value, "value")
         except (TypeError, ValueError) as error:
@@ -204,21 +184,21 @@ class Integrator:
             reason = f"the value {y:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
             self.fail(query, reason, charged)
             return
-        del self._pending[query.id]
+        self._record(query, y, noise, charged)
         self.failures.succeeded(query.source)
         self.prices.paid(query.source, query.x, charged)
-        self.knowledge.add(query.source, query.x, y, noise)
-        self._record(query, y, noise, charged)
+        self._note_what_is_known()
 
     def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
         """A query has no answer. It is charged all the same, and its neighbourhood left alone for a while."""
-        source = self._waiting(query).source
+        query = self._waiting(query)
+        source = query.source
         charged = query.cost if cost is None else non_negative_number(cost, "cost")
-        del self._pending[query.id]
         one_too_many = self.failures.failed(source, query.x, len(self.evaluations))
         self._record(query, math.nan, 0.0, charged, str(reason) or "failed")
         if one_too_many:
             self._retire(source, reason)
+        self._note_what_is_known()
 
     def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:
         """A value that is there already, and costs nothing."""
@@ -251,7 +231,10 @@ class Integrator:
         A list of (total cost, standard deviation), from now until the budget is spent, in at most 300 steps.
         """
         budget = positive_number(budget, "budget")
-        among = self._available() if sources is None else [source_number(s, len(self.sources)) for s in sources]
+        among = self._available() if sources is None else [self._used_source(s, "sources") for s in sources]
+        unknown = [self.names[source] for source in among if self.prices.unknown(source)]
+        if unknown:
+            raise ValueError(f"what {unknown[0]} costs is not known yet: forecast after its first evaluation")
         belief = self.knowledge.belief
         if belief is None:
             raise ValueError("nothing is known yet: forecast after the first evaluations")
@@ -279,9 +262,15 @@ class Integrator:
             return model_named(model)
         if model.n_sources != len(self.sources):
             raise ValueError(f"the model is one of {model.n_sources} sources, but there are {len(self.sources)}")
-        if repr(model.measure) != repr(self.measure):
+        if not self.measure.same_as(model.measure):
             raise ValueError(f"the model is one for {model.measure!r}, but the measure is {self.measure!r}")
         return model
+
+    def _used_source(self, source: Any, name: str) -> int:
+        number_of_source = source_number(source, len(self.sources), name)
+        if number_of_source not in self._used():
+            raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only")
+        return number_of_source
 
     def _rng(self, k: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, k])
@@ -290,20 +279,22 @@ class Integrator:
         """One location, shape (D,)."""
         return frozen(self.measure.check_points(np.reshape(np.asarray(x), (1, -1)), name)[0].copy())
 
-    def _locations(self, n: int) -> Array:
-        return self.measure.sobol(n, self._rng(0))
+    def _locations(self) -> Array:
+        """Different ones, in the order in which they are to be evaluated before there is a model to choose by."""
+        X = self.measure.sobol(LOCATIONS, self._rng(0))
+        return X[np.sort(np.unique(X, axis=0, return_index=True)[1])]
 
     def _design(self) -> list[Choice]:
         """Locations at which all sources are evaluated, if half of the budget pays for them, and at least one."""
         data = self.knowledge.data
         known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
-        locations = np.concatenate([data.X[data.s == 0], self._locations(SHARED)])[:SHARED]
+        locations = np.concatenate([data.X[data.s == 0], self._locations()])[:SHARED]
         design: list[Choice] = []
         total = 0.0
         for j, x in enumerate(locations):
             at_x = [Choice(source, x) for source in self._available() if (source, *x) not in known]
             prices = [self._price(choice) for choice in at_x]
-            if not known and j == 0 and prices[0] > self.budget:
+            if not known and j == 0 and not affordable(prices[0], self.budget):
                 raise ValueError(
                     f"a budget of {self.budget:.6g} does not pay for one evaluation of {self.names[0]}, which costs "
                     f"{prices[0]:.6g}"
@@ -319,10 +310,10 @@ class Integrator:
         for i, entry in enumerate(initial):
             if not isinstance(entry, Sequence) or len(entry) != 2:
                 raise TypeError(f"initial must be a list of (source, x), got {shown(entry)} as its entry {i}")
-            source = source_number(entry[0], len(self.sources), f"source of initial[{i}]")
+            source = self._used_source(entry[0], f"source of initial[{i}]")
             design.append(Choice(source, self._point(entry[1], f"x of initial[{i}]")))
         total = math.fsum(self._price(choice) for choice in design)
-        if total > self.budget:
+        if not affordable(total, self.budget):
             raise ValueError(f"the initial evaluations cost {total:.6g}, more than the budget of {self.budget:.6g}")
         return design
 
@@ -330,21 +321,24 @@ class Integrator:
         return self.prices.expected(choice.source, choice.x)
 
     def _can_pay(self, choice: Choice) -> bool:
-        committed = self.spent + self.reserved
-        return choice.source not in self.failures.retired and committed + self._price(choice) <= self.budget
+        total = self.spent + self.reserved + self._price(choice)
+        return choice.source in self._available() and affordable(total, self.budget)
 
     def _next_of_design(self) -> list[Choice]:
         """The next one of the initial design that can be paid; until something is told, there is always one."""
-        while self._initial:
-            choice = self._initial.pop(0)
+        for choice in list(self._initial):
+            if choice.source not in self.failures.retired and choice.source not in self._available():
+                continue  # its turn will come
+            self._initial.remove(choice)
             if self._can_pay(choice):
                 return [choice]
         if self.knowledge.belief is None:
-            x = self._locations(self._asked + 1)[-1]
-            cheapest = min((Choice(source, x) for source in self._available()), key=self._price)
-            if self._can_pay(cheapest):
+            asked = {(q.source, *q.x) for q in self.pending} | {(e.source, *e.x) for e in self.evaluations}
+            more = [Choice(s, x) for x in self._locations() for s in self._available() if (s, *x) not in asked]
+            cheapest = min(more, key=self._price, default=None)
+            if cheapest is not None and self._can_pay(cheapest):
                 return [cheapest]
-            self._stop("budget")
+            self._stop("budget" if more else "exhausted")
         return []
 
     def _chosen(self, n: int) -> list[Choice]:
@@ -357,13 +351,11 @@ class Integrator:
         search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, committed, avoided)
         rate = self._rate(belief.posteriors[::DECIDING], [(q.source, q.x) for q in self.pending] + avoided)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
-        if choices and all(self._worthless(choice) for choice in choices):
-            too_expensive = any(not self._can_pay(Choice(s, self.measure.median)) for s in self._available())
-            self._stop("budget" if too_expensive else "exhausted")
-            return []
-        if not choices:
-            self._stop("budget")
-        return choices
+        if choices and not all(self._worthless(choice) for choice in choices):
+            return choices
+        too_expensive = any(not self._can_pay(Choice(s, self.measure.median)) for s in self._available())
+        self._stop("budget" if too_expensive else "exhausted")
+        return []
 
     def _rate(self, posteriors: Sequence[Posterior], points: Sequence[tuple[int, Array]]) -> Rate:
         """The rate, given what is on its way, and what is avoided, as if these were known."""
@@ -376,9 +368,13 @@ class Integrator:
         return choice.rate <= 0 and self.acquisition not in PATHOLOGIES
 
     def _available(self) -> list[int]:
-        """The sources that can be asked."""
-        n = len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1
-        return [source for source in range(n) if source not in self.failures.retired]
+        """The sources that can be asked: of unknown cost only one at a time."""
+        waiting = {query.source for query in self._pending.values() if self.prices.unknown(query.source)}
+        return [source for source in self._used() if source not in self.failures.retired | waiting]
+
+    def _used(self) -> range:
+        """The sources that the model knows."""
+        return range(len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1)
 
     def _issued(self, choice: Choice) -> Query:
         query = Query(self._asked, choice.source, frozen(choice.x), self._price(choice), choice.rate)
@@ -404,17 +400,23 @@ class Integrator:
         """The query, if it is one that waits for its answer."""
         if not isinstance(query, Query):
             raise TypeError(f"query must be one that ask() returned, got {shown(query)}")
-        if self._pending.get(query.id) is not query:
+        waiting = self._pending.get(query.id)
+        if waiting is None or waiting.source != query.source or not np.array_equal(waiting.x, query.x):
             raise ValueError(
                 f"query {query.id} is not waiting for an answer: it has one, or it is of another Integrator"
             )
         return query
 
     def _record(self, query: Query, value: float, noise: float, cost: float, reason: str = "") -> None:
-        """One more row of the history, and then what is known after it: learning may be interrupted."""
+        """What was paid for is kept before anything is made of it: that may take time, and be interrupted."""
         status = "failed" if reason else "ok"
-        row = Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason)
-        self.evaluations.append(row)
+        del self._pending[query.id]
+        self.evaluations.append(Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason))
+        if not reason:
+            self.knowledge.add(query.source, query.x, value, noise)
+
+    def _note_what_is_known(self) -> None:
         belief = self.knowledge.belief
         if belief is not None and (self.knowledge.data.s == 0).any():
-            self.evaluations[-1] = replace(row, mean=belief.estimate.mean, std=belief.estimate.std)
+            estimate = belief.estimate
+            self.evaluations[-1] = replace(self.evaluations[-1], mean=estimate.mean, std=estimate.std)

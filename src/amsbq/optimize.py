@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from .acquisition import Rate
 from .ascent import climbed
-from .checks import Array, IntArray
+from .checks import Array, IntArray, affordable
 from .measures import Measure
 
 STARTS = 512  #: points of the measure at which the rate is looked at
@@ -29,7 +30,7 @@ SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better
 BATCH_STARTS, BATCH_POLISHED = 256, 4  #: the same as above, for sets
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """A source, where to evaluate it, and the rate of doing so."""
 
@@ -141,7 +142,10 @@ class Search:
         return self.committed + sum(float(rate.costs[s].expected(x[None])[0]) for s, x in pairs)
 
     def _better(self, rate: Rate, old: _Set, new: _Set) -> _Set:
-        return new if new.rate > old.rate and self._total(rate, new) <= self.budget else old
+        allowed = affordable(self._total(rate, new), self.budget) and not any(
+            self._near(x[None], int(source))[0] for source, x in zip(new.sources, new.X, strict=True)
+        )
+        return new if new.rate > old.rate and allowed else old
 
     def _refined(self, rate: Rate, found: _Set) -> _Set:
         """The same sources, all locations moved together uphill."""
@@ -160,13 +164,18 @@ class Search:
         return _Set(sources, X, rate.joint(sources, X))
 
     def _screened(self, rate: Rate, source: int, X: Array) -> Array:
-        allowed = self.committed + rate.costs[source].expected(X) <= self.budget
-        for _, x in (pair for pair in self.avoided if pair[0] == source):
-            allowed &= (np.abs(self._u(X) - self._u(x)) > NEIGHBOURHOOD).any(axis=1)
+        allowed = affordable(self.committed + rate.costs[source].expected(X), self.budget) & ~self._near(X, source)
         values = np.full(len(X), -np.inf)
         if allowed.any():
             values[allowed] = rate.value(source, X[allowed])
         return values
+
+    def _near(self, X: Array, source: int) -> NDArray[np.bool_]:
+        """Which of the points are too near to one that is avoided."""
+        near = np.zeros(len(X), dtype=bool)
+        for _, x in (pair for pair in self.avoided if pair[0] == source):
+            near |= (np.abs(self._u(X) - self._u(x)) <= NEIGHBOURHOOD).all(axis=1)
+        return near
 
     def _peaks(self, X: Array, values: Array, n: int) -> IntArray:
         """The best of those points that are better than their neighbours."""

@@ -10,14 +10,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import Array, count
+from .checks import Array, count, shown
 from .integrator import Integrator
 from .model import MultiSourceGP
 from .progress import Progress, progress_display
@@ -25,6 +25,8 @@ from .records import Query
 from .result import Result
 from .sources import Observation
 from .stopping import StopRule, evaluations, tolerance
+
+GLANCE = 0.05  #: seconds after which to look again whether an evaluation with a timeout has started
 
 
 @dataclass(frozen=True)
@@ -138,15 +140,28 @@ def integrate(
     runner = Runner(it, rules, executor, workers)
     with progress_display(it, progress) as display:
         stopped = runner.run(display)
-    if not len(it.knowledge):
-        raise RuntimeError(f"no evaluation was successful; the last one: {it.evaluations[-1].reason}")
-    return Result.of(it, stopped)
+    if len(it.knowledge):
+        return Result.of(it, stopped)
+    if stopped == "interrupted":
+        raise KeyboardInterrupt
+    last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
+    raise RuntimeError(f"no evaluation was successful, and the run has stopped ({stopped}){last}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Running:
     query: Query
-    deadline: float
+    timeout: float
+    started: float | None = None  # when it was first seen to run, not only to wait for its turn
+
+    def seconds_left(self, future: Future[Outcome]) -> float:
+        """Until its time is over, or until it should be looked at again."""
+        if np.isinf(self.timeout):
+            return np.inf
+        if self.started is None and not future.running():
+            return GLANCE
+        self.started = self.started or time.monotonic()
+        return self.started + self.timeout - time.monotonic()
 
 
 class Runner:
@@ -160,6 +175,8 @@ class Runner:
         workers: int = 1,
     ) -> None:
         self.it, self.rules, self.executor = it, rules, executor
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise TypeError(f"executor must be one of concurrent.futures, or like it, got {shown(executor)}")
         self.workers = count(workers, "workers")
         if self.workers < 1:
             raise ValueError("workers must be at least 1")
@@ -171,10 +188,7 @@ class Runner:
         reason = None
         try:
             while reason is None:
-                reason = self._ruled()
-                if reason is None:
-                    self._fill()
-                    reason = self.it.stopped if not self._running else None
+                reason = self._fill() or (self.it.stopped if not self._running else None)
                 if self._running:
                     self._collect()
             self._finish()
@@ -183,49 +197,54 @@ class Runner:
             self._finish()
         return reason
 
-    def _ruled(self) -> str | None:
-        return next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
-
-    def _fill(self) -> None:
-        """Give every free worker something to do."""
-        while len(self._running) < self.workers and (query := self.it.ask()) is not None:
-            timeout = self.it.sources[query.source].timeout
-            deadline = time.monotonic() + timeout if timeout is not None else np.inf
-            self._running[self._submitted(query, timeout)] = _Running(query, deadline)
+    def _fill(self) -> str | None:
+        """Give every free worker something to do, unless a rule says that it is enough."""
+        while len(self._running) < self.workers:
+            reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
+            query = self.it.ask() if reason is None else None
+            if query is None:
+                return reason
+            self._submit(query)
             self._progress(self.it)
+        return None
 
-    def _submitted(self, query: Query, timeout: float | None) -> Future[Outcome]:
-        function: Any = self.it.sources[query.source].function
-        if self.executor is not None:
-            return self.executor.submit(evaluate, function, query.x)
+    def _submit(self, query: Query) -> None:
+        source = self.it.sources[query.source]
+        function: Any = source.function
         future: Future[Outcome] = Future()
-        if self.workers == 1 and timeout is None:
+        if self.executor is not None:
+            try:
+                future = self.executor.submit(evaluate, function, query.x)
+            except Exception as error:  # such as a pool whose processes have died
+                self.it.fail(query, f"not evaluated, {type(error).__name__}: {error}", 0.0)
+                return
+        elif self.workers == 1 and source.timeout is None:
             future.set_result(evaluate(function, query.x))
         else:  # a thread that never ends must not keep the interpreter from doing so
+            future.set_running_or_notify_cancel()
             threading.Thread(target=_fulfil, args=(future, function, query.x), daemon=True).start()
-        return future
+        self._running[future] = _Running(query, source.timeout or np.inf)
 
     def _collect(self) -> None:
         """Wait until something has ended, or has had its time, and tell."""
-        patience = min(running.deadline for running in self._running.values()) - time.monotonic()
+        patience = min(running.seconds_left(future) for future, running in self._running.items())
         done, _ = wait(
             self._running, timeout=None if np.isinf(patience) else max(patience, 0), return_when=FIRST_COMPLETED
         )
         for future in sorted(done, key=lambda f: self._running[f].query.id):
             self._tell(self._running.pop(future).query, future)
             self._progress(self.it)
-        now = time.monotonic()
-        for future in [f for f, running in self._running.items() if running.deadline <= now]:
-            query = self._running.pop(future).query
-            future.cancel()
-            timeout = self.it.sources[query.source].timeout
-            measured = self.it.sources[query.source].measured
-            self.it.fail(query, f"it took more than the timeout of {timeout:.6g} s", timeout if measured else None)
+        for future in [f for f, running in self._running.items() if running.seconds_left(f) <= 0]:
+            running = self._running.pop(future)
+            took = running.timeout if self.it.sources[running.query.source].measured else None
+            self.it.fail(running.query, f"it took more than the timeout of {running.timeout:.6g} s", took)
             self._progress(self.it)
 
     def _tell(self, query: Query, future: Future[Outcome]) -> None:
-        error = future.exception()
-        outcome = future.result() if error is None else Outcome(None, f"{type(error).__name__}: {error}", 0.0)
+        try:
+            outcome = future.result()
+        except (Exception, CancelledError) as error:  # the worker, not the source, is at fault
+            outcome = Outcome(None, f"{type(error).__name__}: {error}", 0.0)
         seconds = max(outcome.seconds, 1e-9) if self.it.sources[query.source].measured else None
         if outcome.observation is None:
             self.it.fail(query, outcome.reason, seconds)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from .checks import count, number, positive_number
+from .estimates import Estimate
 from .integrator import Integrator
 
 StopRule: TypeAlias = Callable[[Integrator], str | None]
@@ -16,22 +17,26 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
     """Stop when half the width of the 95 % interval is below a share of the mean, or below a number."""
     limits = [None if t is None else positive_number(t, n) for t, n in ((relative, "rel_tol"), (absolute, "abs_tol"))]
 
+    def small_enough(estimate: Estimate) -> bool:
+        low, high = estimate.interval(0.95)
+        return 0.5 * (high - low) <= max((limits[0] or 0.0) * abs(estimate.mean), limits[1] or 0.0)
+
     def rule(it: Integrator) -> str | None:
-        if it.starting:
+        belief = it.knowledge.belief
+        if it.starting or belief is None or not small_enough(belief.estimate):
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            estimate = it.estimate()
-        low, high = estimate.interval(0.95)
-        allowed = max((limits[0] or 0.0) * abs(estimate.mean), limits[1] or 0.0)
-        return "tolerance" if 0.5 * (high - low) <= allowed else None
+            return "tolerance" if small_enough(it.estimate()) else None
 
     return rule
 
 
 def evaluations(most: int) -> StopRule:
     """Stop after so many evaluations, failed ones included."""
-    limit = count(most, "most")
+    limit = count(most, "max_evaluations")
+    if limit < 1:
+        raise ValueError("max_evaluations must be at least 1")
     return lambda it: "evaluations" if len(it.evaluations) + len(it.pending) >= limit else None
 
 
