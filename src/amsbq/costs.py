@@ -99,12 +99,13 @@ class CostFunction(Cost):
         return self.effective(X), np.array([gradient(x) for x in X], dtype=float).reshape(X.shape)
 
     def _at(self, x: Array) -> float:
-        where = f"{self.name} at x = {shown(x)}"
         try:
             cost = self.function(frozen(x.copy()))
         except Exception as error:
-            raise ValueError(f"{where} raised {type(error).__name__}: {error}") from error
-        return positive_number(cost, where)
+            raise ValueError(f"{self.name} at x = {shown(x)} raised {type(error).__name__}: {error}") from error
+        if isinstance(cost, float) and 0 < cost < np.inf:
+            return cost
+        return positive_number(cost, f"{self.name} at x = {shown(x)}")
 
 
 class MeasuredCost(Cost):
@@ -157,13 +158,14 @@ class Prices:
         self.measure = measure
         self.costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
         self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
+        self._most = 0.0
 
     def _cost(self, cost: Any, name: str) -> Cost:
         if isinstance(cost, str):
             return MeasuredCost(self.measure, np.zeros((0, self.measure.dim)), np.zeros(0))
-        return (
-            CostFunction(self.measure, cost, f"cost of {name}") if callable(cost) else ConstantCost(self.measure, cost)
-        )
+        if callable(cost):
+            return CostFunction(self.measure, cost, f"cost of {name}")
+        return ConstantCost(self.measure, cost)
 
     def unknown(self, source: int) -> bool:
         """Whether nothing is known of the costs of a source."""
@@ -177,9 +179,11 @@ class Prices:
     def paid(self, source: int, x: Array, cost: float) -> None:
         """What an evaluation at x has cost."""
         self._paid[source].append((*x, cost))
+        self._most = max(self._most, cost)
         for other, model in enumerate(self.costs):
             if isinstance(model, MeasuredCost) and model.posterior is None:
-                self.costs[other] = model.guessed(max(row[-1] for rows in self._paid for row in rows))
-        rows = np.array(sorted(self._paid[source]))  # their order does not matter
-        if isinstance(self.costs[source], MeasuredCost) and stage(len(rows)) != stage(len(rows) - 1):
+                self.costs[other] = model.guessed(self._most)
+        n = len(self._paid[source])
+        if isinstance(self.costs[source], MeasuredCost) and stage(n) != stage(n - 1):
+            rows = np.array(sorted(self._paid[source]))  # the order in which they came does not matter
             self.costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])
