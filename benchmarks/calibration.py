@@ -31,7 +31,7 @@ from amsbq.beliefs import learn
 from amsbq.data import Data
 from amsbq.estimates import Estimate
 from amsbq.models import MODELS
-from benchmarks.problems import Problem, problems
+from benchmarks.problems import Problem, problem_named, problems
 
 CHECKPOINTS = (4.0, 8.0, 12.0)  # budgets at which estimates are looked at
 LARGEST = 70  # evaluations in an active run
@@ -118,7 +118,7 @@ def active(
         data = data.followed_by(new)
         posteriors = [posterior.extend(new.s, new.X, new.y) for posterior in posteriors]
         spent += costs[source]
-    return [*outcomes[:-1], replace(outcomes[-1], costs=_costs(path, problem.integral, spread, accuracies))]
+    return [*outcomes[:-1], replace(outcomes[-1], costs=costs_of_accuracy(path, problem.integral, spread, accuracies))]
 
 
 def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
@@ -163,17 +163,17 @@ def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
         if budget in CHECKPOINTS:
             answer = Estimate([mean], [scale], dof=max(dof, 3))
             out.append(outcome(name, problem, seed, f"active, budget {budget:g}", answer, spread))
-    return [*out[:-1], replace(out[-1], costs=_costs(path, problem.integral, spread, ACCURACIES))]
+    return [*out[:-1], replace(out[-1], costs=costs_of_accuracy(path, problem.integral, spread, ACCURACIES))]
 
 
-def _costs(
+def costs_of_accuracy(
     path: list[tuple[float, float]], integral: float, spread: float, accuracies: Sequence[float]
 ) -> tuple[float, ...]:
     """The cost after which the error of the mean stays below each accuracy; inf if it does not."""
     costs, means = np.transpose(path)
     found = []
     for accuracy in accuracies:
-        too_large = np.flatnonzero(np.abs(means - integral) / spread > accuracy)
+        too_large = np.flatnonzero(~(np.abs(means - integral) / spread <= accuracy))
         after = too_large[-1] + 1 if len(too_large) else 0
         found.append(float(costs[after]) if after < len(costs) else np.inf)
     return tuple(found)
@@ -181,7 +181,7 @@ def _costs(
 
 def run(job: tuple[str, str, int, str]) -> list[Outcome]:
     problem_name, method, seed, design = job
-    problem = next(p for p in problems() if p.name == problem_name)
+    problem = problem_named(problem_name)
     work = baseline if method in BASELINES else active if design == "active" else fixed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -25,14 +25,15 @@ import numpy as np
 import amsbq
 from amsbq import integrator
 from amsbq.checks import Array
-from benchmarks.problems import problems
+from benchmarks.calibration import costs_of_accuracy
+from benchmarks.problems import problem_named
 
 BUDGET, MEASURED_BUDGET = 9.0, 9.0
 ACCURACY = 1e-2
 
 
 def wigglified() -> tuple[list[amsbq.Source], amsbq.Uniform, float]:
-    problem = next(p for p in problems() if p.name == "wigglified Forrester")
+    problem = problem_named("wigglified Forrester")
     functions = [lambda x, f=f: float(f(x[None])[0]) for f in problem.sources]
     costs = problem.costs
     return [amsbq.Source(f, cost=c) for f, c in zip(functions, costs, strict=True)], problem.measure, problem.integral
@@ -89,11 +90,8 @@ def by_design(seed: int, shared: int) -> float:
 
 
 def cost_of_accuracy(it: amsbq.Integrator, truth: float) -> float:
-    errors = np.array([abs(e.mean - truth) / abs(truth) for e in it.evaluations])
-    costs = np.cumsum([e.cost for e in it.evaluations])
-    too_large = np.flatnonzero(~(errors <= ACCURACY))
-    after = too_large[-1] + 1 if len(too_large) else 0
-    return float(costs[after]) if after < len(costs) else np.inf
+    path = list(zip(np.cumsum([e.cost for e in it.evaluations]), [e.mean for e in it.evaluations], strict=True))
+    return costs_of_accuracy(path, truth, abs(truth), [ACCURACY])[0]
 
 
 EXPERIMENTS = {

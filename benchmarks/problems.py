@@ -216,6 +216,11 @@ def other_problems() -> Iterator[Problem]:
             )
 
 
+def problem_named(name: str) -> Problem:
+    """One of them."""
+    return next(problem for problem in problems() if problem.name == name)
+
+
 def problems() -> list[Problem]:
     """All of them."""
     return [*genz_problems(), *other_problems()]

@@ -17,7 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.calibration import active
-from benchmarks.problems import problems
+from benchmarks.problems import problem_named
 
 BUDGETS = {"auto": 12.0, "icm": 20.0, "vbq": 27.0}
 SEEDS = 10
@@ -25,7 +25,7 @@ SEEDS = 10
 
 def run(job: tuple[str, int]) -> tuple[float, ...]:
     name, seed = job
-    problem = next(p for p in problems() if p.name == "wigglified Forrester")
+    problem = problem_named("wigglified Forrester")
     accuracies = [abs(problem.integral) / problem.spread() * relative for relative in (1e-2, 1e-3)]
     return active(problem, name, seed, [BUDGETS[name]], accuracies, refit=1.0)[-1].costs
 

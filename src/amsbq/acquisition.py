@@ -26,7 +26,7 @@ from .model import Posterior
 #: kind -> (utility, its derivative), of ρ²
 UTILITIES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "mi": (lambda r: -np.log1p(-r), lambda r: 1 / (1 - r)),
-    "ivr": (lambda r: r + 0.0, np.ones_like),
+    "ivr": (lambda r: r, np.ones_like),
     "ip": (lambda r: 1 / (1 - r), lambda r: (1 - r) ** -2.0),
     "nv": (lambda r: r - 1, np.ones_like),
 }
@@ -67,7 +67,7 @@ def checked_kind(kind: str) -> str:
 
 def _utility(rho2: Array, kind: str) -> Array:
     with np.errstate(divide="ignore"):
-        return np.asarray(UTILITIES[kind][0](rho2)) + 0.0  # never -0.0
+        return np.asarray(UTILITIES[kind][0](rho2)) + 0.0  # a new array, and never -0.0
 
 
 def _slope(rho2: Array, kind: str) -> Array:
@@ -113,8 +113,7 @@ class Rate:
         cost, cost_gradient = self.costs[source].effective_and_grad(X)
         cost = self.paid + cost
         rate = self._average(rho2) / cost
-        left = np.reshape(self.left, (-1, 1))
-        slopes = left * _slope(self._joint(rho2), self.kind) / len(rho2)
+        slopes = self._slopes(rho2)
         gradient = np.einsum("kn,knd->nd", slopes, gradients) - rate[:, None] * cost_gradient
         return rate, gradient / cost[:, None]
 
@@ -133,7 +132,7 @@ class Rate:
             costs, cost_gradient[of] = self.costs[source].effective_and_grad(X[of])
             cost += costs.sum()
         rate = float(self._average(rho2)[0] / cost)
-        slopes = (np.reshape(self.left, (-1, 1)) * _slope(self._joint(rho2), self.kind))[:, 0] / len(rho2)
+        slopes = self._slopes(rho2)[:, 0]
         return rate, (np.einsum("k,knd->nd", slopes, gradients) - rate * cost_gradient) / cost
 
     def after(self, source: int, x: Array) -> Rate:
@@ -160,6 +159,10 @@ class Rate:
         left = np.reshape(self.left, (-1, 1))
         joint = (1 - left) + left * rho2
         return joint if len(rho2) == 1 else np.minimum(joint, NEARLY_PERFECT)
+
+    def _slopes(self, rho2: Array) -> Array:
+        """The derivative of the average in ρ² of each posterior, shape (K, n)."""
+        return np.reshape(self.left, (-1, 1)) * _slope(self._joint(rho2), self.kind) / len(rho2)
 
     def _average(self, rho2: Array) -> Array:
         return np.asarray(_utility(self._joint(rho2), self.kind).mean(axis=0))

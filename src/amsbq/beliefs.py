@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from .checks import Array, count, frozen, non_negative, shown, vector
+from .checks import Array, count, frozen
 from .data import Data
 from .estimates import Estimate
 from .fit import Fit, marginalised, most_probable, tempered
-from .hyper import Noise, Parametrisation, standard_units
+from .hyper import Noise, Parametrisation, noise_level, standard_units
 from .measures import Measure, as_measure
 from .model import MultiSourceGP, Posterior
 from .models import Model, model_named
@@ -233,10 +233,4 @@ def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
     levels = given if given is not None else [noise] * n_sources
     if len(levels) < n_sources:
         raise ValueError(f"noise must be one number, 'learn', or one of them for each of {n_sources} sources")
-    for level in levels:
-        if isinstance(level, str):
-            if level != "learn":
-                raise ValueError(f"noise must be a variance or 'learn', got {shown(level)}")
-        else:
-            non_negative(vector(level, "noise", 1), "noise")
-    return ["learn" if level == "learn" else float(level) for level in levels]
+    return [noise_level(level) for level in levels]

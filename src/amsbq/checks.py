@@ -125,11 +125,6 @@ def count(n: Any, name: str) -> int:
     return int(n)
 
 
-def affordable(cost: Any, budget: float) -> Any:
-    """Whether costs that were added up are within a budget, but for the rounding of the sum."""
-    return cost <= budget * (1 + 1e-12)
-
-
 def shown(value: Any) -> str:
     """A value as it would be typed, cut short."""
     text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

@@ -36,6 +36,11 @@ LOG_COST = ModelPrior(
 )
 
 
+def affordable(cost: Any, budget: float) -> Any:
+    """Whether costs that were added up are within a budget, but for the rounding of the sum."""
+    return cost <= budget * (1 + 1e-12)
+
+
 class Cost(ABC):
     """The cost of evaluating a source at any input."""
 
@@ -119,14 +124,14 @@ class MeasuredCost(Cost):
         The cost to count with until one is known.
     """
 
-    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float | None = None, seed: int = 0) -> None:
+    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float | None = None) -> None:
         super().__init__(measure)
         self.otherwise = otherwise
         self.posterior = None
         if len(costs):
             n = len(costs)
             data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n))
-            self.posterior = most_probable(Parametrisation(LOG_COST, measure, data, ["learn"]), seed).posteriors()[0]
+            self.posterior = most_probable(Parametrisation(LOG_COST, measure, data, ["learn"])).posteriors()[0]
 
     def guessed(self, cost: float) -> MeasuredCost:
         """The same, but counting with another cost until one is known."""

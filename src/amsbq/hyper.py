@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from . import linalg
-from .checks import Array, IntArray
+from .checks import Array, IntArray, non_negative_number
 from .coregion import Term
 from .data import Data
 from .kernels import Constant, ProductKernel
@@ -33,10 +33,20 @@ from .priors import LogGamma, Normal, Prior, StudentT
 
 Noise = float | Literal["learn"]
 
+
 #: The same for every θ, and more than noise-free data need: a jitter that came and went would tear the density of θ.
 FIT_JITTER = 1e-10
 #: Numbers in the largest arrays: above it, vectors θ are evaluated a few at a time.
 CHUNK = 4_000_000
+
+
+def noise_level(value: Any) -> Noise:
+    """The noise of a source: a variance, or "learn"."""
+    if isinstance(value, str):
+        if value != "learn":
+            raise ValueError(f"noise must be a variance or 'learn', got {value!r}")
+        return "learn"
+    return non_negative_number(value, "noise")
 
 
 @dataclass(frozen=True)

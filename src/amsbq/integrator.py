@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from .acquisition import PATHOLOGIES, Rate, checked_kind
 from .beliefs import Fixed
-from .checks import Array, affordable, count, frozen, non_negative_number, number, positive_number, shown, source_number
-from .costs import Prices
+from .checks import Array, count, frozen, non_negative_number, number, positive_number, shown, source_number
+from .costs import Prices, affordable
 from .estimates import Estimate
 from .failures import PATIENCE, Failures
 from .knowledge import Knowledge
@@ -119,6 +119,10 @@ class Integrator:
     @property
     def reserved(self) -> float:
         return math.fsum(query.cost for query in self._pending.values())
+
+    @property
+    def _committed(self) -> float:
+        return self.spent + self.reserved
 
     @property
     def pending(self) -> list[Query]:
@@ -245,7 +249,7 @@ class Integrator:
         now = belief.estimate.std
         before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
         rows, k = [], self._asked
-        cost = self.spent + self.reserved + math.fsum(self._price(choice) for choice in self._initial)
+        cost = self._committed + math.fsum(self._price(choice) for choice in self._initial)
         while True:
             left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
             rows.append((cost, float(now * np.sqrt(left / before))))
@@ -321,7 +325,7 @@ class Integrator:
         return self.prices.expected(choice.source, choice.x)
 
     def _can_pay(self, choice: Choice) -> bool:
-        total = self.spent + self.reserved + self._price(choice)
+        total = self._committed + self._price(choice)
         return choice.source in self._available() and affordable(total, self.budget)
 
     def _next_of_design(self) -> list[Choice]:
@@ -347,8 +351,7 @@ class Integrator:
         if belief is None:
             return []
         avoided = self.failures.avoided(len(self.evaluations))
-        committed = self.spent + self.reserved
-        search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, committed, avoided)
+        search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, self._committed, avoided)
         rate = self._rate(belief.posteriors[::DECIDING], [(q.source, q.x) for q in self.pending] + avoided)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice) for choice in choices):

@@ -25,6 +25,7 @@ from .checks import Array, correlations, count, frozen, non_negative, numbers, p
 from .panels import Panels, cut, describe
 
 TAIL = 1e-3  #: the probability of each tail that is not worth evaluating
+NORMAL_WIDTH = 4 * float(ndtri(0.75))  #: twice the interquartile range of a standard normal distribution
 
 Seed: TypeAlias = int | np.random.Generator | None
 
@@ -194,7 +195,7 @@ class Gaussian(Measure):
         self.bounds = frozen(np.tile([-np.inf, np.inf], (self.dim, 1)))
         self.marginals = None
         variances = np.diagonal(self.cov)
-        self.width = frozen(4 * float(ndtri(0.75)) * np.sqrt(variances))
+        self.width = frozen(NORMAL_WIDTH * np.sqrt(variances))
         if not (self.cov - np.diag(variances)).any():
             pairs = zip(self.mean, np.sqrt(variances), strict=True)
             self.marginals = tuple(NormalMarginal(float(m), float(sd)) for m, sd in pairs)
@@ -210,11 +211,11 @@ class Gaussian(Measure):
 
     @cached_property
     def axes(self) -> Array:
-        return frozen(np.asarray(4 * float(ndtri(0.75)) * np.linalg.cholesky(self.cov), dtype=float))
+        return frozen(np.asarray(NORMAL_WIDTH * np.linalg.cholesky(self.cov), dtype=float))
 
     @cached_property
     def reach(self) -> Array:
-        end = ndtri(1 - TAIL) / (4 * ndtri(0.75))
+        end = ndtri(1 - TAIL) / NORMAL_WIDTH
         return frozen(np.tile([-end, end], (self.dim, 1)))
 
 
@@ -329,7 +330,7 @@ class Empirical(Measure):
         deviations = self.samples - self.weights @ self.samples
         covariance = (self.weights * deviations.T) @ deviations
         try:
-            return frozen(np.asarray(4 * float(ndtri(0.75)) * np.linalg.cholesky(covariance), dtype=float))
+            return frozen(np.asarray(NORMAL_WIDTH * np.linalg.cholesky(covariance), dtype=float))
         except np.linalg.LinAlgError:  # fewer samples than inputs, or an input that never changes
             return np.diag(self.width)
 

@@ -16,7 +16,8 @@ from scipy.spatial import cKDTree
 
 from .acquisition import Rate
 from .ascent import climbed
-from .checks import Array, IntArray, affordable
+from .checks import Array, IntArray
+from .costs import affordable
 from .measures import Measure
 
 STARTS = 512  #: points of the measure at which the rate is looked at

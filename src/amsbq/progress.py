@@ -43,8 +43,8 @@ def progress_display(it: Integrator, wanted: bool | None) -> Iterator[Progress]:
 
 def estimate_line(it: Integrator) -> str:
     """The estimate after the latest evaluation."""
-    known = [e for e in it.evaluations if not math.isnan(e.std)]
-    return f"{known[-1].mean:.6g} ± {known[-1].std:.2g}" if known else "initial design"
+    known = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
+    return f"{known.mean:.6g} ± {known.std:.2g}" if known is not None else "initial design"
 
 
 def spent_line(it: Integrator) -> str:

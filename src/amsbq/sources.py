@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .checks import Array, non_negative_number, positive_number, shown
-from .hyper import Noise
+from .checks import Array, positive_number, shown
+from .hyper import Noise, noise_level
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,11 @@ class Source:
             raise TypeError(f"function must be callable with x of shape (D,), got {shown(function)}")
         if isinstance(cost, str) and cost != "measured":
             raise ValueError(f"cost must be a positive number, a function of x, or 'measured', got {cost!r}")
-        if isinstance(noise, str) and noise != "learn":
-            raise ValueError(f"noise must be a variance or 'learn', got {noise!r}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a string, got {shown(name)}")
         self.function, self.name = function, name
         self.cost = cost if callable(cost) or isinstance(cost, str) else positive_number(cost, "cost")
-        self.noise: Noise = noise if isinstance(noise, str) else non_negative_number(noise, "noise")
+        self.noise = noise_level(noise)
         self.timeout = None if timeout is None else positive_number(timeout, "timeout")
         self.valid = None if valid is None else _range(valid)
 
