@@ -7,7 +7,7 @@ from pathlib import Path
 
 import amsbq
 
-EXTRAS = {"rich", "pandas"}
+EXTRAS = {"rich", "pandas", "matplotlib"}
 SOURCE = Path(amsbq.__file__).parent
 ORDER = [
     "checks",
@@ -34,15 +34,26 @@ ORDER = [
     "optimize",
     "sources",
     "records",
+    "ledger",
     "failures",
     "integrator",
     "stopping",
     "result",
     "progress",
     "runner",
+    "baselines",
     "__init__",
     "experiments.__init__",
+    "experiments.study",
+    "experiments.drawing",
+    "experiments.intuition",
     "experiments.forrester",
+    "experiments.wiggly",
+    "experiments.epidemic",
+    "experiments.master_equation",
+    "experiments.gaussians",
+    "experiments.cube",
+    "experiments.reproduce",
     "cli",
     "__main__",
 ]

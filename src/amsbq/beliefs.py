@@ -41,6 +41,9 @@ class Belief(Protocol):
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
 
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of a source at each X_i, averaged over the hyperparameters."""
+
     def given(self, data: Data) -> Belief:
         """The same hyperparameters, given other observations."""
 
@@ -59,6 +62,9 @@ class Fixed:
     def estimate(self) -> Estimate:
         mean, variance = self.posterior.integral()
         return Estimate([mean], [np.sqrt(variance)])
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        return self.posterior.predict(source, X)
 
     def given(self, data: Data) -> Fixed:
         return _fixed(self.posterior.gp, data)
@@ -85,7 +91,7 @@ class Learned:
         tempered posterior, each draw is widened by what the sources might have of their own where they seem to agree,
         weighted by how well that fits, and tails are long.
         """
-        level, spread = self.fit.unit
+        level, spread = self.fit.units(0)
         results = np.array([posterior.integral() for posterior in self.posteriors])
         mean = level + spread * results[:, 0].mean()
         if self.doubtful is self.fit:
@@ -101,6 +107,12 @@ class Learned:
         around = np.repeat(mean + spread * (centres - centres.mean()), len(shares))
         effective = min(self.fit.effective, self.doubtful.effective)
         return Estimate(around, spread * scales.ravel(), weights.ravel(), TAILS, effective)
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        level, spread = self.fit.units(source)
+        means, variances = zip(*(posterior.predict(source, X) for posterior in self.posteriors), strict=True)
+        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
+        return level + spread * np.mean(means, axis=0), spread**2 * variance
 
     def given(self, data: Data) -> Learned:
         data, noise = _usable(self.model, data, self.noise)

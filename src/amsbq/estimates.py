@@ -15,7 +15,7 @@ from .checks import frozen, non_negative, numbers
 
 
 class Estimate:
-    """The distribution of an integral, given what was observed.
+    """The distribution of an integral, given what was observed; without scales, a number without an error bar.
 
     Attributes
     ----------
@@ -36,17 +36,19 @@ class Estimate:
     def __init__(
         self,
         centres: ArrayLike,
-        scales: ArrayLike,
+        scales: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         dof: float = np.inf,
         effective_draws: float = 1.0,
     ) -> None:
-        self.centres, self.scales = numbers(centres, "centres"), non_negative(numbers(scales, "scales"), "scales")
+        self.centres = numbers(centres, "centres")
+        no_bar = np.full_like(self.centres, np.nan)
+        self.scales = no_bar if scales is None else non_negative(numbers(scales, "scales"), "scales")
         shares = np.ones_like(self.centres) if weights is None else numbers(weights, "weights")
         self.weights = frozen(shares / shares.sum())
         self.dof, self.effective_draws = dof, effective_draws
         self.mean = float(self.weights @ self.centres)
-        inflation = 1.0 if np.isinf(dof) else dof / (dof - 2)
+        inflation = 1.0 if np.isinf(dof) else dof / (dof - 2) if dof > 2 else np.inf
         deviations = self.centres - self.mean
         unit = max(self.scales.max(), np.abs(deviations).max()) or 1.0  # squares of huge numbers would not be finite
         squares = inflation * (self.scales / unit) ** 2 + (deviations / unit) ** 2
@@ -57,7 +59,9 @@ class Estimate:
 
     def summary(self) -> str:
         """The mean, the standard deviation and the 95 % interval, to as many digits as are known."""
-        digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if self.std > 0 else 6
+        if np.isnan(self.std):
+            return f"{self.mean:.6g}, without an error bar"
+        digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if 0 < self.std < np.inf else 6
         low, high = self.interval()
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}, 95 % between {low:.{digits}f} and {high:.{digits}f}"
 
@@ -71,6 +75,8 @@ class Estimate:
         """The number below which the integral is with probability p."""
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
+        if np.isnan(self.scales).any():
+            return float("nan")
         standard = ndtri(p) if np.isinf(self.dof) else stdtrit(self.dof, p)
         ends = self.centres + self.scales * standard
         low, high = float(ends.min()), float(ends.max())

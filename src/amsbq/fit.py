@@ -61,11 +61,10 @@ class Fit:
     def measure(self) -> Measure:
         return self.peaks[0].parametrisation.measure
 
-    @property
-    def unit(self) -> tuple[float, float]:
-        """The level and the spread of the primary source: zero and one in standard units."""
+    def units(self, source: int) -> tuple[float, float]:
+        """The level and the spread of a source: zero and one in standard units."""
         parametrisation = self.peaks[0].parametrisation
-        return float(parametrisation.levels[0]), float(parametrisation.spreads[0])
+        return float(parametrisation.levels[source]), float(parametrisation.spreads[source])
 
     def pairs(self) -> Iterator[tuple[Parametrisation, Array]]:
         """Each draw, and what it is a draw for."""

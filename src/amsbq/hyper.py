@@ -4,7 +4,7 @@ A model is a list of terms B_q ⊗ κ_q. Everything is learned in standard units
 lengthscales as fractions of the width of the measure, outputs of source l in units of a spread S_l around a level m_l.
 
 Notation:  λ = ℓ / width                    lengthscales of a term, one for each input or one that is shared
-           B = S A (w wᵀ + diag(η)) A S     what the sources share, and what each has of its own; S = diag(S_l)
+           B = e^γ S A (w wᵀ + diag(η)) A S what the sources share, and what each has of its own; S = diag(S_l)
            A = diag(e^{a_l})                amplitudes, the same for every term
            θ (P,)                           a, then w, log η and log λ of each term, then the log noise variances
            Θ (K, P)                         K of them at once: their kernels are evaluated together
@@ -59,6 +59,7 @@ class TermPrior:
     weights: Normal | None = None  #: of each w_l; None makes them 1
     shared: bool = True  #: whether there is a w at all
     own: Normal | None = None  #: of each log η_l; None makes η zero
+    gain: Normal | None = None  #: of γ, the log of its variance beside that of other terms; None makes it 0
     among: tuple[int, ...] | None = None  #: the sources that have a part in it; None is all of them
 
 
@@ -95,6 +96,7 @@ class _Place:
     members: IntArray  # the sources that have a part in it
     weights: slice
     own: slice
+    gain: slice
     scales: slice
 
 
@@ -139,8 +141,9 @@ class Parametrisation:
             members = everyone if term.among is None else term.among
             weights = self._add(term.weights if term.shared else None, members)
             own = self._add(term.own, members)
+            gain = self._add(term.gain, None, 1)
             scales = self._add(term.scale, None, measure.dim if term.per_dimension else 1)
-            self._terms.append(_Place(term, term.kernel(np.ones(1)), np.array(members), weights, own, scales))
+            self._terms.append(_Place(term, term.kernel(np.ones(1)), np.array(members), weights, own, gain, scales))
         self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
         self.size = self._blocks[-1].at.stop
         #: where θ may be, shape (P, 2)
@@ -254,7 +257,7 @@ class Parametrisation:
         Parameters
         ----------
         shares : (J,) array
-            Variances of what each source would have of its own there, as shares of its variance in that term.
+            Variances of what each source would have of its own there, as shares of its whole variance.
 
         Returns
         -------
@@ -263,12 +266,13 @@ class Parametrisation:
         posterior, data = self.posterior(theta), self.data
         gp = posterior.gp
         term, embedding = gp.terms[0], gp.prior.embeddings[0]
-        own = np.diagonal(term.B)[data.s]
+        whole = np.sum([np.diagonal(term.B) for term in gp.terms[: len(self._terms)]], axis=0)
+        own = whole[data.s]
         G = gp.prior.cov(data.s, data.X, data.s, data.X) + np.diag(posterior._data.noise_var)
         extra = own[:, None] * (data.s[:, None] == data.s) * term.kernel(data.X, data.X)
         r, z = data.y - gp.mean[data.s], gp.prior.integral_cov(0, data.s, data.X)
-        z_extra = term.B[0, 0] * (data.s == 0) * embedding.mean(data.X)
-        prior, prior_extra = gp.prior.integral_variance(0), term.B[0, 0] * embedding.variance
+        z_extra = whole[0] * (data.s == 0) * embedding.mean(data.X)
+        prior, prior_extra = gp.prior.integral_variance(0), whole[0] * embedding.variance
         stds, logs = np.empty(len(shares)), np.empty(len(shares))
         for j, share in enumerate(shares):
             covariance = G + share * extra
@@ -336,6 +340,7 @@ class Parametrisation:
         amplitude = np.ones((len(Theta), self.n_sources))
         if self.prior.amplitude is not None:
             amplitude = np.exp(Theta[:, self._amplitudes])
+        amplitude = amplitude * np.exp(0.5 * Theta[:, at.gain].sum(axis=1, keepdims=True))
         w, own, alone = (np.zeros_like(amplitude) for _ in range(3))
         if at.term.shared and at.term.weights is None:
             w[:, at.members] = np.array(self.relation)[at.members]
@@ -360,8 +365,10 @@ class Parametrisation:
         by_w, diagonal = 2 * np.einsum("kij,kj->ki", by_B, w), np.diagonal(by_B, axis1=1, axis2=2)
         gradient[:, at.weights] = (by_w * amplitude)[:, at.members[: _length(at.weights)]]
         gradient[:, at.own] = (diagonal * own)[:, at.members[: _length(at.own)]]
+        by_amplitude = by_w * w + 2 * diagonal * (own + alone)
+        gradient[:, at.gain] = 0.5 * by_amplitude.sum(axis=1, keepdims=True)[:, : _length(at.gain)]
         if self.prior.amplitude is not None:
-            gradient[:, self._amplitudes] += by_w * w + 2 * diagonal * (own + alone)
+            gradient[:, self._amplitudes] += by_amplitude
 
     def _canonical(self) -> IntArray:
         """A column for each entry of θ that goes with its source, whatever the number of that source is."""

@@ -16,18 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .acquisition import PATHOLOGIES, Rate, checked_kind
-from .beliefs import Fixed
+from .beliefs import Belief, Fixed
 from .checks import Array, count, frozen, non_negative_number, number, positive_number, shown, source_number
-from .costs import Prices, affordable
+from .costs import affordable
 from .estimates import Estimate
 from .failures import PATIENCE, Failures
 from .knowledge import Knowledge
-from .measures import as_measure
+from .ledger import Ledger
 from .model import MultiSourceGP, Posterior
 from .models import model_named
 from .optimize import Choice, Search
 from .records import Evaluation, Forecast, Query
-from .sources import as_sources, labels
 
 SHARED = 2  #: locations of the initial design, at which all sources are evaluated
 DECIDING = 4  #: every fourth draw of the hyperparameters takes part in decisions
@@ -36,7 +35,7 @@ FORECAST_STEPS = 300  #: at most
 LOCATIONS = 256  #: to be evaluated before there is a model to choose by, if it comes to that
 
 
-class Integrator:
+class Integrator(Ledger):
     """Decides what to evaluate next, for people whose simulations are run by somebody or something else.
 
     Parameters
@@ -91,42 +90,16 @@ class Integrator:
         seed: int = 0,
         initial: Sequence[tuple[int, ArrayLike]] | None = None,
     ) -> None:
-        self.sources, self.measure = as_sources(sources), as_measure(measure)
-        self.names = labels(self.sources)
-        self.budget = math.inf if budget is None else positive_number(budget, "budget")
+        super().__init__(sources, measure, budget)
         self.model = self._checked_model(model)
         self.acquisition, self.seed = checked_kind(acquisition), count(seed, "seed")
-        self.prices = Prices([source.cost for source in self.sources], self.names, self.measure)
         self.knowledge = Knowledge(self.model, self.measure, [source.noise for source in self.sources], self.seed)
         self.failures = Failures(len(self.sources))
-        self.evaluations: list[Evaluation] = []
-        self.stopped: str | None = None
         self.rate = math.nan  #: at which the latest query was chosen
-        self._pending: dict[int, Query] = {}
-        self._asked = 0
         self._own_design = initial is None
         self._initial = self._design() if initial is None else self._given_design(initial)
         if acquisition in PATHOLOGIES:
             warnings.warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
-
-    def __repr__(self) -> str:
-        return f"<Integrator of {', '.join(self.names)}: {len(self.evaluations)} evaluations, spent {self.spent:.6g}>"
-
-    @property
-    def spent(self) -> float:
-        return math.fsum(evaluation.cost for evaluation in self.evaluations)
-
-    @property
-    def reserved(self) -> float:
-        return math.fsum(query.cost for query in self._pending.values())
-
-    @property
-    def _committed(self) -> float:
-        return self.spent + self.reserved
-
-    @property
-    def pending(self) -> list[Query]:
-        return list(self._pending.values())
 
     @property
     def starting(self) -> bool:
@@ -155,54 +128,13 @@ class Integrator:
         queries: list[Query] = []
         while len(queries) < wanted and self.stopped is None:
             choices = self._next_of_design() or self._chosen(wanted - len(queries))
-            queries += [self._issued(choice) for choice in choices]
+            queries += [self._issued(choice.source, choice.x, choice.rate) for choice in choices]
+            self.rate = queries[-1].rate if queries else self.rate
             if not choices:
                 break
         if n is not None:
             return queries
         return queries[0] if queries else None
-
-    def tell(self, query: Query, value: ArrayLike, variance: float = 0.0, cost: float | None = None) -> None:
-        """The answer to a query.
-
-        Parameters
-        ----------
-        query : Query
-        value : float
-        variance : float
-            Of the noise on this value.
-        cost : float, optional
-            What it cost; by default what was expected.
-        """
-        query = self._waiting(query)
-        valid = self.sources[query.source].valid
-        try:
-            y = number(value, "value")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}; if the evaluation failed, say fail(query, reason)") from None
-        noise = non_negative_number(variance, "variance")
-        if cost is None and self.sources[query.source].measured:
-            raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
-        charged = query.cost if cost is None else positive_number(cost, "cost")
-        if valid is not None and not valid[0] <= y <= valid[1]:
-            reason = f"the value {y:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
-            self.fail(query, reason, charged)
-            return
-        self._record(query, y, noise, charged)
-        self.failures.succeeded(query.source)
-        self.prices.paid(query.source, query.x, charged)
-        self._note_what_is_known()
-
-    def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
-        """A query has no answer. It is charged all the same, and its neighbourhood left alone for a while."""
-        query = self._waiting(query)
-        source = query.source
-        charged = query.cost if cost is None else non_negative_number(cost, "cost")
-        one_too_many = self.failures.failed(source, query.x, len(self.evaluations))
-        self._record(query, math.nan, 0.0, charged, str(reason) or "failed")
-        if one_too_many:
-            self._retire(source, reason)
-        self._note_what_is_known()
 
     def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:
         """A value that is there already, and costs nothing."""
@@ -216,6 +148,15 @@ class Integrator:
     def estimate(self) -> Estimate:
         """What is known of the integral: hyperparameters learned from all that was told, whatever its order."""
         return self.knowledge.estimate()
+
+    def rates(self, X: ArrayLike) -> Array:
+        """What the next evaluation would be worth for its cost, of each source at each X_i: shape (sources, n)."""
+        belief = self.knowledge.belief
+        if belief is None:
+            raise ValueError("nothing is known yet: look at rates after the first evaluations")
+        rate = self._next_rate(belief)
+        points = self.measure.check_points(X)
+        return np.array([rate.value(source, points) for source in self._used()])
 
     def forecast(self, budget: float, sources: Sequence[int] | None = None) -> Forecast:
         """The standard deviation to be expected, if the budget were spent by today's model.
@@ -249,7 +190,7 @@ class Integrator:
         now = belief.estimate.std
         before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
         rows, k = [], self._asked
-        cost = self._committed + math.fsum(self._price(choice) for choice in self._initial)
+        cost = self.committed + math.fsum(self._price(choice) for choice in self._initial)
         while True:
             left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
             rows.append((cost, float(now * np.sqrt(left / before))))
@@ -324,9 +265,8 @@ class Integrator:
     def _price(self, choice: Choice) -> float:
         return self.prices.expected(choice.source, choice.x)
 
-    def _can_pay(self, choice: Choice) -> bool:
-        total = self._committed + self._price(choice)
-        return choice.source in self._available() and affordable(total, self.budget)
+    def _possible(self, choice: Choice) -> bool:
+        return choice.source in self._available() and self._can_pay(choice.source, choice.x)
 
     def _next_of_design(self) -> list[Choice]:
         """The next one of the initial design that can be paid; until something is told, there is always one."""
@@ -334,13 +274,13 @@ class Integrator:
             if choice.source not in self.failures.retired and choice.source not in self._available():
                 continue  # its turn will come
             self._initial.remove(choice)
-            if self._can_pay(choice):
+            if self._possible(choice):
                 return [choice]
         if self.knowledge.belief is None:
             asked = {(q.source, *q.x) for q in self.pending} | {(e.source, *e.x) for e in self.evaluations}
             more = [Choice(s, x) for x in self._locations() for s in self._available() if (s, *x) not in asked]
             cheapest = min(more, key=self._price, default=None)
-            if cheapest is not None and self._can_pay(cheapest):
+            if cheapest is not None and self._possible(cheapest):
                 return [cheapest]
             self._stop("budget" if more else "exhausted")
         return []
@@ -351,14 +291,18 @@ class Integrator:
         if belief is None:
             return []
         avoided = self.failures.avoided(len(self.evaluations))
-        search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, self._committed, avoided)
-        rate = self._rate(belief.posteriors[::DECIDING], [(q.source, q.x) for q in self.pending] + avoided)
+        search = Search(self.measure, self._available(), self._rng(self._asked), self.budget, self.committed, avoided)
+        rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice) for choice in choices):
             return choices
-        too_expensive = any(not self._can_pay(Choice(s, self.measure.median)) for s in self._available())
+        too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
         self._stop("budget" if too_expensive else "exhausted")
         return []
+
+    def _next_rate(self, belief: Belief) -> Rate:
+        known = [(q.source, q.x) for q in self.pending] + self.failures.avoided(len(self.evaluations))
+        return self._rate(belief.posteriors[::DECIDING], known)
 
     def _rate(self, posteriors: Sequence[Posterior], points: Sequence[tuple[int, Array]]) -> Rate:
         """The rate, given what is on its way, and what is avoided, as if these were known."""
@@ -379,17 +323,6 @@ class Integrator:
         """The sources that the model knows."""
         return range(len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1)
 
-    def _issued(self, choice: Choice) -> Query:
-        query = Query(self._asked, choice.source, frozen(choice.x), self._price(choice), choice.rate)
-        self._pending[query.id] = query
-        self._asked += 1
-        self.rate = choice.rate
-        return query
-
-    def _stop(self, reason: str) -> None:
-        if not self._pending:
-            self.stopped = reason
-
     def _retire(self, source: int, reason: str) -> None:
         if source == 0:
             self.stopped = "exhausted"
@@ -399,27 +332,19 @@ class Integrator:
             stacklevel=3,
         )
 
-    def _waiting(self, query: Query) -> Query:
-        """The query, if it is one that waits for its answer."""
-        if not isinstance(query, Query):
-            raise TypeError(f"query must be one that ask() returned, got {shown(query)}")
-        waiting = self._pending.get(query.id)
-        if waiting is None or waiting.source != query.source or not np.array_equal(waiting.x, query.x):
-            raise ValueError(
-                f"query {query.id} is not waiting for an answer: it has one, or it is of another Integrator"
-            )
-        return query
-
     def _record(self, query: Query, value: float, noise: float, cost: float, reason: str = "") -> None:
-        """What was paid for is kept before anything is made of it: that may take time, and be interrupted."""
-        status = "failed" if reason else "ok"
-        del self._pending[query.id]
-        self.evaluations.append(Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason))
+        super()._record(query, value, noise, cost, reason)
         if not reason:
             self.knowledge.add(query.source, query.x, value, noise)
 
-    def _note_what_is_known(self) -> None:
+    def _heard(self, evaluation: Evaluation) -> None:
+        """Of a success, or of a failure, whose neighbourhood is left alone for a while."""
+        source = evaluation.source
+        if evaluation.status == "ok":
+            self.failures.succeeded(source)
+        elif self.failures.failed(source, evaluation.x, len(self.evaluations) - 1):
+            self._retire(source, evaluation.reason)
         belief = self.knowledge.belief
         if belief is not None and (self.knowledge.data.s == 0).any():
             estimate = belief.estimate
-            self.evaluations[-1] = replace(self.evaluations[-1], mean=estimate.mean, std=estimate.std)
+            self.evaluations[-1] = replace(evaluation, mean=estimate.mean, std=estimate.std)

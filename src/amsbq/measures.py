@@ -88,16 +88,16 @@ class Measure(ABC):
         n = count(n, "n")
         rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
         U = qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
-        return self._from_cube(np.clip(U, 2.0**-40, 1 - 2.0**-40))
+        return self.from_cube(np.clip(U, 2.0**-40, 1 - 2.0**-40))
 
     @abstractmethod
-    def _from_cube(self, U: Array) -> Array:
+    def from_cube(self, U: Array) -> Array:
         """Points U (n, D) of the unit cube as points of the measure: if those are uniform, these are draws."""
 
     @cached_property
     def median(self) -> Array:
         """A point in the middle, shape (D,)."""
-        return frozen(self._from_cube(np.full((1, self.dim), 0.5))[0])
+        return frozen(self.from_cube(np.full((1, self.dim), 0.5))[0])
 
     @property
     def axes(self) -> Array:
@@ -165,7 +165,7 @@ class Uniform(Measure):
         low, high = self.bounds.T
         return rng.uniform(low, high, size=(n, self.dim))
 
-    def _from_cube(self, U: Array) -> Array:
+    def from_cube(self, U: Array) -> Array:
         return np.asarray(self.bounds[:, 0] + U * self.width)
 
 
@@ -206,7 +206,7 @@ class Gaussian(Measure):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return rng.multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
 
-    def _from_cube(self, U: Array) -> Array:
+    def from_cube(self, U: Array) -> Array:
         return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
 
     @cached_property
@@ -267,7 +267,7 @@ class Product(Measure):
         other.__dict__["_prepared"] = other
         return other
 
-    def _from_cube(self, U: Array) -> Array:
+    def from_cube(self, U: Array) -> Array:
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
 
@@ -312,7 +312,7 @@ class Empirical(Measure):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return self.samples[rng.choice(len(self.samples), size=n, p=self.weights)]
 
-    def _from_cube(self, U: Array) -> Array:
+    def from_cube(self, U: Array) -> Array:
         order = np.argsort(self.samples[:, 0], kind="stable")
         return self.samples[order[np.searchsorted(np.cumsum(self.weights[order])[:-1], U[:, 0])]]
 

@@ -1,9 +1,9 @@
 """The models by name: what each believes before the data, and what is done with its hyperparameters.
 
-The default, "auto", was chosen by measurement (`benchmarks/calibration.py`): sources share one process and differ by
-another one that varies more slowly,
+The default, "auto", was chosen by measurement (`benchmarks/calibration.py`): sources share what varies quickly and what
+varies slowly, and differ by something slow,
 
-    f_l(x) = m_l + A_l (g(x) + √η_l d_l(x)).
+    f_l(x) = m_l + A_l (e^{γ/2} g(x) + h(x) + √η_l d_l(x)),    h and d_l on the same scale.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Model:
 
 
 def common_and_own(n_sources: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
-    """One shared process, and a slower one that each source has to itself."""
+    """A fast and a slow process that sources share, and a slow one that each has to itself."""
     fast, slow = fractions
     return ModelPrior(
         (
-            TermPrior(RBF, LogGamma(fast, 3.0)),
-            TermPrior(RBF, LogGamma(slow, 3.0), shared=False, own=Normal(-4.0, 3.0)),
+            TermPrior(RBF, LogGamma(fast, 3.0), gain=Normal(0.0, 2.0)),
+            TermPrior(RBF, LogGamma(slow, 3.0), own=Normal(-4.0, 3.0)),
         ),
         amplitude=StudentT(0.0, 0.7, 4.0),
         level=10.0,

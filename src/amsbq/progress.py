@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from .integrator import Integrator
+from .ledger import Ledger
 
-Progress: TypeAlias = Callable[[Integrator], None]
+Progress: TypeAlias = Callable[[Ledger], None]
 
 
 @contextmanager
-def progress_display(it: Integrator, wanted: bool | None) -> Iterator[Progress]:
+def progress_display(it: Ledger, wanted: bool | None) -> Iterator[Progress]:
     """What to call whenever something has happened; by default it shows something on a terminal only."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield lambda it: None
@@ -41,13 +41,13 @@ def progress_display(it: Integrator, wanted: bool | None) -> Iterator[Progress]:
         yield lambda it: display.update(task, completed=it.spent, description=estimate_line(it), spent=spent_line(it))
 
 
-def estimate_line(it: Integrator) -> str:
+def estimate_line(it: Ledger) -> str:
     """The estimate after the latest evaluation."""
     known = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
     return f"{known.mean:.6g} ± {known.std:.2g}" if known is not None else "initial design"
 
 
-def spent_line(it: Integrator) -> str:
+def spent_line(it: Ledger) -> str:
     """What was spent, and how many evaluations of each source were made."""
     counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
     made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from .checks import Array, count, shown
 from .integrator import Integrator
+from .ledger import Ledger
 from .model import MultiSourceGP
 from .progress import Progress, progress_display
 from .records import Query
@@ -142,10 +143,15 @@ def integrate(
         stopped = runner.run(display)
     if len(it.knowledge):
         return Result.of(it, stopped)
+    raise no_success(it, stopped)
+
+
+def no_success(ledger: Ledger, stopped: str) -> BaseException:
+    """What to raise if there is nothing to return."""
     if stopped == "interrupted":
-        raise KeyboardInterrupt
-    last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
-    raise RuntimeError(f"no evaluation was successful, and the run has stopped ({stopped}){last}")
+        return KeyboardInterrupt()
+    last = f"; the last one: {ledger.evaluations[-1].reason}" if ledger.evaluations else ""
+    return RuntimeError(f"no evaluation was successful, and the run has stopped ({stopped}){last}")
 
 
 @dataclass
@@ -169,8 +175,8 @@ class Runner:
 
     def __init__(
         self,
-        it: Integrator,
-        rules: Sequence[StopRule] = (),
+        it: Ledger,
+        rules: Sequence[Callable[[Any], str | None]] = (),
         executor: Executor | None = None,
         workers: int = 1,
     ) -> None:
