@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one process for each core
 
 import numpy as np
 
+import amsbq
+from amsbq import baselines
 from amsbq.beliefs import learn
 from amsbq.data import Data
 from amsbq.estimates import Estimate
@@ -40,7 +43,11 @@ ACCURACIES = (1e-1, 1e-2, 1e-3)
 LEVELS = (0.5, 0.8, 0.95)
 CANDIDATES = 256
 REFIT = 1.025  # times as many observations as before, and hyperparameters are learned again
-BASELINES = ("Monte Carlo", "Sobol", "control variate")
+BASELINES = {
+    "Monte Carlo": baselines.monte_carlo,
+    "quasi Monte Carlo": partial(baselines.quasi_monte_carlo, replicates=4),
+    "control variate": baselines.control_variate,
+}
 
 
 @dataclass(frozen=True)
@@ -141,28 +148,17 @@ def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
 
 
 def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
-    """The same budgets spent without a model; Student-t intervals with the degrees of freedom that are left."""
-    rng, spread, out = np.random.default_rng([seed, 2]), problem.spread(), []
-    costs, path = np.array(problem.costs), []
+    """The same budgets spent without a model."""
+    spread, out, path = problem.spread(), [], []
+    sources = [
+        amsbq.Source(lambda x, f=f: float(f(x[None])[0]), cost=cost)
+        for f, cost in zip(problem.sources, problem.costs, strict=True)
+    ]
     for budget in np.arange(3, CHECKPOINTS[-1] + 1):
-        pairs = int(budget if name != "control variate" else max(budget / (1 + 4 * costs[1:].sum()), 3))
-        draw = problem.measure.sample if name == "Monte Carlo" else problem.measure.sobol
-        X = draw(pairs, rng)
-        y = problem.sources[0](X)
-        mean, residuals, dof = y.mean(), y - y.mean(), pairs - 1
-        if name == "control variate":
-            more = draw(5 * pairs, rng)  # the first fifth would do for the pairs; all of them are new here
-            known = np.column_stack([source(more) for source in problem.sources[1:]])
-            seen = np.column_stack([source(X) for source in problem.sources[1:]])
-            centred = seen - seen.mean(axis=0)
-            slopes = np.linalg.lstsq(centred, residuals, rcond=None)[0]
-            mean = mean + (known.mean(axis=0) - seen.mean(axis=0)) @ slopes
-            residuals, dof = residuals - centred @ slopes, max(pairs - 1 - len(slopes), 1)
-        scale = np.sqrt(residuals @ residuals / dof / pairs)
-        path.append((budget, mean))
+        answer = BASELINES[name](sources, problem.measure, budget=budget, seed=seed)
+        path.append((budget, answer.mean))
         if budget in CHECKPOINTS:
-            answer = Estimate([mean], [scale], dof=max(dof, 3))
-            out.append(outcome(name, problem, seed, f"active, budget {budget:g}", answer, spread))
+            out.append(outcome(name, problem, seed, f"active, budget {budget:g}", answer.estimate, spread))
     return [*out[:-1], replace(out[-1], costs=costs_of_accuracy(path, problem.integral, spread, ACCURACIES))]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special, stats
 
 import amsbq
-from amsbq.experiments import forrester
+from amsbq.experiments import forrester, wiggly
 
 Function = Callable[[Any], Any]
 
@@ -129,18 +129,10 @@ def other_problems() -> Iterator[Problem]:
     """The paper's functions, non-stationary ones, other measures, and secondary sources that know nothing."""
     unit = amsbq.Uniform(0, 1)
 
-    def wiggly(X: Any) -> Any:
-        x = X[:, 0]
-        return forrester.primary(x) - (2 - x) ** 2 * np.sin(36 * x)
-
-    smooth = forrester.true_integral()
-    # ∫ (2 - x)² sin(36x) dx by parts
-    c, s = np.cos(36), np.sin(36)
-    wave = (4 - c) / 36 - (2 * s) / 36**2 + 2 * (c - 1) / 36**3
     plain = (lambda X: forrester.primary(X[:, 0]), lambda X: forrester.secondary(X[:, 0]))
-    yield Problem("Forrester", "paper", unit, plain, (1.0, 0.05), smooth)
-    pair = (wiggly, lambda X: 0.75 * wiggly(X) + 16 * (X[:, 0] - 0.5) + 10)
-    yield Problem("wigglified Forrester", "paper", unit, pair, (1.0, 0.05), smooth - wave)
+    yield Problem("Forrester", "paper", unit, plain, (1.0, 0.05), forrester.true_integral())
+    pair = (lambda X: wiggly.primary(X[:, 0]), lambda X: wiggly.secondary(X[:, 0]))
+    yield Problem("wigglified Forrester", "paper", unit, pair, (1.0, 0.05), wiggly.true_integral())
 
     chirp_integral = float(special.fresnel(np.sqrt(2 * 20 / np.pi))[0] * np.sqrt(np.pi / 40))
     yield Problem(

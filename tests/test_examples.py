@@ -10,6 +10,24 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+def test_the_epidemic_as_a_script():
+    shown = subprocess.run(
+        [sys.executable, EXAMPLES / "epidemic" / "script.py", "2.005"], check=True, capture_output=True, text=True
+    ).stdout
+    assert "integral: 7" in shown  # the truth is 70.5
+    assert "equations" in shown
+
+
+def test_the_epidemic_as_a_notebook():
+    pytest.importorskip("matplotlib")
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    notebook = EXAMPLES / "epidemic" / "notebook.py"
+    shown = subprocess.run(
+        [sys.executable, notebook], check=True, capture_output=True, text=True, env=environment
+    ).stdout
+    assert shown.startswith("Estimate(7")
+
+
 def test_forrester_draws_its_picture(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "forrester.png"

@@ -81,8 +81,9 @@ def test_value_is_evidence_times_prior(model, power):
         evidence = parametrisation.posterior(theta).log_evidence() + np.log(parametrisation.spreads[data.s]).sum()
         np.testing.assert_allclose(value, power * evidence + of_prior, rtol=1e-9)
     if model == "auto":
-        a, scales, own, slow, noise = np.split(Theta[0], [2, 4, 6, 8])
+        a, gain, scales, own, slow, noise = np.split(Theta[0], [2, 3, 5, 7, 9])
         expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-4, 3).logpdf(own).sum()
+        expected += stats.norm(0, 2).logpdf(gain)[0]
         expected += stats.loggamma(3, loc=np.log(0.1)).logpdf(scales).sum()
         expected += (
             stats.loggamma(3, loc=np.log(0.35)).logpdf(slow).sum() + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
@@ -148,9 +149,10 @@ def test_prior_draws_follow_the_prior():
     measure = MEASURES["uniform"]
     parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
     draws = parametrisation.prior_draws(1024, 0)
-    amplitudes, _, own, slow, noise = np.split(draws, [2, 4, 6, 8], axis=1)
+    amplitudes, gain, _, own, slow, noise = np.split(draws, [2, 3, 5, 7, 9], axis=1)
     for column, distribution in (
         (amplitudes[:, 1], stats.t(4, scale=0.7)),
+        (gain[:, 0], stats.norm(0, 2)),
         (own[:, 0], stats.norm(-4, 3)),
         (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35)),
         (noise[:, 0], stats.norm(np.log(1e-4), 3)),
@@ -168,7 +170,8 @@ def test_doubted_integral_is_that_of_a_model_with_one_more_term(model):
     mean, stds, logs = parametrisation.doubted_integral(theta, shares)
     gp = parametrisation.gp(theta)
     for share, std, log in zip(shares, stds, logs, strict=True):
-        extra = amsbq.Term(np.diag(share * np.diagonal(gp.terms[0].B)), gp.terms[0].kernel)
+        variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
+        extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
         whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
         posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
         np.testing.assert_allclose(std, posterior.integral()[1] ** 0.5, rtol=1e-6)
@@ -217,3 +220,16 @@ def test_width_is_equivariant_and_that_of_a_box():
     repeated = np.repeat(samples[:50], weights, axis=0)
     np.testing.assert_allclose(amsbq.Empirical(samples[:50], weights).width, amsbq.Empirical(repeated).width, rtol=0.2)
     assert amsbq.Empirical([[1.0], [1.0]]).width.tolist() == [1]
+
+
+def test_mirrored_lets_the_primary_source_be_the_one_that_differs():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
+    theta = np.arange(parametrisation.size, dtype=float)
+    own = parametrisation.gp(theta).terms[1].B
+    for source, other in enumerate(parametrisation.mirrored(theta), 1):
+        changed = np.flatnonzero(theta != other)
+        assert theta[changed].tolist() == other[changed[::-1]].tolist()
+        B, amplitude = parametrisation.gp(other).terms[1].B, np.exp(theta[:3])
+        ratios = (np.diagonal(own) / amplitude**2, np.diagonal(B) / amplitude**2)
+        np.testing.assert_allclose(ratios[0][[0, source]], ratios[1][[source, 0]], rtol=1e-12)

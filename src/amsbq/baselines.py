@@ -186,7 +186,8 @@ def control_variate(
     rows = np.flatnonzero(np.isfinite(table[:, 0]))
     found = iter([_regressed(table[: row + 1]) for row in rows])
     primary = sorted((e for e in survey.evaluations if e.source == 0), key=lambda e: e.id or 0)
-    return survey.result(stopped, 0, [next(found) if e.status == "ok" else None for e in primary])
+    result = survey.result(stopped, 0, [next(found) if e.status == "ok" else None for e in primary])
+    return replace(result, estimate=_regressed(table) or result.estimate)  # with what came after the last of them
 
 
 BASELINES: dict[str, Callable[..., Result]] = {

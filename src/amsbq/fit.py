@@ -26,6 +26,9 @@ from .model import Posterior
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 4  #: how many of them
 CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
+ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
+HOPELESS = 12.0  #: so much below the best, in log density, it is not
+FAR = 1.0  #: standard deviations between maxima that are not the same
 NEWTON_STEPS = 8  #: at most, after the search has ended
 DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
 NEGLIGIBLE = 1e-6  #: a gain in log density for which no further step is taken
@@ -42,6 +45,10 @@ class Peak:
     mode: Array  # θ*, (P,)
     axes: Array  # A with A Aᵀ = H⁻¹, (P, P)
     log_mass: float  # of the Gaussian that fits it: Laplace's approximation of its evidence
+
+    def excludes(self, theta: Array) -> bool:
+        """Whether θ is too far from this peak to be on it."""
+        return bool(np.linalg.norm(np.linalg.solve(self.axes, theta - self.mode)) > FAR)
 
 
 @dataclass(frozen=True)
@@ -90,21 +97,33 @@ class Fit:
 
 def most_probable(parametrisation: Parametrisation, seed: int = 0) -> Fit:
     """The most probable hyperparameters alone."""
-    peak = _peak(parametrisation, maximise(parametrisation, seed))
+    peak = _peak(parametrisation, maximise(parametrisation, seed)[0])
     return Fit([peak], [peak.mode[None]], 1.0, seed)
 
 
 def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) -> Fit:
     """Draws of the hyperparameters from their posterior.
 
-    A source may also be unrelated to the primary one, or run against it: each of these has a peak of its own, and the
-    draws are divided among them by their probability.
+    It may not be clear which of the sources differs from the others, and a source may also be unrelated to the primary
+    one, or run against it: each of these has a peak of its own, and the draws are divided among them by their
+    probability.
     """
-    mode = maximise(parametrisation, seed)
+    mode, best = maximise(parametrisation, seed)
     peaks = [_peak(parametrisation, mode)]
+    mirrored, values = climbed(
+        parametrisation.log_posterior_and_grad, parametrisation.mirrored(mode), parametrisation.bounds, CLOSE
+    )
+    for other_mode, value in zip(mirrored, values, strict=True):
+        if value > best - HOPELESS and all(peak.excludes(other_mode) for peak in peaks):
+            peak = _peak(parametrisation, other_mode)
+            peaks += [peak] if all(known.excludes(peak.mode) for known in peaks) else []
     for relation, log_odds in _other_relations(parametrisation):
         other = parametrisation.related(relation)
-        peaks.append(_peak(other, maximise(other, seed, mode), log_odds))
+        starts = np.concatenate([mode[None], parametrisation.guesses()[1::2]])
+        found, values = climbed(other.log_posterior_and_grad, starts, other.bounds, ROUGHLY)
+        if values.max() + log_odds > best - HOPELESS:
+            found, values = climbed(other.log_posterior_and_grad, found, other.bounds, CLOSE)
+            peaks.append(_peak(other, found[values.argmax()], log_odds))
     masses = np.array([peak.log_mass for peak in peaks])
     shares = np.exp(masses - masses.max())
     shares /= shares.sum()
@@ -146,19 +165,15 @@ def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
     return Fit(peaks, [draws for draws, _ in found], effective, seed)
 
 
-def maximise(parametrisation: Parametrisation, seed: int = 0, guess: Array | None = None) -> Array:
-    """The most probable θ, found from guesses and from the best of many draws from the prior.
-
-    With a guess that is a good one, the search is less thorough.
-    """
-    guesses, draws = parametrisation.guesses(), parametrisation.prior_draws(SCREENED, seed)
+def maximise(parametrisation: Parametrisation, seed: int = 0) -> tuple[Array, float]:
+    """The most probable θ and its log density, found from guesses and from the best of many draws from the prior."""
+    draws = parametrisation.prior_draws(SCREENED, seed)
     values, _ = parametrisation.log_posterior_and_grad(draws)
-    draws = draws[np.argsort(-values, kind="stable")[:STARTS]]
-    starts = np.concatenate([guesses, draws] if guess is None else [guess[None], guesses[1::3], draws[:2]])
+    starts = np.concatenate([parametrisation.guesses(), draws[np.argsort(-values, kind="stable")[:STARTS]]])
     found, values = climbed(parametrisation.log_posterior_and_grad, starts, parametrisation.bounds, CLOSE)
     if not np.isfinite(values).any():
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    return np.asarray(found[values.argmax()])
+    return np.asarray(found[values.argmax()]), float(values.max())
 
 
 def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:

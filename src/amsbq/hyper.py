@@ -219,6 +219,19 @@ class Parametrisation:
             out.append(theta)
         return np.array(out)
 
+    def mirrored(self, theta: Array) -> Array:
+        """θ as if it were the primary source, and not another one, that differs from the rest: one for each other.
+
+        What sources have of their own is seen in their differences only, so these are often as probable.
+        """
+        out = np.tile(theta, (self.n_sources - 1, 1))
+        for at in self._terms:
+            places = dict(zip(at.members.tolist(), range(at.own.start, at.own.stop), strict=False))
+            for source in range(1, self.n_sources):
+                if 0 in places and source in places:
+                    out[source - 1, [places[0], places[source]]] = theta[[places[source], places[0]]]
+        return out
+
     def prior_draws(self, n: int, seed: int) -> Array:
         """n draws of θ from the prior, shape (n, P), spread evenly."""
         u = self.even_draws(n, seed)
@@ -362,6 +375,7 @@ class Parametrisation:
     def _add_gradient_of_B(self, at: _Place, Theta: Array, by_B: Array, gradient: Array) -> None:
         """Add the gradient in w, log η and a, given that in B (K, L, L)."""
         w, amplitude, own, alone = self._weights(at, Theta)
+        by_B = 0.5 * (by_B + by_B.transpose(0, 2, 1))
         by_w, diagonal = 2 * np.einsum("kij,kj->ki", by_B, w), np.diagonal(by_B, axis1=1, axis2=2)
         gradient[:, at.weights] = (by_w * amplitude)[:, at.members[: _length(at.weights)]]
         gradient[:, at.own] = (diagonal * own)[:, at.members[: _length(at.own)]]

@@ -88,7 +88,10 @@ def inverse(L: Array) -> Array:
 
 
 def gaussian_log_density_and_grad(A: Array, r: Array) -> tuple[float, Array] | None:
-    """log N(r; 0, A) and its gradient ½ (α αᵀ - A⁻¹) in A, with α = A⁻¹ r; None where A is not positive definite."""
+    """log N(r; 0, A) and its gradient ½ (α αᵀ - A⁻¹) in A, with α = A⁻¹ r; None where A is not positive definite.
+
+    The gradient is to be contracted with symmetric matrices only: off the diagonal, A⁻¹ is twice in the lower triangle.
+    """
     if len(A) == 0:
         return 0.0, A
     if not np.isfinite(A).all():
@@ -98,9 +101,11 @@ def gaussian_log_density_and_grad(A: Array, r: Array) -> tuple[float, Array] | N
         return None
     alpha, _ = dpotrs(C, r, lower=1)
     value = -0.5 * (r @ alpha + len(r) * np.log(2 * np.pi)) - np.log(np.diagonal(C)).sum()
-    gradient = np.multiply.outer(alpha, alpha)
-    gradient -= inverse(C)
-    gradient *= 0.5
+    lower, _ = dpotri(C, lower=1, overwrite_c=1)
+    diagonal = np.diagonal(lower).copy()
+    gradient = np.multiply.outer(0.5 * alpha, alpha)
+    gradient -= lower
+    gradient.ravel()[:: len(A) + 1] += 0.5 * diagonal
     return float(value), gradient
 
 

@@ -59,7 +59,7 @@ def medians(ax: Axes, runs: DataFrame, costs: Array, methods: list[str]) -> None
         if not len(of_method):
             continue
         errors = errors_at(of_method, costs)
-        known = np.isfinite(errors).all(axis=0)
+        known = np.isfinite(errors).all(axis=0) & (costs <= of_method["spent"].max() + 1e-9)
         low, middle, high = np.quantile(errors[:, known], [0.25, 0.5, 0.75], axis=0)
         if len(errors) > 2:
             ax.fill_between(costs[known], low, high, color=LOOKS[method]["color"], alpha=0.12, linewidth=0)

@@ -47,7 +47,7 @@ PRIOR = stats.gamma(5, loc=1, scale=4)  #: of the infection rate
 UPPER = 61.0  #: end of the interval on which the paper's formulation integrates; 0.09 % of the prior are beyond
 TRAJECTORIES = 2000
 COSTS = (1.0, 1 / 2000)  #: 16 s and 8 ms
-QUANTITIES = {"peak": "largest number of infected people", "time": "time of the maximum / recovery time"}
+QUANTITIES = {"peak": "most people infected at once", "time": "when that is, in recovery times"}
 WAYS = {"density": "density in the integrand", "gamma": "gamma distribution as the measure"}
 SHOWN = ("AMS-BQ, MI", "default, MI", VANILLA)
 
@@ -246,7 +246,7 @@ def trajectory_rows(rate: float = 10.0, until: float = 6.0) -> list[Row]:
 
 
 def jobs(settings: Settings) -> list[Job]:
-    seeds, budget, long = (1, 2.5, 6.0) if settings.quick else (settings.seeds, 6.5, 9.0)
+    seeds, budget, long = (1, 2.01, 6.0) if settings.quick else (settings.seeds, 6.5, 9.0)
     runs = [
         Job("runs", run_rows, (method, quantity, way, seed, long if method == VANILLA else budget))
         for seed in range(seeds)
@@ -391,8 +391,9 @@ def _draw_order(runs: Any) -> Figure:
         ]
         for source, name in ((1, "SEIR"), (2, "SIR")):
             steps, look = of[of["source"] == source]["step"], drawing.SOURCES[source - 1]
-            label = name if height == 0 else None
-            ax.plot(steps, np.full(len(steps), height), look["marker"], color=look["color"], markersize=4, label=label)
+            marks = {"marker": "o" if source == 1 else "|", "color": look["color"], "linestyle": ""}
+            at = np.full(len(steps), height + (0.25 if source == 1 else 0.0))
+            ax.plot(steps, at, markersize=5, label=name if height == 0 else None, **marks)
     ax.set_yticks(range(len(lines)), [f"{quantity}, {way}, {method}" for way, quantity, method in reversed(lines)])
     ax.set(xlabel="evaluation")
     drawing.legend_below(figure, ax)

@@ -109,7 +109,7 @@ def sources_rows(points: int = 61) -> list[Row]:
 
 
 def jobs(settings: Settings) -> list[Job]:
-    seeds, budget = (1, 6.0) if settings.quick else (settings.seeds, BUDGET)
+    seeds, budget = (1, 4.2) if settings.quick else (settings.seeds, BUDGET)
     runs = [Job("runs", run_rows, (method, seed, budget)) for seed in range(seeds) for method in METHODS]
     return [*sorted(runs, key=lambda job: not job.arguments[0].startswith("default")), Job("sources", sources_rows)]
 
@@ -171,7 +171,7 @@ def _draw_sources(table: Any) -> Figure:
         ax.plot(*X.T, "o", color="k", markeredgecolor="white", markersize=6)
         ax.set(xlabel="$x_1$", title=f"$f_{source}$, cost {COSTS[source - 1]:g}", aspect="equal")
     axes[0, 0].set(ylabel="$x_2$")
-    figure.colorbar(filled, ax=list(axes.flat), label="output (black line: 0)")
+    figure.colorbar(filled, ax=list(axes.flat), label="output (black line: 0)", format="%.1f")
     return figure
 
 

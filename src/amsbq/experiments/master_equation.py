@@ -28,8 +28,9 @@ def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATI
     Takes a few seconds for 100 people.
     """
     N = people
-    a, o, m = np.arange(N)[:, None], np.arange(N)[None, :], np.arange(N + 2)
-    p, t, u = (np.zeros((N, N, N + 2)) for _ in range(3))
+    first, a = 0, np.zeros((1, 1), dtype=int)  # only some a are possible after k events, from the first one
+    o, m = np.arange(N)[None, :], np.arange(N + 2)
+    p, t, u = (np.zeros((1, N, N + 2)) for _ in range(3))
     p[0, 0, 1] = 1.0
     peak = time = outbreak = 0.0
     for k in range(3 * N):
@@ -44,9 +45,6 @@ def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATI
         infection, onset, recovery = (rates / total)[..., None]
         t = t + p / total[..., None] * going[..., None]
 
-        new_p, new_t, new_u = (recovery * now for now in (p, t, u))
-        for new, now in ((new_p, p), (new_t, t), (new_u, u)):
-            new[1:] += (infection * now)[:-1]
         moved_p, moved_t, moved_u = (onset * now for now in (p, t, u))
         A, O = np.nonzero(rates[1])  # where the newly infected are more than ever before: now is the maximum
         before, after = (A, O, I[A, O]), (A, O, I[A, O] + 1)
@@ -55,10 +53,21 @@ def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATI
         moved_t[after] += moved_t[before]
         for moved in (moved_p, moved_t, moved_u):
             moved[before] = 0.0
-        for new, moved in ((new_p, moved_p), (new_t, moved_t), (new_u, moved_u)):
-            new[:, 1:] += moved[:, :-1]
-        p, t, u = new_p, new_t, new_u
-    return peak / outbreak, time / outbreak, outbreak
+
+        next_first, last = -(-k // 3), min(k + 1, N - 1)  # no more onsets than infections, nor recoveries than onsets
+        news = []
+        for now, moved in ((p, moved_p), (t, moved_t), (u, moved_u)):
+            new = np.zeros((last + 1 - next_first, N, N + 2))
+            stay, shift = recovery * now, infection * now
+            stay[:, 1:] += moved[:, :-1]
+            for values, start in ((stay, first), (shift, first + 1)):
+                skipped = next_first - start
+                kept = values[max(skipped, 0) : last + 1 - start]
+                new[max(-skipped, 0) : max(-skipped, 0) + len(kept)] += kept
+            news.append(new)
+        p, t, u = news
+        first, a = next_first, np.arange(next_first, last + 1)[:, None]
+    return float(peak / outbreak), float(time / outbreak), float(outbreak)
 
 
 def interpolants(nodes: int = NODES) -> list[Array]:

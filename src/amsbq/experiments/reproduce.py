@@ -7,8 +7,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeAlias
@@ -27,52 +29,59 @@ Tick: TypeAlias = Callable[[str], None]
 
 def reproduce(names: Sequence[str], folder: Path, settings: Settings, workers: int) -> dict[str, list[Claim]]:
     """Run experiments; each gets a folder for its tables (CSV) and the figures made from them (PNG and PDF)."""
-    try:
-        import matplotlib
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"amsbq reproduce needs {error.name}: pip install 'amsbq[all]'") from None
+    for package in ("matplotlib", "pandas"):
+        if find_spec(package) is None:
+            raise ImportError(f"amsbq reproduce needs {package}: pip install 'amsbq[all]'")
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    context = get_context("spawn")  # with threads about, a fork may hang
+    with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=context) as pool:
+        try:
+            tables = _tables(pool, names, settings)
+            claims = pool.map(_shown, names, [tables[name] for name in names], [folder / name for name in names])
+            return dict(zip(names, claims, strict=True))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _tables(pool: Executor, names: Sequence[str], settings: Settings) -> dict[str, dict[str, list[Row]]]:
+    """The rows of all tables; jobs of all experiments share the processes, and come back in any order."""
+    jobs = [(name, job) for name in names for job in EXPERIMENTS[name].jobs(settings)]
+    longest_first = sorted(jobs, key=lambda entry: not any("default" in str(a) for a in entry[1].arguments))
+    found: dict[int, list[Row]] = {}
+    with _bar(len(jobs)) as tick:
+        futures = {pool.submit(_rows, job): (name, id(job)) for name, job in longest_first}
+        for future in as_completed(futures):
+            name, key = futures[future]
+            found[key] = future.result()
+            tick(name)
+    tables: dict[str, dict[str, list[Row]]] = {name: defaultdict(list) for name in names}
+    for name, job in jobs:
+        tables[name][job.table] += found[id(job)]
+    return tables
+
+
+def _shown(name: str, tables: dict[str, list[Row]], folder: Path) -> list[Claim]:
+    """Write the tables of an experiment, and make claims and figures of what was written."""
+    import matplotlib
+    import pandas
+
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    for name in names:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    for name, tables in _tables(names, settings, workers).items():
-        for table, rows in tables.items():
-            pandas.DataFrame(rows).to_csv(folder / name / f"{table}.csv", index=False)
-    claims = {}
-    for name in names:
-        experiment = EXPERIMENTS[name]
-        read: Tables = {path.stem: pandas.read_csv(path) for path in sorted((folder / name).glob("*.csv"))}
-        claims[name] = experiment.claims(read)
-        for picture, figure in experiment.figures(read).items():
-            for kind in ("png", "pdf"):
-                figure.savefig(folder / name / f"{picture}.{kind}", dpi=150)
-            plt.close(figure)
-        found = [{"claim": c.text, "found": c.found, "holds": c.holds} for c in claims[name]]
-        pandas.DataFrame(found).to_csv(folder / name / "claims.csv", index=False)
+    read: Tables = {}
+    for table, rows in tables.items():
+        path = folder / f"{table}.csv"
+        pandas.DataFrame(rows).to_csv(path, index=False)
+        read[table] = pandas.read_csv(path)
+    claims: list[Claim] = EXPERIMENTS[name].claims(read)
+    for picture, figure in EXPERIMENTS[name].figures(read).items():
+        for kind in ("png", "pdf"):
+            figure.savefig(folder / f"{picture}.{kind}", dpi=150)
+        plt.close(figure)
+    pandas.DataFrame([asdict(claim) for claim in claims]).to_csv(folder / "claims.csv", index=False)
     return claims
-
-
-def _tables(names: Sequence[str], settings: Settings, workers: int) -> dict[str, dict[str, list[Row]]]:
-    """The rows of all tables; jobs of all experiments share the processes, and come back in any order."""
-    jobs = [(name, job) for name in names for job in EXPERIMENTS[name].jobs(settings)]
-    found: dict[tuple[str, int], list[Row]] = {}
-    with _one_thread_each(), _bar(len(jobs)) as tick:
-        context = get_context("spawn")  # with threads about, a fork may hang
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            futures = {pool.submit(_rows, job): (name, i) for i, (name, job) in enumerate(jobs)}
-            try:
-                for future in as_completed(futures):
-                    found[futures[future]] = future.result()
-                    tick(futures[future][0])
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    tables: dict[str, dict[str, list[Row]]] = {name: defaultdict(list) for name in names}
-    for i, (name, job) in enumerate(jobs):
-        tables[name][job.table] += found[name, i]
-    return tables
 
 
 def _rows(job: Job) -> list[Row]:

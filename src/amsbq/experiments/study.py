@@ -145,5 +145,5 @@ def cost_of_accuracy(runs: DataFrame, accuracy: float) -> list[float]:
 
 
 def percent(share: float) -> str:
-    """Two digits of it."""
-    return f"{100 * share:.2g} %"
+    """Two digits of it, and not more than are there."""
+    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"

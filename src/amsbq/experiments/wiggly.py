@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from ..baselines import percentile
 from ..checks import Array
@@ -79,8 +80,7 @@ def sources() -> list[Source]:
 
 def cheapest() -> float:
     """Where the secondary source costs least."""
-    fine = np.linspace(0, 1, 100_001)
-    return float(fine[np.argmin([COSTS[1](np.array([x])) for x in fine])])
+    return float(minimize_scalar(lambda x: COSTS[1](np.array([x])), bounds=(0, 1), method="bounded").x)
 
 
 def _start(seed: int) -> Initial:
@@ -138,7 +138,7 @@ def state_rows(method: str, budget: float) -> list[Row]:
 
 
 def jobs(settings: Settings) -> list[Job]:
-    seeds, budget, long = (1, 4.5, 8.0) if settings.quick else (settings.seeds, BUDGET, VANILLA_BUDGET)
+    seeds, budget, long = (1, 3.5, 6.0) if settings.quick else (settings.seeds, BUDGET, VANILLA_BUDGET)
     budgets = {**dict.fromkeys(METHODS, budget), VANILLA: long}
     shown = ("AMS-BQ, MI",) if settings.quick else ("AMS-BQ, MI", "default, MI")
     return [

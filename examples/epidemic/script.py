@@ -1,0 +1,23 @@
+"""How many people will be ill at the same time, if all we know of the infection rate is a distribution?
+
+    python examples/epidemic/script.py [budget]
+
+Half a minute. Needs nothing but amsbq.
+"""
+
+import sys
+
+from scipy import stats
+from simulators import equations, stochastic
+
+import amsbq
+
+budget = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
+sources = [
+    amsbq.Source(stochastic, cost=1.0, name="stochastic", valid=(1, 100)),
+    amsbq.Source(equations, cost=1 / 2000, name="equations", valid=(1, 100)),
+]
+infection_rate = stats.gamma(5, loc=1, scale=4)
+
+result = amsbq.integrate(sources, infection_rate, budget=budget)
+print(result)
