@@ -40,6 +40,8 @@ ORDER = [
     "stopping",
     "result",
     "progress",
+    "journal",
+    "replay",
     "runner",
     "baselines",
     "__init__",

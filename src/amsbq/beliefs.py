@@ -114,6 +114,10 @@ class Learned:
         variance = np.mean(variances, axis=0) + np.var(means, axis=0)
         return level + spread * np.mean(means, axis=0), spread**2 * variance
 
+    def hyperparameters(self) -> dict[str, Any]:
+        """All that was learned, as plain numbers and lists."""
+        return {"draws": self.fit.plain(), "doubtful": None if self.doubtful is self.fit else self.doubtful.plain()}
+
     def given(self, data: Data) -> Learned:
         data, noise = _usable(self.model, data, self.noise)
         if noise != self.noise:
@@ -143,6 +147,21 @@ def _learned(model: Model, measure: Measure, data: Data, noise: Sequence[Noise],
         return Learned(model, noise, fit, tempered(fit, POWER))
     fit = most_probable(parametrisation, seed)
     return Learned(model, noise, fit, fit)
+
+
+def recalled(
+    model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int, hyperparameters: dict[str, Any]
+) -> Learned:
+    """A belief learned from the same data before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were there the first time
+        data, noise = _usable(model, data, noise)
+    parametrisation = Parametrisation(model.prior(len(noise)), measure, data, noise)
+    fit = Fit.recalled(parametrisation, hyperparameters["draws"], seed)
+    if hyperparameters["doubtful"] is None:
+        return Learned(model, noise, fit, fit)
+    doubtful = Fit.recalled(parametrisation.tempered(POWER), hyperparameters["doubtful"], seed)
+    return Learned(model, noise, fit, doubtful)
 
 
 def _usable(model: Model, data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[Noise]]:

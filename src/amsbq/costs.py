@@ -161,8 +161,9 @@ class Prices:
 
     def __init__(self, costs: Sequence[Any], names: Sequence[str], measure: Measure) -> None:
         self.measure = measure
-        self.costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
+        self._costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
         self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
+        self._due: dict[int, int] = {}  # sources whose costs are to be learned, from so many that were paid
         self._most = 0.0
 
     def _cost(self, cost: Any, name: str) -> Cost:
@@ -172,10 +173,18 @@ class Prices:
             return CostFunction(self.measure, cost, f"cost of {name}")
         return ConstantCost(self.measure, cost)
 
+    @property
+    def costs(self) -> list[Cost]:
+        """One for each source."""
+        for source, n in self._due.items():
+            rows = np.array(sorted(self._paid[source][:n]))  # the order in which they came does not matter
+            self._costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])
+        self._due.clear()
+        return self._costs
+
     def unknown(self, source: int) -> bool:
         """Whether nothing is known of the costs of a source."""
-        cost = self.costs[source]
-        return isinstance(cost, MeasuredCost) and cost.posterior is None
+        return isinstance(self._costs[source], MeasuredCost) and not self._paid[source]
 
     def expected(self, source: int, x: Array) -> float:
         """What to set aside for an evaluation at x, shape (D,)."""
@@ -185,10 +194,9 @@ class Prices:
         """What an evaluation at x has cost."""
         self._paid[source].append((*x, cost))
         self._most = max(self._most, cost)
-        for other, model in enumerate(self.costs):
+        for other, model in enumerate(self._costs):
             if isinstance(model, MeasuredCost) and model.posterior is None:
-                self.costs[other] = model.guessed(self._most)
+                self._costs[other] = model.guessed(self._most)
         n = len(self._paid[source])
-        if isinstance(self.costs[source], MeasuredCost) and stage(n) != stage(n - 1):
-            rows = np.array(sorted(self._paid[source]))  # the order in which they came does not matter
-            self.costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])
+        if isinstance(self._costs[source], MeasuredCost) and stage(n) != stage(n - 1):
+            self._due[source] = n

@@ -43,6 +43,10 @@ class Data:
         """The observations of one source."""
         return Data(*(frozen(values[self.s == source]) for values in vars(self).values()))
 
+    def first(self, n: int) -> Data:
+        """The first n observations."""
+        return Data(*(frozen(values[:n]) for values in vars(self).values()))
+
     def followed_by(self, new: Data) -> Data:
         """These observations and then the new ones."""
         mine, theirs = vars(self).values(), vars(new).values()

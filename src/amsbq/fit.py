@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -89,6 +90,21 @@ class Fit:
     def given(self, data: Data) -> Fit:
         """The same draws, given other data."""
         return self._with([peak.parametrisation.given(data) for peak in self.peaks])
+
+    def plain(self) -> dict[str, Any]:
+        """The draws, as plain numbers and lists."""
+        relations = [list(peak.parametrisation.relation) for peak in self.peaks]
+        return {"effective": self.effective, "relations": relations, "theta": [draws.tolist() for draws in self.draws]}
+
+    @classmethod
+    def recalled(cls, parametrisation: Parametrisation, plain: dict[str, Any], seed: int) -> Fit:
+        """From plain numbers."""
+        draws = [np.array(theta, dtype=float) for theta in plain["theta"]]
+        peaks = [
+            Peak(parametrisation.related(relation), theta[0], np.eye(parametrisation.size), 0.0)
+            for relation, theta in zip(plain["relations"], draws, strict=True)
+        ]
+        return cls(peaks, draws, plain["effective"], seed)
 
     def _with(self, parametrisations: list[Parametrisation]) -> Fit:
         pairs = zip(self.peaks, parametrisations, strict=True)

@@ -92,10 +92,12 @@ class Integrator(Ledger):
     ) -> None:
         super().__init__(sources, measure, budget)
         self.model = self._checked_model(model)
+        self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), count(seed, "seed")
         self.knowledge = Knowledge(self.model, self.measure, [source.noise for source in self.sources], self.seed)
         self.failures = Failures(len(self.sources))
         self.rate = math.nan  #: at which the latest query was chosen
+        self.replaying = False  #: whether it is told of the past: nothing is made of it until that is over
         self._own_design = initial is None
         self._initial = self._design() if initial is None else self._given_design(initial)
         if acquisition in PATHOLOGIES:
@@ -337,6 +339,13 @@ class Integrator(Ledger):
         if not reason:
             self.knowledge.add(query.source, query.x, value, noise)
 
+    def reissue(self, query: Query) -> None:
+        super().reissue(query)
+        self.rate = query.rate
+        planned = [i for i, c in enumerate(self._initial) if c.source == query.source and np.array_equal(c.x, query.x)]
+        if planned and math.isnan(query.rate):
+            del self._initial[planned[0]]
+
     def _heard(self, evaluation: Evaluation) -> None:
         """Of a success, or of a failure, whose neighbourhood is left alone for a while."""
         source = evaluation.source
@@ -344,7 +353,12 @@ class Integrator(Ledger):
             self.failures.succeeded(source)
         elif self.failures.failed(source, evaluation.x, len(self.evaluations) - 1):
             self._retire(source, evaluation.reason)
+        if not self.replaying:
+            self.note_what_is_known()
+
+    def note_what_is_known(self) -> None:
+        """Of the integral, beside the latest evaluation."""
         belief = self.knowledge.belief
         if belief is not None and (self.knowledge.data.s == 0).any():
             estimate = belief.estimate
-            self.evaluations[-1] = replace(evaluation, mean=estimate.mean, std=estimate.std)
+            self.evaluations[-1] = replace(self.evaluations[-1], mean=estimate.mean, std=estimate.std)

@@ -10,10 +10,11 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .beliefs import Belief, learn
+from .beliefs import Belief, Learned, learn, recalled
 from .checks import Array
 from .data import Data
 from .estimates import Estimate
@@ -87,6 +88,27 @@ class Knowledge:
         for warning in latest.warnings:
             warnings.warn(warning, stacklevel=3)
         return latest.belief.estimate
+
+    @property
+    def learned_from(self) -> int:
+        """How many observations hyperparameters were last learned from, by the schedule."""
+        return 0 if self._learned is None else self._learned.n
+
+    def learned(self) -> dict[str, Any]:
+        """What was last learned, as plain numbers and lists; nothing if hyperparameters are fixed."""
+        latest = self._learned
+        if latest is None or not isinstance(latest.belief, Learned):
+            return {}
+        return {"n": latest.n, "hyperparameters": latest.belief.hyperparameters(), "warnings": latest.warnings}
+
+    def recall(self, learned: dict[str, Any]) -> None:
+        """What was learned from the first observations, so that it need not be learned again."""
+        if isinstance(self.model, MultiSourceGP):
+            return
+        n = learned["n"]
+        first = self.data.first(n)
+        belief = recalled(self.model, self.measure, first, self.noise, self.seed, learned["hyperparameters"])
+        self._learned, self._belief, self._given = _Learned(n, belief, learned["warnings"]), belief, n
 
     def _learn(self) -> _Learned:
         with warnings.catch_warnings(record=True) as caught:  # they come with the estimate

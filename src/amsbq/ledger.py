@@ -61,6 +61,12 @@ class Ledger(ABC):
     def pending(self) -> list[Query]:
         return list(self._pending.values())
 
+    def query(self, id: int) -> Query:
+        """The one of that number, if it is waiting for its answer."""
+        if id not in self._pending:
+            raise ValueError(f"query {id} is not waiting for an answer")
+        return self._pending[id]
+
     @abstractmethod
     def ask(self) -> Query | None:
         """What to evaluate next, or None if nothing more is to be asked."""
@@ -101,6 +107,11 @@ class Ledger(ABC):
         charged = query.cost if cost is None else non_negative_number(cost, "cost")
         self._record(query, math.nan, 0.0, charged, str(reason) or "failed")
         self._heard(self.evaluations[-1])
+
+    def reissue(self, query: Query) -> None:
+        """A query that was asked in the past of this run."""
+        self._pending[query.id] = query
+        self._asked = query.id + 1
 
     def _heard(self, evaluation: Evaluation) -> None:  # noqa: B027
         """For those who want to make something of the latest evaluation."""

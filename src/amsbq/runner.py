@@ -6,11 +6,15 @@ evaluations, which the integrator hears of; they do not end a run.
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +23,12 @@ from numpy.typing import ArrayLike
 
 from .checks import Array, count, shown
 from .integrator import Integrator
+from .journal import Journal
 from .ledger import Ledger
 from .model import MultiSourceGP
 from .progress import Progress, progress_display
 from .records import Query
+from .replay import Recorder, begin_or_resume
 from .result import Result
 from .sources import Observation
 from .stopping import StopRule, evaluations, tolerance
@@ -82,8 +88,9 @@ def integrate(
     initial: Sequence[tuple[int, ArrayLike]] | None = None,
     rel_tol: float | None = None,
     abs_tol: float | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     workers: int = 1,
+    journal: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     max_evaluations: int | None = None,
     stop: StopRule | Sequence[StopRule] = (),
@@ -104,11 +111,15 @@ def integrate(
         As in `Integrator`.
     rel_tol, abs_tol : float, optional
         Stop when half the width of the 95 % interval is below this share of the mean, or below this number.
-    executor : concurrent.futures.Executor, optional
-        Where to evaluate. By default in this thread, or, if there are several workers or a source has a timeout, in
-        threads of their own.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate: any executor, or a Dask cluster. By default in this thread, or, if there are several workers
+        or a source has a timeout, in threads of their own.
     workers : int
         Evaluations at the same time.
+    journal : path, optional
+        A file to which everything is written as it happens. If it is there already, the run goes on where that one
+        ended, and nothing that was evaluated is evaluated again; a run that had come to its end is only looked at. A
+        larger budget makes it go on.
     progress : bool, optional
         Whether to show how the run goes; by default if there is a terminal.
     max_evaluations : int, optional
@@ -139,8 +150,12 @@ def integrate(
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
     runner = Runner(it, rules, executor, workers)
-    with progress_display(it, progress) as display:
-        stopped = runner.run(display)
+    with nullcontext() if journal is None else Journal(journal) as book:
+        if book is not None:
+            begin_or_resume(book, it, initial)
+            runner.recorder = Recorder(book, it)
+        with progress_display(it, progress) as display:
+            stopped = runner.run(display)
     if len(it.knowledge):
         return Result.of(it, stopped)
     raise no_success(it, stopped)
@@ -171,48 +186,82 @@ class _Running:
 
 
 class Runner:
-    """Evaluates what an integrator asks for, until it stops or a rule says so."""
+    """Evaluates what an integrator asks for, until it stops or a rule says so.
+
+    Interrupted once, it asks for no more and waits for what is running; interrupted twice, it stops at once.
+    """
+
+    recorder = Recorder(None, None)
 
     def __init__(
         self,
         it: Ledger,
         rules: Sequence[Callable[[Any], str | None]] = (),
-        executor: Executor | None = None,
+        executor: Any = None,
         workers: int = 1,
     ) -> None:
-        self.it, self.rules, self.executor = it, rules, executor
-        if executor is not None and not callable(getattr(executor, "submit", None)):
+        as_executor = getattr(executor, "get_executor", None)  # of a Dask client
+        self.it, self.rules = it, rules
+        self.executor: Executor | None = executor if as_executor is None else as_executor(pure=False)
+        if executor is not None and not callable(getattr(self.executor, "submit", None)):
             raise TypeError(f"executor must be one of concurrent.futures, or like it, got {shown(executor)}")
         self.workers = count(workers, "workers")
         if self.workers < 1:
             raise ValueError("workers must be at least 1")
         self._running: dict[Future[Outcome], _Running] = {}
+        self._interrupted = False
 
     def run(self, progress: Progress = lambda it: None) -> str:
         """Run to the end, and say why it ended; ``progress`` is called whenever something has happened."""
         self._progress = progress
+        self._left_over = self.it.pending  # of a run that goes on: asked, and never told
         reason = None
-        try:
-            while reason is None:
-                reason = self._fill() or (self.it.stopped if not self._running else None)
-                if self._running:
+        with self._patiently():
+            try:
+                while reason is None:
+                    reason = self._fill() or (self.it.stopped if not self._running else None)
+                    if self._running:
+                        self._collect()
+                while self._running:  # it is paid for
                     self._collect()
-            self._finish()
-        except KeyboardInterrupt:
-            reason = "interrupted"
-            self._finish()
+            except KeyboardInterrupt:
+                reason = "interrupted"
+        self.recorder.stopped(reason)
         return reason
+
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """Let the first interrupt only be noted."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(signal_number: int, frame: Any) -> None:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._interrupted = True
+            print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
+
+        before = signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _fill(self) -> str | None:
         """Give every free worker something to do, unless a rule says that it is enough."""
-        while len(self._running) < self.workers:
+        while len(self._running) < self.workers and not self._interrupted:
+            if self._left_over:
+                self._submit(self._left_over.pop(0))
+                continue
             reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
             query = self.it.ask() if reason is None else None
-            if query is None:
-                return reason
+            if query is None or self._interrupted:
+                return reason or ("interrupted" if self._interrupted else None)
+            self.recorder.asked(query)
             self._submit(query)
             self._progress(self.it)
-        return None
+        return "interrupted" if self._interrupted else None
 
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
@@ -222,7 +271,7 @@ class Runner:
             try:
                 future = self.executor.submit(evaluate, function, query.x)
             except Exception as error:  # such as a pool whose processes have died
-                self.it.fail(query, f"not evaluated, {type(error).__name__}: {error}", 0.0)
+                self._fail(query, f"not evaluated, {type(error).__name__}: {error}", 0.0)
                 return
         elif self.workers == 1 and source.timeout is None:
             future.set_result(evaluate(function, query.x))
@@ -239,12 +288,10 @@ class Runner:
         )
         for future in sorted(done, key=lambda f: self._running[f].query.id):
             self._tell(self._running.pop(future).query, future)
-            self._progress(self.it)
         for future in [f for f, running in self._running.items() if running.seconds_left(f) <= 0]:
             running = self._running.pop(future)
             took = running.timeout if self.it.sources[running.query.source].measured else None
-            self.it.fail(running.query, f"it took more than the timeout of {running.timeout:.6g} s", took)
-            self._progress(self.it)
+            self._fail(running.query, f"it took more than the timeout of {running.timeout:.6g} s", took)
 
     def _tell(self, query: Query, future: Future[Outcome]) -> None:
         try:
@@ -253,12 +300,17 @@ class Runner:
             outcome = Outcome(None, f"{type(error).__name__}: {error}", 0.0)
         seconds = max(outcome.seconds, 1e-9) if self.it.sources[query.source].measured else None
         if outcome.observation is None:
-            self.it.fail(query, outcome.reason, seconds)
-        else:
-            found = outcome.observation
-            self.it.tell(query, found.value, found.variance, seconds if found.cost is None else found.cost)
+            self._fail(query, outcome.reason, seconds)
+            return
+        found = outcome.observation
+        cost = seconds if found.cost is None else found.cost
+        self.recorder.told(query, found.value, found.variance, cost)
+        self.it.tell(query, found.value, found.variance, cost)
+        self.recorder.known()
+        self._progress(self.it)
 
-    def _finish(self) -> None:
-        """Wait for what still runs: it is paid for."""
-        while self._running:
-            self._collect()
+    def _fail(self, query: Query, reason: str, cost: float | None) -> None:
+        self.recorder.failed(query, reason, cost)
+        self.it.fail(query, reason, cost)
+        self.recorder.known()
+        self._progress(self.it)

@@ -1,0 +1,161 @@
+"""From a journal back to the state in which a run was left, and from a run into its journal."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from .checks import frozen
+from .integrator import Integrator
+from .journal import Journal, JournalError
+from .measures import Empirical, Measure
+from .records import Query
+from .sources import Source
+
+
+def description(it: Integrator, initial: Any = None) -> dict[str, Any]:
+    """What a run is about, as far as its choices depend on it and it can be told."""
+    return {
+        "sources": [_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
+        "measure": _measure(it.measure),
+        "model": it.model_name,
+        "acquisition": it.acquisition,
+        "seed": it.seed,
+        "initial": None if initial is None else [[int(s), np.ravel(x).tolist()] for s, x in initial],
+    }
+
+
+def _source(name: str, source: Source) -> dict[str, Any]:
+    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
+    valid = None if source.valid is None else list(source.valid)
+    return {"name": name, "cost": cost, "noise": source.noise, "valid": valid}
+
+
+def _measure(measure: Measure) -> str:
+    if isinstance(measure, Empirical):
+        digest = zlib.crc32(measure.samples.tobytes() + measure.weights.tobytes())
+        return f"{measure!r}, checksum {digest:08x}"
+    return repr(measure)
+
+
+def begin_or_resume(journal: Journal, it: Integrator, initial: Any = None) -> None:
+    """Begin a new journal, or bring the integrator to where an old one ends."""
+    now = description(it, initial)
+    if journal.header is None:
+        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget})
+        return
+    before = journal.header.get("problem", {})
+    different = list(_differences(before, now, ""))
+    if different:
+        raise JournalError(
+            f"{journal.path} is the journal of another run, where {'; '.join(different)}. Choose another journal, or "
+            "move this one away"
+        )
+    try:
+        _replay(it, journal.events)
+    except (KeyError, ValueError, TypeError) as error:
+        raise JournalError(f"{journal.path} tells of something that cannot have happened: {error}") from None
+
+
+def _differences(before: Any, now: Any, where: str) -> Any:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from _differences(before.get(key), now.get(key), f"{where} {key}".strip())
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and where == "sources":
+        for number, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(old, new, f"source {number}'s")
+    elif before != now and not (before is None and now is None):
+        yield f"{where} was {_short(before)}, and now is {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return repr(value)
+
+
+def _replay(it: Integrator, events: Sequence[dict[str, Any]]) -> None:
+    """Through the same methods as when it happened, but without deciding or learning anything again."""
+    place: dict[int, int] = {}  # of an evaluation, by the id of its query
+    stopped: dict[str, Any] = {}
+    learned = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were there the first time
+        it.replaying = True
+        for event in events:
+            kind = event["event"]
+            stopped = event if kind == "stopped" else {}
+            if kind == "asked":
+                rate = math.nan if event["rate"] is None else event["rate"]
+                x = frozen(np.array(event["x"], dtype=float))
+                it.reissue(Query(event["id"], event["source"], x, event["cost"], rate))
+            elif kind in ("told", "failed"):
+                query = it.query(event["id"])
+                if kind == "told":
+                    it.tell(query, event["value"], event["variance"], event["cost"])
+                else:
+                    it.fail(query, event["reason"], event["cost"])
+                place[query.id] = len(it.evaluations) - 1
+            elif kind == "known":
+                at = place[event["id"]]
+                known = [math.nan if event[key] is None else event[key] for key in ("mean", "std")]
+                it.evaluations[at] = replace(it.evaluations[at], mean=known[0], std=known[1])
+            elif kind == "fitted":
+                learned = event
+        it.replaying = False
+    if learned is not None:
+        it.knowledge.recall(learned)
+    known_of = {event["id"] for event in events if event["event"] == "known"}
+    if it.evaluations and it.evaluations[-1].id not in known_of:
+        it.note_what_is_known()
+    budget = math.inf if stopped.get("budget") is None else stopped["budget"]
+    if stopped.get("reason") in ("budget", "exhausted") and budget == it.budget:
+        it.stopped = stopped["reason"]  # it would decide so again
+
+
+class Recorder:
+    """Writes what happens to an integrator into a journal, before it happens where that matters."""
+
+    def __init__(self, journal: Journal | None, it: Any) -> None:
+        self.journal, self.it = journal, it
+        self._learned_from = 0 if journal is None else it.knowledge.learned_from
+        self._was_over = journal is not None and it.stopped is not None
+
+    def asked(self, query: Query) -> None:
+        """Before the query is evaluated."""
+        self._write("asked", query.id, source=query.source, x=query.x, cost=query.cost, rate=query.rate)
+
+    def told(self, query: Query, value: float, variance: float, cost: float | None) -> None:
+        """Before the integrator hears of it."""
+        self._write("told", query.id, value=value, variance=variance, cost=cost)
+
+    def failed(self, query: Query, reason: str, cost: float | None) -> None:
+        """Before the integrator hears of it."""
+        self._write("failed", query.id, reason=reason, cost=cost)
+
+    def known(self) -> None:
+        """After it has heard: what it made of it, which could be made again."""
+        if self.journal is None:
+            return
+        latest, knowledge = self.it.evaluations[-1], self.it.knowledge
+        if knowledge.learned_from != self._learned_from:
+            self._learned_from, learned = knowledge.learned_from, knowledge.learned()
+            if learned:
+                self.journal.write({"event": "fitted", **learned}, durable=False)
+        self.journal.write({"event": "known", "id": latest.id, "mean": latest.mean, "std": latest.std}, durable=False)
+
+    def stopped(self, reason: str) -> None:
+        """At the end."""
+        if self.journal is not None and not self._was_over:
+            self.journal.write({"event": "stopped", "reason": reason, "spent": self.it.spent, "budget": self.it.budget})
+
+    def _write(self, kind: str, query: int, **content: Any) -> None:
+        if self.journal is not None:
+            self.journal.write({"event": kind, "id": query, **content})
