@@ -7,7 +7,7 @@ from pathlib import Path
 
 import amsbq
 
-EXTRAS = {"rich", "pandas", "matplotlib"}
+EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed"}
 SOURCE = Path(amsbq.__file__).parent
 ORDER = [
     "checks",
@@ -34,6 +34,7 @@ ORDER = [
     "optimize",
     "sources",
     "records",
+    "external",
     "ledger",
     "failures",
     "integrator",
@@ -44,6 +45,8 @@ ORDER = [
     "replay",
     "runner",
     "baselines",
+    "executors",
+    "config",
     "__init__",
     "experiments.__init__",
     "experiments.study",
@@ -55,6 +58,7 @@ ORDER = [
     "experiments.master_equation",
     "experiments.gaussians",
     "experiments.cube",
+    "experiments.demonstration",
     "experiments.reproduce",
     "cli",
     "__main__",

@@ -141,7 +141,7 @@ def test_weights_in_any_unit():
 
 def test_repr_says_what_was_typed():
     measure = amsbq.as_measure([stats.gamma(5, loc=1, scale=4), (0, 1)])
-    assert repr(measure) == "Product([gamma(5, loc=1, scale=4), uniform(loc=0.0, scale=1.0)])"
+    assert repr(measure) == "Product([gamma(5, loc=1, scale=4), uniform(loc=0, scale=1)])"
     assert eval(repr(amsbq.Uniform([0, 1], 2)), vars(amsbq)).bounds.tolist() == [[0, 2], [1, 2]]
 
 

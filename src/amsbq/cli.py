@@ -3,77 +3,403 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from . import __version__
-from .experiments import forrester
+from .config import Problem, ProblemError, load_problem
+from .executors import SteadyPool
+from .experiments.demonstration import demonstrate
 from .experiments.reproduce import EXPERIMENTS, SEEDS, reproduce
 from .experiments.study import Settings
+from .journal import Journal, JournalError, read_journal
+from .progress import Lines
+from .replay import begin_or_resume
+from .result import REASONS, Result
+from .runner import run
+from .stopping import tolerance
+
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+EXAMPLES = """examples:
+  amsbq run problem.toml                  evaluate, with progress, until the budget is spent
+  amsbq run problem.toml --workers 4      four evaluations at a time
+  amsbq run problem.toml --json > a.json  for other programs
+  amsbq resume problem.jsonl              go on after a crash, or with --budget 20
+  amsbq status problem.jsonl              where a run is, while it runs
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="amsbq",
-        description="Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.",
-    )
-    parser.add_argument("--version", action="version", version=f"amsbq {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo",
-        help="integrate the paper's two-source example",
-        description="Integrate the Forrester function over [0, 1] from three observations of it and five of a cheap "
-        "relative: the starting point of the paper's Figure 3. Takes a second, writes nothing.",
-    )
-    demo.set_defaults(run=_demo)
-    _add_reproduce(commands)
-    options = parser.parse_args(arguments)
-    code: int = options.run(options)
+    options = _parser().parse_args(arguments)
+    warnings.showwarning = lambda message, *rest, **more: print(f"amsbq: {message}", file=sys.stderr)
+    try:
+        code: int = options.run(options)
+    except (ProblemError, JournalError, UserError) as error:
+        print(f"amsbq: {error}" if not isinstance(error, ProblemError) else error, file=sys.stderr)
+        return WRONG
+    except (ImportError, OSError, RuntimeError) as error:
+        print(f"amsbq: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("amsbq: interrupted before anything was evaluated", file=sys.stderr)
+        return INTERRUPTED
     return code
 
 
-def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    listed = "\n".join(f"  {name:10} {experiment.title}" for name, experiment in EXPERIMENTS.items())
-    parser = commands.add_parser(
-        "reproduce",
-        help="the paper's experiments, with the default model beside the paper's",
+class UserError(Exception):
+    """Something that the user asked for and that cannot be done."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="amsbq",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Run experiments of the paper; without a name, all of them. Each writes its tables (CSV), its\n"
-        "figures (PNG, PDF) and what became of the paper's claims into a folder of its own.\n\nexperiments:\n" + listed,
-        epilog="examples:\n"
+        description="Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"amsbq {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (
+        _add_run,
+        _add_resume,
+        _add_status,
+        _add_report,
+        _add_forecast,
+        _add_demo,
+        _add_reproduce,
+        _add_completion,
+    ):
+        add(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, run: Any, help: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--budget", type=_positive, metavar="B", help="instead of the one in the problem file")
+    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="evaluations at the same time")
+    parser.add_argument("--dask", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://127.0.0.1:8786")
+    parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every evaluation")
+
+
+def _add_run(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "run",
+        _run,
+        "run a problem file, or go on with it",
+        "Evaluate the sources of a problem file until its budget is spent, its tolerance reached, or nothing is left\n"
+        "to learn. Everything that happens is written to a journal, by default beside the problem file\n"
+        "(problem.jsonl); where there is one already, the run goes on from it. Interrupt once to stop after what is\n"
+        "running, twice to stop now: nothing that was evaluated is lost.",
+        "example:\n  amsbq run problem.toml --workers 4",
+    )
+    parser.add_argument("problem", type=Path, metavar="problem.toml")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="where to write it")
+    parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
+    _add_running(parser)
+
+
+def _add_resume(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "resume",
+        _resume,
+        "go on with a run",
+        "Go on with the run that a journal is of, as if it had never stopped. A larger --budget lets it go further.",
+        "example:\n  amsbq resume problem.jsonl --budget 20",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl")
+    _add_running(parser)
+
+
+def _add_status(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "status",
+        _status,
+        "where a run is",
+        "What a journal tells of its run so far. The run may be in progress: nothing is locked or changed.",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl")
+    parser.add_argument("--json", action="store_true", help="print it as one JSON object")
+
+
+def _add_report(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "report",
+        _report,
+        "all evaluations of a run",
+        "The status of a run, and a table of all its evaluations with what was known of the integral after each.",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl")
+
+
+def _add_forecast(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "forecast",
+        _forecast,
+        "what error to expect for more money",
+        "The standard deviation to expect if a budget were spent, by what a run has learned so far.",
+        "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
+    )
+    parser.add_argument("problem", type=Path, metavar="problem.toml")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="of its run, if it is not beside the problem file")
+    parser.add_argument("--budget", type=_positive, metavar="B", help="in total (default: that of the problem file)")
+
+
+def _add_demo(commands: Any) -> None:
+    _add(
+        commands,
+        "demo",
+        lambda options: demonstrate(),
+        "integrate the paper's two-source example",
+        "Integrate the Forrester function over [0, 1] from three observations of it and five of a cheap relative: the\n"
+        "starting point of the paper's Figure 3. Takes a second, writes nothing.",
+    )
+
+
+def _add_reproduce(commands: Any) -> None:
+    listed = "\n".join(f"  {name:10} {experiment.title}" for name, experiment in EXPERIMENTS.items())
+    parser = _add(
+        commands,
+        "reproduce",
+        _reproduce,
+        "the paper's experiments, with the default model beside the paper's",
+        "Run experiments of the paper; without a name, all of them. Each writes its tables (CSV), its figures (PNG,\n"
+        "PDF) and what became of the paper's claims into a folder of its own.\n\nexperiments:\n" + listed,
+        "examples:\n"
         "  amsbq reproduce --quick            everything in two minutes, with one seed and small budgets\n"
         "  amsbq reproduce wiggly --seeds 20  one experiment, with more seeds",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="one or more of the experiments below")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="one or more of the experiments above")
     parser.add_argument("--quick", action="store_true", help="one seed and small budgets: to see that it works")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="for medians and quartiles (default: %(default)s)")
+    parser.add_argument("--seeds", type=_count, default=SEEDS, help="for medians and quartiles (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("reproduction"), help="a folder (default: %(default)s)")
-    parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)"
+    parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, help="processes (default: the cores)")
+
+
+def _add_completion(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "completion",
+        _completion,
+        "completion for a shell",
+        "Print a script that completes this command line.",
+        'example, in ~/.bashrc:\n  eval "$(amsbq completion bash)"',
     )
-    parser.set_defaults(run=_reproduce, parser=parser)
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
+    return number
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return number
+
+
+def _run(options: argparse.Namespace) -> int:
+    problem = load_problem(options.problem)
+    journal = options.journal or problem.path.with_suffix(".jsonl")
+    if options.fresh and journal.exists():
+        aside = _free_name(journal)
+        journal.rename(aside)
+        print(f"the old journal is {aside}", file=sys.stderr)
+    return _go_on(problem, journal, options)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    header, _ = read_journal(options.journal)
+    if "file" not in header:
+        raise UserError(f"{options.journal} is of a run from Python: call integrate(..., journal=...) again to go on")
+    file = Path(options.journal).resolve().parent / header["file"]
+    return _go_on(load_problem(file), options.journal, options)
+
+
+def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
+    it = problem.integrator(options.budget)
+    rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
+    progress = None if sys.stderr.isatty() and not options.verbose else Lines(options.verbose)
+    about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
+    with _executor(problem, options) as executor:
+        result = run(it, rules, executor, options.workers, journal, None, progress, about)
+    if options.json:
+        print(json.dumps(_as_json(result, problem.names)))
+    else:
+        print(f"\n{result}\n\njournal: {journal}; go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
+    return INTERRUPTED if result.stopped == "interrupted" else DONE
+
+
+def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:
+    if options.dask is not None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ImportError("--dask needs distributed: pip install 'amsbq[dask]'") from None
+        client: Any = Client(options.dask)  # type: ignore[no-untyped-call]
+        return closing(client)
+    if problem.needs_processes:
+        return SteadyPool(options.workers)
+    return nullcontext()
+
+
+def _free_name(journal: Path) -> Path:
+    number = 1
+    while (aside := journal.with_name(f"{journal.stem}.{number}{journal.suffix}")).exists():
+        number += 1
+    return aside
+
+
+def _as_json(result: Result, names: list[str]) -> dict[str, Any]:
+    def plain(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    evaluations = [
+        {
+            "source": result.names[e.source],
+            "x": dict(zip(names, e.x.tolist(), strict=True)),
+            "value": plain(e.value),
+            "variance": e.variance,
+            "cost": e.cost,
+            "status": e.status,
+            "reason": e.reason,
+            "mean": plain(e.mean),
+            "std": plain(e.std),
+        }
+        for e in result.evaluations
+    ]
+    return {
+        "mean": result.mean,
+        "std": plain(result.std),
+        "interval": list(result.interval(0.95)),
+        "spent": result.spent,
+        "stopped": result.stopped,
+        "evaluations": evaluations,
+    }
+
+
+def _told(header: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a journal says of its run, in a few numbers."""
+    sources = [source["name"] for source in header["problem"]["sources"]]
+    asked = {event["id"]: event for event in events if event["event"] == "asked"}
+    ended = [event for event in events if event["event"] in ("told", "failed")]
+    known: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "known" and e["std"] is not None), {})
+    last = events[-1] if events else {}
+    costs = [asked[e["id"]]["cost"] if e["cost"] is None else e["cost"] for e in ended]
+    return {
+        "mean": known.get("mean"),
+        "std": known.get("std"),
+        "spent": math.fsum(costs),
+        "budget": last.get("budget", header.get("budget")),
+        "stopped": last.get("reason") if last.get("event") == "stopped" else None,
+        "pending": len(asked) - len(ended),
+        "sources": {
+            name: {
+                kind: sum(e["event"] == kind and asked[e["id"]]["source"] == source for e in ended)
+                for kind in ("told", "failed")
+            }
+            for source, name in enumerate(sources)
+        },
+    }
+
+
+def _status(options: argparse.Namespace) -> int:
+    now = _told(*read_journal(options.journal))
+    print(json.dumps(now) if options.json else _status_text(now))
+    return DONE
+
+
+def _status_text(now: dict[str, Any]) -> str:
+    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g} ± {now['std']:.2g}"
+    of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
+    state = f"{now['pending']} on their way" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
+    made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
+    return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
+
+
+def _report(options: argparse.Namespace) -> int:
+    header, events = read_journal(options.journal)
+    print(_status_text(_told(header, events)))
+    sources = [source["name"] for source in header["problem"]["sources"]]
+    asked = {event["id"]: event for event in events if event["event"] == "asked"}
+    known = {event["id"]: event for event in events if event["event"] == "known"}
+    width = max(len(name) for name in sources)
+    names = header.get("inputs") or [f"x{d}" for d in range(len(next(iter(asked.values()))["x"]) if asked else 0)]
+    print(
+        f"\n{'':>5}  {'source':{width}}  {'  '.join(f'{n:>10}' for n in names)}  {'value':>12}  {'cost':>10}  integral"
+    )
+    for number, event in enumerate((e for e in events if e["event"] in ("told", "failed")), 1):
+        query, after = asked[event["id"]], known.get(event["id"], {})
+        cost = query["cost"] if event["cost"] is None else event["cost"]
+        value = f"{event['value']:12.6g}" if event["event"] == "told" else f"{'failed':>12}"
+        integral = "" if after.get("std") is None else f"{after['mean']:.6g} ± {after['std']:.2g}"
+        x = "  ".join(f"{xi:10.5g}" for xi in query["x"])
+        reason = f"  {event['reason']}" if event["event"] == "failed" else ""
+        print(f"{number:5}  {sources[query['source']]:{width}}  {x}  {value}  {cost:10.4g}  {integral}{reason}")
+    return DONE
+
+
+def _forecast(options: argparse.Namespace) -> int:
+    problem = load_problem(options.problem)
+    path = options.journal or problem.path.with_suffix(".jsonl")
+    if not path.exists():
+        raise UserError(
+            f"nothing is known yet, and there is no journal {path}: begin with a small budget, as in amsbq run "
+            f"{options.problem} --budget {problem.budget / 4:g}"
+        )
+    it = problem.integrator(options.budget)
+    with Journal(path) as journal:
+        begin_or_resume(journal, it)
+    try:
+        print(it.forecast(it.budget))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return DONE
 
 
 def _reproduce(options: argparse.Namespace) -> int:
     unknown = [name for name in options.names if name not in EXPERIMENTS]
     if unknown:
         options.parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
-    for name in ("seeds", "workers"):
-        if getattr(options, name) < 1:
-            options.parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
     names = list(dict.fromkeys(options.names)) or list(EXPERIMENTS)
     start = time.monotonic()
-    try:
-        found = reproduce(names, options.output, Settings(options.seeds, options.quick), options.workers)
-    except (ImportError, OSError) as error:
-        print(f"amsbq reproduce: {error}", file=sys.stderr)
-        return 1
+    found = reproduce(names, options.output, Settings(options.seeds, options.quick), options.workers)
     for name, claims in found.items():
         print(f"\n{name}: {EXPERIMENTS[name].title}")
         for claim in claims:
@@ -83,24 +409,13 @@ def _reproduce(options: argparse.Namespace) -> int:
     if failed:
         few = "; but one seed and a small budget do not tell" if options.quick else ""
         print(f"{failed} of the claims did not hold{few}")
-    return 1 if failed and not options.quick else 0
+    return FAILED if failed and not options.quick else DONE
 
 
-def _demo(options: argparse.Namespace) -> int:
-    truth = forrester.true_integral()
-    both, alone = forrester.starting_posterior(), forrester.starting_posterior(sources=(0,))
-    print("∫ f₁ over [0, 1] of the Forrester function f₁(x) = (6x - 2)² sin(12x - 4)")
-    print("with the cheap relative f₂(x) = f₁(x)/2 + 10x; hyperparameters fixed by hand.")
-    print()
-    print(f"{'observations':28} {'estimate':>9}   {'std':>5}   {'error':>6}")
-    for name, posterior in (("3 of f₁ (vanilla BQ)", alone), ("3 of f₁ and 5 of f₂", both)):
-        mean, variance = posterior.integral()
-        print(f"{name:28} {mean:9.3f} ± {variance**0.5:5.3f}   {mean - truth:+6.3f}")
-    print(f"{'true value':28} {truth:9.3f}")
-    print()
-    grid = np.linspace(0, 1, 1001)[:, None]
-    print("One more observation would take away, at best, this share of the variance (ρ²):")
-    for source, name in enumerate(("f₁", "f₂")):
-        rho2 = both.squared_correlation(source, grid)
-        print(f"    of {name} at x = {grid[rho2.argmax(), 0]:.2f}: {rho2.max():.0%}")
-    return 0
+def _completion(options: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError:
+        raise ImportError("completion needs shtab: pip install 'amsbq[completion]'") from None
+    print(shtab.complete(_parser(), options.shell))
+    return DONE

@@ -99,15 +99,32 @@ class Journal:
             )
             self._file.truncate(self._file.seek(0, os.SEEK_END) - len(torn))
         if self.events:
-            self.header = self.events.pop(0)
-            version = self.header.get("format")
-            if self.header.get("event") != "begun" or not isinstance(version, int):
-                raise JournalError(f"{self.path} is not a journal: its first line has no format")
-            if version > FORMAT:
-                raise JournalError(
-                    f"{self.path} was written by a newer amsbq ({self.header.get('version')}, format {version}; this "
-                    f"one knows up to {FORMAT}): use that one"
-                )
+            self.header = _header(self.events, self.path)
+            del self.events[0]
+
+
+def read_journal(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The header and the events of a journal, which may be that of a run in progress: nothing is locked or repaired."""
+    path = Path(path)
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise JournalError(f"the journal {path} cannot be read: {error.strerror or error}") from None
+    events = [_parsed(line, path, number) for number, line in enumerate(lines, 1) if line.strip(b"\0")]
+    return _header(events, path), events[1:]
+
+
+def _header(events: list[dict[str, Any]], path: Path) -> dict[str, Any]:
+    header = events[0] if events else {}
+    version = header.get("format")
+    if header.get("event") != "begun" or not isinstance(version, int):
+        raise JournalError(f"{path} is not a journal: its first line has no format")
+    if version > FORMAT:
+        raise JournalError(
+            f"{path} was written by a newer amsbq ({header.get('version')}, format {version}; this one knows up to "
+            f"{FORMAT}): use that one"
+        )
+    return header
 
 
 def _line(event: dict[str, Any]) -> bytes:

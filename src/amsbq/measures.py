@@ -356,7 +356,7 @@ def as_measure(obj: Any) -> Measure:
 
     >>> from scipy import stats
     >>> as_measure([stats.norm(0, 2), (0, 1)])
-    Product([norm(0, 2), uniform(loc=0.0, scale=1.0)])
+    Product([norm(loc=0, scale=2), uniform(loc=0, scale=1)])
     >>> as_measure([(0, 1), (-1, 1)])
     Uniform([0.0, -1.0], [1.0, 1.0])
     """

@@ -185,12 +185,19 @@ def _kinks(lo: Array, hi: Array, coefficients: Array) -> Array:
 
 
 def describe(distribution: Any) -> str:
-    """What the user would have typed for a frozen scipy.stats distribution."""
+    """What the user would have typed for a frozen scipy.stats distribution: the same for the same parameters."""
     if not hasattr(distribution, "dist"):
         return repr(distribution)
     if hasattr(distribution.dist, "_hbins"):
         return f"rv_histogram(<{len(distribution.dist._hbins) - 1} bins>)"
-    arguments = [repr(a) for a in distribution.args] + [f"{k}={v!r}" for k, v in distribution.kwds.items()]
+    try:
+        shapes, loc, scale = distribution.dist._parse_args(*distribution.args, **distribution.kwds)
+        plain = [repr(float(value)).removesuffix(".0") for value in (*shapes, loc, scale)]
+        arguments = [*plain[:-2], f"loc={plain[-2]}", f"scale={plain[-1]}"]
+        if shapes:
+            arguments = [a for a in arguments if a not in ("loc=0", "scale=1")]
+    except (AttributeError, TypeError, ValueError):  # a discrete one, or parameters that are no numbers
+        arguments = [repr(a) for a in distribution.args] + [f"{k}={v!r}" for k, v in distribution.kwds.items()]
     return f"{distribution.dist.name}({', '.join(arguments)})"
 
 

@@ -14,8 +14,11 @@ Progress: TypeAlias = Callable[[Ledger], None]
 
 
 @contextmanager
-def progress_display(it: Ledger, wanted: bool | None) -> Iterator[Progress]:
+def progress_display(it: Ledger, wanted: bool | Progress | None) -> Iterator[Progress]:
     """What to call whenever something has happened; by default it shows something on a terminal only."""
+    if callable(wanted):
+        yield wanted
+        return
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield lambda it: None
         return
@@ -54,3 +57,21 @@ def spent_line(it: Ledger) -> str:
     failed = sum(e.status == "failed" for e in it.evaluations)
     of = "" if math.isinf(it.budget) else f" of {it.budget:.4g}"
     return f"{it.spent:.4g}{of} · {made}" + (f" · {failed} failed" if failed else "")
+
+
+class Lines:
+    """A line on standard error after each evaluation, for where there is no terminal; in full, with what it found."""
+
+    def __init__(self, in_full: bool = False) -> None:
+        self.in_full, self._seen = in_full, -1
+
+    def __call__(self, it: Ledger) -> None:
+        first, self._seen = self._seen, len(it.evaluations)
+        if first < 0:  # what was there before is not news
+            first = max(len(it.evaluations) - 1, 0)
+        for e in it.evaluations[first:]:
+            if self.in_full:
+                found = f"{e.value:.6g}" if e.status == "ok" else f"failed, {e.reason}"
+                at = ", ".join(f"{x:.4g}" for x in e.x)
+                print(f"{it.names[e.source]}({at}) = {found}", file=sys.stderr)
+            print(f"{spent_line(it)} · {estimate_line(it)}", file=sys.stderr, flush=True)

@@ -45,11 +45,11 @@ def _measure(measure: Measure) -> str:
     return repr(measure)
 
 
-def begin_or_resume(journal: Journal, it: Integrator, initial: Any = None) -> None:
+def begin_or_resume(journal: Journal, it: Integrator, initial: Any = None, about: dict[str, Any] | None = None) -> None:
     """Begin a new journal, or bring the integrator to where an old one ends."""
     now = description(it, initial)
     if journal.header is None:
-        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget})
+        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **(about or {})})
         return
     before = journal.header.get("problem", {})
     different = list(_differences(before, now, ""))

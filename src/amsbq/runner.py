@@ -33,6 +33,7 @@ from .result import Result
 from .sources import Observation
 from .stopping import StopRule, evaluations, tolerance
 
+PAUSES = (0.2, 1.0, 5.0)  #: seconds before a source that cannot be reached is tried again
 GLANCE = 0.05  #: seconds after which to look again whether an evaluation with a timeout has started
 
 
@@ -49,11 +50,18 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
     """Call a source; whatever goes wrong is a reason, not an exception."""
     start = time.perf_counter()
     observation, reason = None, ""
-    try:
-        observation = _observation(function(x))
-    except (Exception, SystemExit) as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+    for pause in (*PAUSES, None):
+        try:
+            observation = _observation(function(x))
+        except ConnectionError as error:
+            reason = f"{type(error).__name__}: {error}"
+            if pause is not None:  # a server that is busy or restarts may be back soon
+                time.sleep(pause)
+                continue
+        except (Exception, SystemExit) as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+        break
     return Outcome(observation, reason, time.perf_counter() - start)
 
 
@@ -149,10 +157,24 @@ def integrate(
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
+    return run(it, rules, executor, workers, journal, initial, progress)
+
+
+def run(
+    it: Integrator,
+    rules: Sequence[StopRule] = (),
+    executor: Any = None,
+    workers: int = 1,
+    journal: str | os.PathLike[str] | None = None,
+    initial: Any = None,
+    progress: bool | Progress | None = None,
+    about: dict[str, Any] | None = None,
+) -> Result:
+    """Run an integrator to its end; ``about`` is what else a new journal is to know of it."""
     runner = Runner(it, rules, executor, workers)
     with nullcontext() if journal is None else Journal(journal) as book:
         if book is not None:
-            begin_or_resume(book, it, initial)
+            begin_or_resume(book, it, initial, about)
             runner.recorder = Recorder(book, it)
         with progress_display(it, progress) as display:
             stopped = runner.run(display)
