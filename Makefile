@@ -8,7 +8,7 @@ TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .PHONY: demo test lint figures clean
 
 demo: $(VENV)/installed
-	$(BIN)/amsbq demo
+	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
 
 test: lint
 	$(TEST_ENV) $(BIN)/pytest -n auto

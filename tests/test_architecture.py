@@ -7,10 +7,11 @@ from pathlib import Path
 
 import amsbq
 
-EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed"}
+EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "threadpoolctl"}
 SOURCE = Path(amsbq.__file__).parent
 ORDER = [
     "checks",
+    "threads",
     "linalg",
     "panels",
     "measures",

@@ -20,6 +20,7 @@ from .hyper import Noise, Parametrisation, noise_level, standard_units
 from .measures import Measure, as_measure
 from .model import MultiSourceGP, Posterior
 from .models import Model, model_named
+from .threads import threads_for
 
 DRAWS = 32  #: of the hyperparameters, where they are marginalised
 
@@ -255,7 +256,8 @@ def estimate(
     chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
     levels = noise_levels(noise, 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1)
     data = Data.checked(measure, np.zeros(len(levels)), sources, X, y, noise_var)
-    return learn(chosen, measure, data, levels, seed).estimate
+    with threads_for(len(data.y)):
+        return learn(chosen, measure, data, levels, seed).estimate
 
 
 def noise_levels(noise: Any, n_sources: int) -> list[Noise]:

@@ -28,6 +28,7 @@ from .runner import run
 from .stopping import tolerance
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+MARKS = {True: "✓", False: "✗", None: "–"}  #: of claims that hold, that do not, and that only the paper makes
 
 EXAMPLES = """examples:
   amsbq run problem.toml                  evaluate, with progress, until the budget is spent
@@ -403,8 +404,8 @@ def _reproduce(options: argparse.Namespace) -> int:
     for name, claims in found.items():
         print(f"\n{name}: {EXPERIMENTS[name].title}")
         for claim in claims:
-            print(f"  {'✓' if claim.holds else '✗'} {claim.text}\n      {claim.found}")
-    failed = sum(not claim.holds for claims in found.values() for claim in claims)
+            print(f"  {MARKS[claim.holds]} {claim.text}\n      {claim.found}")
+    failed = sum(claim.holds is False for claims in found.values() for claim in claims)
     print(f"\ntables and figures are in {options.output}/; {time.monotonic() - start:.0f} s")
     if failed:
         few = "; but one seed and a small budget do not tell" if options.quick else ""

@@ -27,6 +27,7 @@ from .model import MultiSourceGP, Posterior
 from .models import model_named
 from .optimize import Choice, Search
 from .records import Evaluation, Forecast, Query
+from .threads import threads_for
 
 SHARED = 2  #: locations of the initial design, at which all sources are evaluated
 DECIDING = 4  #: every fourth draw of the hyperparameters takes part in decisions
@@ -128,12 +129,13 @@ class Integrator(Ledger):
         """
         wanted = 1 if n is None else count(n, "n")
         queries: list[Query] = []
-        while len(queries) < wanted and self.stopped is None:
-            choices = self._next_of_design() or self._chosen(wanted - len(queries))
-            queries += [self._issued(choice.source, choice.x, choice.rate) for choice in choices]
-            self.rate = queries[-1].rate if queries else self.rate
-            if not choices:
-                break
+        with threads_for(len(self.knowledge)):
+            while len(queries) < wanted and self.stopped is None:
+                choices = self._next_of_design() or self._chosen(wanted - len(queries))
+                queries += [self._issued(choice.source, choice.x, choice.rate) for choice in choices]
+                self.rate = queries[-1].rate if queries else self.rate
+                if not choices:
+                    break
         if n is not None:
             return queries
         return queries[0] if queries else None
@@ -149,7 +151,8 @@ class Integrator(Ledger):
 
     def estimate(self) -> Estimate:
         """What is known of the integral: hyperparameters learned from all that was told, whatever its order."""
-        return self.knowledge.estimate()
+        with threads_for(len(self.knowledge)):
+            return self.knowledge.estimate()
 
     def rates(self, X: ArrayLike) -> Array:
         """What the next evaluation would be worth for its cost, of each source at each X_i: shape (sources, n)."""
@@ -358,7 +361,9 @@ class Integrator(Ledger):
 
     def note_what_is_known(self) -> None:
         """Of the integral, beside the latest evaluation."""
-        belief = self.knowledge.belief
-        if belief is not None and (self.knowledge.data.s == 0).any():
+        with threads_for(len(self.knowledge)):
+            belief = self.knowledge.belief
+            if belief is None or not (self.knowledge.data.s == 0).any():
+                return
             estimate = belief.estimate
             self.evaluations[-1] = replace(self.evaluations[-1], mean=estimate.mean, std=estimate.std)

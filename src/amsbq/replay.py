@@ -45,12 +45,14 @@ def _measure(measure: Measure) -> str:
     return repr(measure)
 
 
-def begin_or_resume(journal: Journal, it: Integrator, initial: Any = None, about: dict[str, Any] | None = None) -> None:
-    """Begin a new journal, or bring the integrator to where an old one ends."""
+def begin_or_resume(
+    journal: Journal, it: Integrator, initial: Any = None, about: dict[str, Any] | None = None
+) -> Recorder:
+    """Begin a new journal, or bring the integrator to where an old one ends; and what goes on writing it."""
     now = description(it, initial)
     if journal.header is None:
         journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **(about or {})})
-        return
+        return Recorder(journal, it)
     before = journal.header.get("problem", {})
     different = list(_differences(before, now, ""))
     if different:
@@ -60,6 +62,12 @@ def begin_or_resume(journal: Journal, it: Integrator, initial: Any = None, about
         )
     try:
         _replay(it, journal.events)
+        recorder = Recorder(journal, it)
+        known = {event["id"] for event in journal.events if event["event"] == "known"}
+        if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
+            it.note_what_is_known()
+            recorder.known()
+        return recorder
     except (KeyError, ValueError, TypeError) as error:
         raise JournalError(f"{journal.path} tells of something that cannot have happened: {error}") from None
 
@@ -112,9 +120,6 @@ def _replay(it: Integrator, events: Sequence[dict[str, Any]]) -> None:
         it.replaying = False
     if learned is not None:
         it.knowledge.recall(learned)
-    known_of = {event["id"] for event in events if event["event"] == "known"}
-    if it.evaluations and it.evaluations[-1].id not in known_of:
-        it.note_what_is_known()
     budget = math.inf if stopped.get("budget") is None else stopped["budget"]
     if stopped.get("reason") in ("budget", "exhausted") and budget == it.budget:
         it.stopped = stopped["reason"]  # it would decide so again

@@ -174,8 +174,7 @@ def run(
     runner = Runner(it, rules, executor, workers)
     with nullcontext() if journal is None else Journal(journal) as book:
         if book is not None:
-            begin_or_resume(book, it, initial, about)
-            runner.recorder = Recorder(book, it)
+            runner.recorder = begin_or_resume(book, it, initial, about)
         with progress_display(it, progress) as display:
             stopped = runner.run(display)
     if len(it.knowledge):

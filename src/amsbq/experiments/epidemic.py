@@ -246,7 +246,7 @@ def trajectory_rows(rate: float = 10.0, until: float = 6.0) -> list[Row]:
 
 
 def jobs(settings: Settings) -> list[Job]:
-    seeds, budget, long = (1, 2.01, 6.0) if settings.quick else (settings.seeds, 6.5, 9.0)
+    seeds, budget, long = (1, 2.01, 6.0) if settings.quick else (settings.seeds, 5.5, 9.0)
     runs = [
         Job("runs", run_rows, (method, quantity, way, seed, long if method == VANILLA else budget))
         for seed in range(seeds)

@@ -83,7 +83,7 @@ def figures(tables: Tables) -> dict[str, Figure]:
     axes[1, 0].set(ylabel="rate / its maximum", title="divided by cost")
     axes[2, 0].set(ylabel="cost $c(x)$", ylim=(0, 1.05))
     for ax in axes[:, 0]:
-        ax.set(xlabel="input $x$", xlim=(0, 0.2))
+        ax.set(xlabel="input $x$", xlim=(0, 0.2), xticks=[0, 0.05, 0.1, 0.15, 0.2])
     for ax in axes[1:, 1]:
         ax.remove()
     right = axes[0, 1]

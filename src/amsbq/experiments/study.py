@@ -57,7 +57,7 @@ class Claim:
 
     text: str
     found: str
-    holds: bool
+    holds: bool | None  #: None where it does not, and this library does not say so: it is the paper's model's to hold
 
 
 @dataclass(frozen=True)
