@@ -41,7 +41,7 @@ def test_costs_of_the_wigglified_pair_have_a_minimum():
         assert c.min() > 0
         assert c.max() <= 1
         assert 0.2 < GRID[c.argmin()] < 0.8
-    assert c2[0] == pytest.approx(c1[0], rel=0.02)
+    assert c2[0] == pytest.approx(c1[0], rel=0.05)
     assert wiggly.cheapest() == pytest.approx(GRID[c2.argmin()], abs=1e-3)
 
 
@@ -221,7 +221,7 @@ def test_reproduce_everything_quickly(tmp_path, capsys):
     for name in ("intuition", "forrester", "wiggly", "epidemic", "gaussians", "cube"):
         assert list((tmp_path / name).glob("*.pdf"))
     shown = capsys.readouterr().out
-    assert "no evaluation of the secondary source where costs are almost identical" in shown
+    assert "the secondary source is not asked where costs are almost identical" in shown
 
 
 def test_reproduce_knows_its_experiments(tmp_path, capsys):

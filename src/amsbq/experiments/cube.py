@@ -124,10 +124,18 @@ def figures(tables: Tables) -> dict[str, Figure]:
     }
     for (sources, cost, kind), (x, y) in corners.items():
         if sources == "several":
-            ax.annotate("", corners["one", cost, kind], (x, y), arrowprops={"arrowstyle": "->", "color": "#D55E00"})
+            ax.annotate(
+                "",
+                corners["one", cost, kind],
+                (x, y),
+                arrowprops={"arrowstyle": "->", "color": "#D55E00", "shrinkA": 14, "shrinkB": 14},
+            )
         if cost == "c(x)":
             ax.annotate(
-                "", corners[sources, "constant", kind], (x, y), arrowprops={"arrowstyle": "->", "color": "#0072B2"}
+                "",
+                corners[sources, "constant", kind],
+                (x, y),
+                arrowprops={"arrowstyle": "->", "color": "#0072B2", "shrinkA": 12, "shrinkB": 12},
             )
         grey = kind == "ip" and not (sources == "one" and cost == "constant")
         argument = "x" if sources == "one" else r"\ell, x"

@@ -221,7 +221,7 @@ def _draw_decisions(decisions: Any, method: str) -> Figure:
             ax.axvline(asked["x"], color="#CC79A7", linewidth=1.5, zorder=0)
         right.set_title(f"decision {decision}: ask $f_{asked['source']:.0f}$ at x = {asked['x']:.2f}", fontsize=10)
         left.set(ylabel="output")
-        right.set(ylabel="MI rate / (1 / cost)", ylim=(0, None))
+        right.set(ylabel="MI rate (1 / cost)", ylim=(0, None))
     for ax in axes[-1]:
         ax.set(xlabel="input $x$", xlim=(0, 1))
     axes[0, 0].set_title(f"model of {method}", fontsize=10)
