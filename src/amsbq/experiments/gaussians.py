@@ -33,7 +33,7 @@ SIDE = 3.0  #: the domain is [-SIDE, SIDE]²
 COSTS = (1.0, 0.05, 0.05)
 BUDGET = 50.0
 #: per source, how far means are shifted and variances grown at most, and the standard deviation of what weights gain
-SHIFT, GROWTH, NOISE = 0.1, 0.1, 0.1
+SHIFT, GROWTH, NOISE = 0.2, 0.2, 0.1
 PAPER_SHARES = (0.15, 0.57, 0.28)
 METHODS = ("AMS-BQ, MI", "default, MI", VANILLA)
 
