@@ -33,6 +33,7 @@ from amsbq import baselines
 from amsbq.beliefs import learn
 from amsbq.data import Data
 from amsbq.estimates import Estimate
+from amsbq.experiments.study import cost_to_stay_below
 from amsbq.models import MODELS
 from benchmarks.problems import Problem, problem_named, problems
 
@@ -167,12 +168,8 @@ def costs_of_accuracy(
 ) -> tuple[float, ...]:
     """The cost after which the error of the mean stays below each accuracy; inf if it does not."""
     costs, means = np.transpose(path)
-    found = []
-    for accuracy in accuracies:
-        too_large = np.flatnonzero(~(np.abs(means - integral) / spread <= accuracy))
-        after = too_large[-1] + 1 if len(too_large) else 0
-        found.append(float(costs[after]) if after < len(costs) else np.inf)
-    return tuple(found)
+    errors = np.abs(means - integral) / spread
+    return tuple(cost_to_stay_below(costs, errors, accuracy) for accuracy in accuracies)
 
 
 def run(job: tuple[str, str, int, str]) -> list[Outcome]:

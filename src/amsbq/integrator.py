@@ -156,12 +156,13 @@ class Integrator(Ledger):
 
     def rates(self, X: ArrayLike) -> Array:
         """What the next evaluation would be worth for its cost, of each source at each X_i: shape (sources, n)."""
-        belief = self.knowledge.belief
-        if belief is None:
-            raise ValueError("nothing is known yet: look at rates after the first evaluations")
-        rate = self._next_rate(belief)
-        points = self.measure.check_points(X)
-        return np.array([rate.value(source, points) for source in self._used()])
+        with threads_for(len(self.knowledge)):
+            belief = self.knowledge.belief
+            if belief is None:
+                raise ValueError("nothing is known yet: look at rates after the first evaluations")
+            rate = self._next_rate(belief)
+            points = self.measure.check_points(X)
+            return np.array([rate.value(source, points) for source in self._used()])
 
     def forecast(self, budget: float, sources: Sequence[int] | None = None) -> Forecast:
         """The standard deviation to be expected, if the budget were spent by today's model.
@@ -185,27 +186,28 @@ class Integrator(Ledger):
         unknown = [self.names[source] for source in among if self.prices.unknown(source)]
         if unknown:
             raise ValueError(f"what {unknown[0]} costs is not known yet: forecast after its first evaluation")
-        belief = self.knowledge.belief
-        if belief is None:
-            raise ValueError("nothing is known yet: forecast after the first evaluations")
-        exact = isinstance(belief, Fixed)
-        step = 1 if exact else FORECASTING
-        on_its_way = [(q.source, q.x) for q in self.pending] + [(c.source, c.x) for c in self._initial]
-        rate = self._rate(belief.posteriors[::step], on_its_way)
-        now = belief.estimate.std
-        before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
-        rows, k = [], self._asked
-        cost = self.committed + math.fsum(self._price(choice) for choice in self._initial)
-        while True:
-            left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
-            rows.append((cost, float(now * np.sqrt(left / before))))
-            search = Search(self.measure, among, self._rng(k), budget, cost)
-            choice = search.best(rate) if len(rows) <= FORECAST_STEPS else None
-            if choice is None or self._worthless(choice):
-                return Forecast(rows, exact)
-            x = choice.x[None]
-            rate, k = rate.having(np.array([choice.source]), x), k + 1
-            cost += self.prices.expected(choice.source, choice.x)
+        with threads_for(len(self.knowledge)):
+            belief = self.knowledge.belief
+            if belief is None:
+                raise ValueError("nothing is known yet: forecast after the first evaluations")
+            exact = isinstance(belief, Fixed)
+            step = 1 if exact else FORECASTING
+            on_its_way = [(q.source, q.x) for q in self.pending] + [(c.source, c.x) for c in self._initial]
+            rate = self._rate(belief.posteriors[::step], on_its_way)
+            now = belief.estimate.std
+            before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
+            rows, k = [], self._asked
+            cost = self.committed + math.fsum(self._price(choice) for choice in self._initial)
+            while True:
+                left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
+                rows.append((cost, float(now * np.sqrt(left / before))))
+                search = Search(self.measure, among, self._rng(k), budget, cost)
+                choice = search.best(rate) if len(rows) <= FORECAST_STEPS else None
+                if choice is None or self._worthless(choice):
+                    return Forecast(rows, exact)
+                x = choice.x[None]
+                rate, k = rate.having(np.array([choice.source]), x), k + 1
+                cost += self.prices.expected(choice.source, choice.x)
 
     def _checked_model(self, model: Any) -> Any:
         if not isinstance(model, MultiSourceGP):

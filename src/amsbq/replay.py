@@ -79,7 +79,7 @@ def _differences(before: Any, now: Any, where: str) -> Any:
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and where == "sources":
         for number, (old, new) in enumerate(zip(before, now, strict=True)):
             yield from _differences(old, new, f"source {number}'s")
-    elif before != now and not (before is None and now is None):
+    elif before != now:
         yield f"{where} was {_short(before)}, and now is {_short(now)}"
 
 

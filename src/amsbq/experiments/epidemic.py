@@ -255,7 +255,7 @@ def jobs(settings: Settings) -> list[Job]:
         for quantity in QUANTITIES
     ]
     return [
-        *sorted(runs, key=lambda job: not job.arguments[0].startswith("default")),
+        *runs,
         *(Job("runs", percentile_rows, (quantity, way, long)) for quantity in QUANTITIES for way in WAYS),
         *(Job("bias", bias_rows, (quantity,)) for quantity in QUANTITIES),
         Job("integrands", integrand_rows, (40 if settings.quick else 120,)),

@@ -110,7 +110,7 @@ def acquisition_rows(method: str) -> list[Row]:
     return [
         {**row, "kind": kind}
         for kind in ("mi", "ivr", "ip")
-        for row in state(_silent(model, kind), GRID, method=method)
+        for row in state(integrator(model, kind), GRID, method=method)
     ]
 
 
@@ -135,14 +135,6 @@ def decision_rows(method: str, seed: int, steps: int) -> list[Row]:
         rows.append({**labels, "decision": decision, "kind": "asked", **asked, "mean": value, "integral": mean})
         rows[-1]["std"] = std
     return rows
-
-
-def _silent(model: str, kind: str) -> Integrator:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is there to be shown
-        return integrator(model, kind)
 
 
 def jobs(settings: Settings) -> list[Job]:

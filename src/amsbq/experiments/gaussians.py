@@ -111,7 +111,7 @@ def sources_rows(points: int = 61) -> list[Row]:
 def jobs(settings: Settings) -> list[Job]:
     seeds, budget = (1, 4.2) if settings.quick else (settings.seeds, BUDGET)
     runs = [Job("runs", run_rows, (method, seed, budget)) for seed in range(seeds) for method in METHODS]
-    return [*sorted(runs, key=lambda job: not job.arguments[0].startswith("default")), Job("sources", sources_rows)]
+    return [*runs, Job("sources", sources_rows)]
 
 
 def shares(runs: Any) -> dict[str, Array]:

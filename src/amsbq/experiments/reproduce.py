@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
@@ -85,8 +86,6 @@ def _shown(name: str, tables: dict[str, list[Row]], folder: Path) -> list[Claim]
 
 
 def _rows(job: Job) -> list[Row]:
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # runs that are compared over seeds need not comment on themselves
         return job.rows(*job.arguments)

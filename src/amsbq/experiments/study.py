@@ -138,10 +138,16 @@ def cost_of_accuracy(runs: DataFrame, accuracy: float) -> list[float]:
     costs = []
     for _, group in runs.groupby("seed"):
         known = group[np.isfinite(group["mean"])]
-        too_large = np.flatnonzero(~(np.abs(known["mean"] / known["truth"] - 1) <= accuracy))
-        after = too_large[-1] + 1 if len(too_large) else 0
-        costs.append(float(known["spent"].iloc[after]) if after < len(known) else math.inf)
+        errors = np.abs(known["mean"] / known["truth"] - 1)
+        costs.append(cost_to_stay_below(known["spent"].to_numpy(), errors.to_numpy(), accuracy))
     return costs
+
+
+def cost_to_stay_below(costs: Array, errors: Array, accuracy: float) -> float:
+    """The first of the costs from which on all errors are at most that large; infinite if there is none."""
+    too_large = np.flatnonzero(~(errors <= accuracy))
+    after = too_large[-1] + 1 if len(too_large) else 0
+    return float(costs[after]) if after < len(costs) else math.inf
 
 
 def percent(share: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,18 +110,16 @@ def percentile_rows(budget: float) -> list[Row]:
 
 def stuck_rows() -> list[Row]:
     """Integral precision at work."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is there to be shown
-        found = integrate(
-            sources(),
-            Uniform(0, 1),
-            budget=100,
-            model="icm",
-            acquisition="ip",
-            initial=_start(0),
-            max_evaluations=2 * SHARED + STUCK,
-            progress=False,
-        )
+    found = integrate(
+        sources(),
+        Uniform(0, 1),
+        budget=100,
+        model="icm",
+        acquisition="ip",
+        initial=_start(0),
+        max_evaluations=2 * SHARED + STUCK,
+        progress=False,
+    )
     return history(found, true_integral(), method="AMS-BQ, IP", seed=0)[2 * SHARED :]
 
 
