@@ -8,13 +8,13 @@ from amsbq.ascent import climbed
 FREE = np.tile([-np.inf, np.inf], (4, 1))
 
 
-def hill(X):
+def hill(X, which=None):
     return -np.array([rosen(x) for x in X]), -np.array([rosen_der(x) for x in X])
 
 
 def test_it_climbs_to_the_top():
     starts = np.random.default_rng(0).uniform(-2, 2, size=(20, 4))
-    found, values = climbed(hill, starts, FREE, 1e-10)
+    found, values, _ = climbed(hill, starts, FREE, 1e-10)
     np.testing.assert_allclose(values, hill(found)[0])
     ends = np.array([minimize(rosen, x, jac=rosen_der, method="BFGS").x for x in starts])
     np.testing.assert_allclose(np.sort(values), np.sort(-np.array([rosen(x) for x in ends])), atol=5)
@@ -24,8 +24,8 @@ def test_it_climbs_to_the_top():
 def test_company_does_not_matter():
     starts = np.random.default_rng(1).uniform(-2, 2, size=(6, 4))
     together = climbed(hill, starts, FREE, 1e-6)
-    for start, x, value in zip(starts, *together, strict=True):
-        alone, alone_value = climbed(hill, start[None], FREE, 1e-6)
+    for start, x, value in zip(starts, *together[:2], strict=True):
+        alone, alone_value, _ = climbed(hill, start[None], FREE, 1e-6)
         np.testing.assert_array_equal(alone[0], x)
         assert alone_value[0] == value
 
@@ -35,23 +35,45 @@ def test_a_quadratic_with_bounds():
     W = rng.normal(size=(4, 4))
     H, top = W @ W.T + 0.1 * np.eye(4), rng.normal(size=4)
 
-    def bowl(X):
+    def bowl(X, which):
         return -0.5 * np.einsum("kp,pq,kq->k", X - top, H, X - top), -(X - top) @ H
 
-    found, _ = climbed(bowl, rng.normal(size=(5, 4)), FREE, 1e-14)
+    found, _, _ = climbed(bowl, rng.normal(size=(5, 4)), FREE, 1e-14)
     np.testing.assert_allclose(found, np.tile(top, (5, 1)), atol=1e-5)
     box = np.tile([-10.0, 10.0], (4, 1))
     box[0] = [-10, top[0] - 1]
-    found, _ = climbed(bowl, rng.normal(size=(5, 4)) - 5, box, 1e-14)
+    found, _, _ = climbed(bowl, rng.normal(size=(5, 4)) - 5, box, 1e-14)
     assert (found[:, 0] <= top[0] - 1).all()
     assert (found >= -10).all()
 
 
 def test_where_there_is_no_value_it_turns_back():
-    def cliff(X):
+    def cliff(X, which):
         values = np.where(X[:, 0] < 1, -((X[:, 0] - 0.9) ** 2), -np.inf)
         return values, np.where(np.isfinite(values), -2 * (X[:, 0] - 0.9), 0.0)[:, None]
 
-    found, values = climbed(cliff, np.array([[-40.0], [0.5], [3.0]]), FREE[:1], 1e-12)
+    found, values, _ = climbed(cliff, np.array([[-40.0], [0.5], [3.0]]), FREE[:1], 1e-12)
     np.testing.assert_allclose(found[:2, 0], 0.9, atol=1e-4)
     assert values[2] == -np.inf
+
+
+def test_hopeless_climbs_end_early_and_curvature_helps():
+    calls = []
+
+    def counted(X, which):
+        calls.append(len(X))
+        return hill(X)
+
+    starts = np.array([[0.9, 0.8, 0.7, 0.5], [-1.9, 1.9, -1.9, 1.9]])
+    _, values, H = climbed(counted, starts, FREE, 1e-8)
+    total = sum(calls)
+    calls.clear()
+    _, pruned, _ = climbed(counted, starts, FREE, 1e-8, hopeless=1.0)
+    assert sum(calls) < total
+    assert abs(pruned.max() - values.max()) < 1e-6
+    calls.clear()
+    climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8)
+    without = sum(calls)
+    calls.clear()
+    climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8, H=H[:1])
+    assert sum(calls) < without

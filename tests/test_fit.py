@@ -47,7 +47,7 @@ def test_it_finds_the_lengthscale_of_a_draw_from_the_prior():
         K = amsbq.RBF(truth)(x, x) + 1e-8 * np.eye(80)
         y = np.linalg.cholesky(K) @ rng.normal(size=80)
         parametrisation = Parametrisation(icm(1), UNIT, data(np.zeros(80), x, y), [1e-8])
-        (term,) = parametrisation.gp(maximise(parametrisation)[0]).terms
+        (term,) = parametrisation.gp(maximise(parametrisation)).terms
         np.testing.assert_allclose(term.kernel.lengthscales, truth, rtol=0.15)
 
 
@@ -80,7 +80,7 @@ def test_draws_follow_the_posterior(power):
 @pytest.mark.parametrize("kind", ["related", "opposite"])
 def test_it_recognises_how_sources_are_related(kind):
     fit = marginalised(Parametrisation(common_and_own(2), UNIT, related_data(kind, 7), [0.0, 0.0]), 32)
-    relations = [parametrisation.relation[1] for parametrisation, _ in fit.pairs()]
+    relations = fit.relations[:, 1]
     assert len(relations) == 32
     assert np.mean(np.equal(relations, {"related": 1, "opposite": -1}[kind])) > 0.9
 
@@ -89,7 +89,7 @@ def test_it_does_not_matter_which_of_two_sources_differs():
     """From differences alone it cannot be told which one it is: both are peaks, whichever was found first."""
     data = related_data("related", 7)
     fit = marginalised(Parametrisation(common_and_own(2), UNIT, data, [0.0, 0.0]), 32)
-    own = np.array([theta[4:6] for _, theta in fit.pairs()])
+    own = fit.Theta[:, 4:6]
     first = (own[:, 0] > own[:, 1]).mean()
     assert 0.2 < first < 0.8
 

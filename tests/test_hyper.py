@@ -57,15 +57,18 @@ def test_gradient_of_the_log_posterior(model, measure, L, noise):
 def test_gradient_for_other_relations_and_powers(relation, power):
     measure = MEASURES["uniform"]
     plain = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
-    parametrisation = plain.related(relation).tempered(power)
+    parametrisation, relation = plain.tempered(power), np.array(relation)
     theta = some_theta(parametrisation)[0]
-    _, gradient = parametrisation.log_posterior_and_grad(theta[None])
-    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
+    _, gradient = parametrisation.log_posterior_and_grad(theta[None], relation)
+    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None], relation)[0][0], theta, 1e-3)
     np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
-    B = parametrisation.gp(theta).terms[0].B
-    assert np.sign(B[0, 1:]).tolist() == relation[1:]
-    assert plain.relation == (1, 1, 1)
+    B = parametrisation.gp(theta, relation).terms[0].B
+    assert np.sign(B[0, 1:]).tolist() == relation[1:].tolist()
     assert plain.power == 1
+    mixed = parametrisation.log_posterior_and_grad(np.stack([theta, theta]), np.stack([relation, [1, 1, 1]]))
+    alone = [parametrisation.log_posterior_and_grad(theta[None], r) for r in (relation, None)]
+    np.testing.assert_allclose(mixed[0], np.concatenate([value for value, _ in alone]), rtol=1e-12)
+    np.testing.assert_allclose(mixed[1], np.concatenate([gradient for _, gradient in alone]), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.3])
@@ -107,7 +110,7 @@ def test_a_few_at_a_time_give_the_same(monkeypatch):
     parametrisation = Parametrisation(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
     Theta = some_theta(parametrisation, 5)
     together = parametrisation.log_posterior_and_grad(Theta)
-    monkeypatch.setattr("amsbq.hyper.CHUNK", 2 * 8**2)
+    monkeypatch.setattr("amsbq.hyper.CHUNK", 2 * 36)
     for all_at_once, in_parts in zip(together, parametrisation.log_posterior_and_grad(Theta), strict=True):
         np.testing.assert_allclose(in_parts, all_at_once, rtol=1e-12, atol=1e-12)
 
@@ -167,16 +170,18 @@ def test_doubted_integral_is_that_of_a_model_with_one_more_term(model):
     parametrisation = Parametrisation(PRIORS[model](2), measure, data, [1e-3, 1e-2])
     theta = some_theta(parametrisation, 1)[0]
     shares = np.array([0.0, 0.01, 1.0])
-    mean, stds, logs = parametrisation.doubted_integral(theta, shares)
+    parts = parametrisation.doubted_integrals(theta[None], np.ones((1, 2)), shares)
+    means, stds, logs = (part[0] for part in parts)
+    means, stds = parametrisation.levels[0] + parametrisation.spreads[0] * means, parametrisation.spreads[0] * stds
     gp = parametrisation.gp(theta)
-    for share, std, log in zip(shares, stds, logs, strict=True):
+    for share, mean, std, log in zip(shares, means, stds, logs, strict=True):
         variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
         extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
         whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
         posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
         np.testing.assert_allclose(std, posterior.integral()[1] ** 0.5, rtol=1e-6)
+        np.testing.assert_allclose(mean, posterior.integral()[0], rtol=1e-6)
         np.testing.assert_allclose(log - logs[0], posterior.log_evidence() - _evidence(gp, data), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(mean, gp.condition(data.s, data.X, data.y, data.noise_var).integral()[0], rtol=1e-6)
 
 
 def _evidence(gp, data):

@@ -259,7 +259,7 @@ def test_journals_of_all_versions_still_load(tmp_path, path):
     assert [(e.id, e.mean, e.std) for e in result.evaluations if np.isfinite(e.std)] == [
         (event["id"], event["mean"], event["std"]) for event in known if event["std"] is not None
     ]
-    assert result.mean == pytest.approx(known[-1]["mean"], rel=1e-9)
+    assert result.mean == pytest.approx(known[-1]["mean"], rel=1e-7)  # without noise, rounding is magnified
 
 
 KILLED = """

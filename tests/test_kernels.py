@@ -74,10 +74,16 @@ def test_a_shared_lengthscale_is_one_hyperparameter():
 def test_many_lengthscales_at_once(kernel):
     steps = (X[:, None, :] - Y[None, :, :]).transpose(2, 0, 1)
     scales = np.exp(RNG.normal(size=(3, 3)))
-    values = kernel.over_scales(steps, scales)
+    features = kernel.features(steps.reshape(3, -1))
+    values = kernel.over_scales(features, scales)
     weights = RNG.normal(size=values.shape)
-    gradients = kernel.contract_over_scales(steps, scales, weights * values)
+    gradients = kernel.contract_over_scales(features, scales, weights * values)
     for scale, value, weight, gradient in zip(scales, values, weights, gradients, strict=True):
         one = amsbq.RBF(scale) if isinstance(kernel, amsbq.RBF) else amsbq.Matern(kernel.nu, scale)
-        np.testing.assert_allclose(value, one(X, Y), rtol=1e-12)
-        np.testing.assert_allclose(gradient, one.contract_grad_log_lengthscales(X, Y, weight), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(value.reshape(5, 4), one(X, Y), rtol=1e-12)
+        expected = one.contract_grad_log_lengthscales(X, Y, weight.reshape(5, 4))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-13)
+    in_x = kernel.contract_grad_x_over_scales(X, Y, scales, (weights * values).reshape(3, 5, 4).swapaxes(1, 2))
+    for scale, weight, gradient in zip(scales, weights, in_x, strict=True):
+        expected = kernel.with_lengthscales(scale).contract_grad_x(X, Y, weight.reshape(5, 4))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-13)

@@ -23,6 +23,9 @@ from .models import Model, model_named
 from .threads import threads_for
 
 DRAWS = 32  #: of the hyperparameters, where they are marginalised
+DECIDING = 4  #: every so many of them decide what to ask for next
+LEARNED_FROM = 256  #: observations at most: from more, hyperparameters are hardly learned any better, but slowly
+FEWEST = 4  #: draws that are given all observations, if there are many more than that
 
 # How far error bars doubt the model, chosen by benchmarks/calibration.py over all its problems:
 TAILS = 3.0  #: degrees of freedom: functions that no such model fits are not rare
@@ -36,7 +39,7 @@ class Belief(Protocol):
 
     @property
     def posteriors(self) -> list[Posterior]:
-        """One for each draw of the hyperparameters, with outputs in units of its own choice."""
+        """To decide by: for some draws of the hyperparameters, with outputs in units of its own choice."""
 
     @property
     def estimate(self) -> Estimate:
@@ -46,7 +49,7 @@ class Belief(Protocol):
         """Mean and variance of a source at each X_i, averaged over the hyperparameters."""
 
     def given(self, data: Data) -> Belief:
-        """The same hyperparameters, given other observations."""
+        """The same hyperparameters, given more observations, one after the other: ``data`` begin with the old ones."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ class Fixed:
         return self.posterior.predict(source, X)
 
     def given(self, data: Data) -> Fixed:
-        return _fixed(self.posterior.gp, data)
+        posterior = self.posterior
+        for new in data.one_by_one(len(posterior.y)):
+            posterior = posterior.extend(new.s, new.X, new.y, new.noise_var)
+        return Fixed(posterior)
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,21 @@ class Learned:
 
     model: Model
     noise: Sequence[Noise]
+    data: Data  # in the order in which they came
     fit: Fit
     doubtful: Fit  # the same by one who doubts the model; itself where only the most probable are used
 
+    @property
+    def parametrisation(self) -> Parametrisation:
+        return self.fit.parametrisation
+
+    def units(self, source: int) -> tuple[float, float]:
+        """The level and the spread of a source: zero and one in standard units."""
+        return float(self.parametrisation.levels[source]), float(self.parametrisation.spreads[source])
+
     @cached_property
     def posteriors(self) -> list[Posterior]:
-        return self.fit.standardised().posteriors()
+        return self._all_data(self.fit).posteriors(standard=True, step=DECIDING)
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -92,17 +107,14 @@ class Learned:
         tempered posterior, each draw is widened by what the sources might have of their own where they seem to agree,
         weighted by how well that fits, and tails are long.
         """
-        level, spread = self.fit.units(0)
-        results = np.array([posterior.integral() for posterior in self.posteriors])
-        mean = level + spread * results[:, 0].mean()
+        level, spread = self.units(0)
+        means, stds, _ = self._all_data(self.fit).doubted_integrals(np.zeros(1))
+        mean = level + spread * means.mean()
         if self.doubtful is self.fit:
-            return Estimate([mean], [spread * np.sqrt(results[0, 1])])
-        shares = SHARES if len(np.unique(self.fit.data.s)) > 1 else np.zeros(1)
-        parts = [
-            parametrisation.doubted_integral(theta, shares)
-            for parametrisation, theta in self.doubtful.standardised().pairs()
-        ]
-        centres, scales, logs = (np.array(column) for column in zip(*parts, strict=True))
+            return Estimate([mean], [spread * stds[0, 0]])
+        shares = SHARES if len(np.unique(self.data.s)) > 1 else np.zeros(1)
+        means, stds, logs = self._all_data(self.doubtful).doubted_integrals(np.append(0.0, shares))
+        centres, scales, logs = means[:, 0], stds[:, 1:], logs[:, 1:]
         weights = np.exp(POWER * (logs - logs.max(axis=1, keepdims=True)))
         weights /= weights.sum(axis=1, keepdims=True)
         around = np.repeat(mean + spread * (centres - centres.mean()), len(shares))
@@ -110,21 +122,67 @@ class Learned:
         return Estimate(around, spread * scales.ravel(), weights.ravel(), TAILS, effective)
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        level, spread = self.fit.units(source)
-        means, variances = zip(*(posterior.predict(source, X) for posterior in self.posteriors), strict=True)
-        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
-        return level + spread * np.mean(means, axis=0), spread**2 * variance
+        return self._extended().predict(source, X)
+
+    def given(self, data: Data) -> Belief:
+        return self._extended().given(data)
 
     def hyperparameters(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and lists."""
         return {"draws": self.fit.plain(), "doubtful": None if self.doubtful is self.fit else self.doubtful.plain()}
 
-    def given(self, data: Data) -> Learned:
-        data, noise = _usable(self.model, data, self.noise)
-        if noise != self.noise:
-            return _learned(self.model, self.fit.measure, data, noise, self.fit.seed)
-        fit = self.fit.given(data)
-        return replace(self, fit=fit, doubtful=fit if self.doubtful is self.fit else self.doubtful.given(data))
+    def _extended(self) -> _Extended:
+        return _Extended(self, self.data, self.posteriors)
+
+    def _all_data(self, fit: Fit) -> Fit:
+        """The draws, given all observations: fewer of them if that is much work."""
+        n = len(self.data.y)
+        few = max(FEWEST, int(DRAWS * (LEARNED_FROM / n) ** 1.5)) if n > LEARNED_FROM else len(fit.Theta)
+        return fit.given(self.data.ordered(), few) if n > LEARNED_FROM else fit
+
+
+@dataclass(frozen=True)
+class _Extended:
+    """What was learned, given more observations than it was learned from."""
+
+    learned: Learned
+    data: Data
+    posteriors: list[Posterior]
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What it was, moved and scaled as the posteriors to decide by have moved and shrunk since."""
+        before, (_, spread) = self.learned.estimate, self.learned.units(0)
+        (old_mean, old_variance), (mean, variance) = (
+            np.mean([posterior.integral() for posterior in posteriors], axis=0)
+            for posteriors in (self.learned.posteriors, self.posteriors)
+        )
+        shrunk = np.sqrt(variance / old_variance) if old_variance > 0 else 1.0
+        moved = spread * (mean - old_mean)
+        deviations = shrunk * (before.centres - before.mean)
+        return Estimate(
+            before.mean + moved + deviations,
+            shrunk * before.scales,
+            before.weights,
+            before.dof,
+            before.effective_draws,
+        )
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        level, spread = self.learned.units(source)
+        means, variances = zip(*(posterior.predict(source, X) for posterior in self.posteriors), strict=True)
+        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
+        return level + spread * np.mean(means, axis=0), spread**2 * variance
+
+    def given(self, data: Data) -> Belief:
+        learned = self.learned
+        data, noise = _usable(learned.model, data, learned.noise)
+        if noise != learned.noise or not data.begins_with(self.data):  # what was made of the old ones has changed
+            return _learned(learned.model, learned.parametrisation.measure, data, noise, learned.fit.seed)
+        posteriors = self.posteriors
+        for new in learned.parametrisation.standardised(data).one_by_one(len(self.data.y)):
+            posteriors = [posterior.extend(new.s, new.X, new.y, new.noise_var) for posterior in posteriors]
+        return replace(self, data=data, posteriors=posteriors)
 
 
 def learn(
@@ -132,22 +190,18 @@ def learn(
 ) -> Fixed | Learned:
     """What a model believes of given data; data that make no sense get a warning, and are made sense of."""
     if isinstance(model, MultiSourceGP):
-        return _fixed(model, data)
+        data = data.ordered()  # the order in which observations came does not matter
+        return Fixed(model.condition(data.s, data.X, data.y, data.noise_var))
     return _learned(model, measure, *_usable(model, data, noise), seed)
 
 
-def _fixed(gp: MultiSourceGP, data: Data) -> Fixed:
-    data = data.ordered()
-    return Fixed(gp.condition(data.s, data.X, data.y, data.noise_var))
-
-
 def _learned(model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int) -> Learned:
-    parametrisation = Parametrisation(model.prior(len(noise)), measure, data, noise)
+    parametrisation = _parametrisation(model, measure, data, noise)
     if model.marginalised:
         fit = marginalised(parametrisation, DRAWS, seed)
-        return Learned(model, noise, fit, tempered(fit, POWER))
+        return Learned(model, noise, data, fit, tempered(fit, POWER))
     fit = most_probable(parametrisation, seed)
-    return Learned(model, noise, fit, fit)
+    return Learned(model, noise, data, fit, fit)
 
 
 def recalled(
@@ -157,16 +211,20 @@ def recalled(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were there the first time
         data, noise = _usable(model, data, noise)
-    parametrisation = Parametrisation(model.prior(len(noise)), measure, data, noise)
+    parametrisation = _parametrisation(model, measure, data, noise)
     fit = Fit.recalled(parametrisation, hyperparameters["draws"], seed)
     if hyperparameters["doubtful"] is None:
-        return Learned(model, noise, fit, fit)
+        return Learned(model, noise, data, fit, fit)
     doubtful = Fit.recalled(parametrisation.tempered(POWER), hyperparameters["doubtful"], seed)
-    return Learned(model, noise, fit, doubtful)
+    return Learned(model, noise, data, fit, doubtful)
+
+
+def _parametrisation(model: Model, measure: Measure, data: Data, noise: Sequence[Noise]) -> Parametrisation:
+    """Of data in an order of their own: that in which they came does not matter."""
+    return Parametrisation(model.prior(len(noise)), measure, data.ordered().thinned(LEARNED_FROM), noise)
 
 
 def _usable(model: Model, data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[Noise]]:
-    data = data.ordered()  # the order in which observations came does not matter
     if not model.secondaries:
         data, noise = data.only(0), noise[:1]
     return _made_sense_of(data, noise)

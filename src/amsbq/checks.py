@@ -19,8 +19,8 @@ def numbers(value: ArrayLike, name: str) -> Array:
     if raw.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be real numbers, got {shown(value)} of dtype {raw.dtype}")
     array = np.array(raw, dtype=float)
-    bad = ~np.isfinite(array)
-    if bad.any():
+    if not np.isfinite(array).all():
+        bad = ~np.isfinite(array)
         where = f" at index {_index(bad)}" if array.ndim else ""
         raise ValueError(f"{name} must be finite, got {array[bad][0]}{where}")
     return frozen(array)
@@ -83,11 +83,13 @@ def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
     raw = _integers(sources, n_sources, "sources")
     if raw.shape not in ((), (n,)):
         raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
-    return frozen(np.array(np.broadcast_to(raw, (n,)), dtype=np.intp))
+    return frozen(np.array(raw if raw.shape else np.broadcast_to(raw, (n,)), dtype=np.intp))
 
 
 def source_number(source: Any, n_sources: int, name: str = "source") -> int:
     """One valid source number."""
+    if type(source) is int and 0 <= source < n_sources:
+        return source
     raw = _integers(source, n_sources, name)
     if raw.shape != ():
         raise ValueError(f"{name} must be a single number 0 to {n_sources - 1}, got shape {raw.shape}")

@@ -7,7 +7,9 @@ Notation: L sources, s (n,) source numbers, X (n, D) points; Z_l = ∫ f_l dπ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +18,10 @@ from .checks import Array, IntArray, correlations, frozen, numbers, shown
 from .embeddings import embed
 from .kernels import Kernel, check_kernel
 from .measures import Measure
+from .threads import MANY
+
+BLOCK = 2**16  #: numbers that a cache holds
+KEPT = 200  #: observations up to which kernels are kept; beyond, evaluating half of them twice is faster
 
 
 class Term:
@@ -61,11 +67,73 @@ class Coregionalisation:
 
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
         """cov[f_s(X), f_s2(X2)], shape (n, m)."""
-        return np.asarray(sum(term.B[np.ix_(s, s2)] * term.kernel(X, X2) for term in self.terms))
+        first, *others = self.cov_parts(s, X, s2, X2)
+        for part in others:
+            first += part
+        return first
+
+    def cov_parts(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> list[Array]:
+        """The same, of each term."""
+        parts = [term.kernel.values(X, X2) for term in self.terms]
+        for term, part in zip(self.terms, parts, strict=True):
+            part *= term.B[:, s2][s]
+        return parts
 
     def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, C: Array) -> Array:
         """Σ_j C_ij ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i, shape (n, D)."""
-        return np.asarray(sum(term.kernel.contract_grad_x(X, X2, C * term.B[np.ix_(s, s2)]) for term in self.terms))
+        return self.contract_parts_grad_x(self.cov_parts(s, X, s2, X2), X, X2, C)
+
+    def contract_parts_grad_x(self, parts: list[Array], X: Array, X2: Array, C: Array) -> Array:
+        """The same, given the covariances of each term."""
+        pairs = zip(self.terms, parts, strict=True)
+        return np.asarray(sum(term.kernel.contract_log_grad_x(X, X2, C * part) for term, part in pairs))
+
+    def kernels(self, X: Array) -> list[Array] | None:
+        """κ(X, X) of each term, if that is not much to keep."""
+        return [term.kernel.values(X, X) for term in self.terms] if len(X) <= KEPT else None
+
+    def gram(self, s: IntArray, X: Array, kernels: list[Array] | None = None) -> Array:
+        """The lower triangle of cov[f_s(X), f_s(X)], in Fortran's order; what is above it has no meaning."""
+        if kernels is not None:
+            return np.asarray(sum(term.B[:, s][s] * k for term, k in zip(self.terms, kernels, strict=True))).T
+        G = np.zeros((len(s), len(s)), order="F")
+
+        def fill(some: slice) -> None:
+            below = slice(some.start, None)
+            G[below, some] = self.cov(s[some], X[some], s[below], X[below]).T
+
+        _over_columns(fill, len(s))
+        return G
+
+    def contract_gram(
+        self, s: IntArray, X: Array, alpha: Array, inverse: Array, kernels: list[Array] | None = None
+    ) -> tuple[list[Array], list[Array], Array]:
+        """½ Σ_ij (α_i α_j - G⁻¹_ij) ∂gram_ij in each B (L, L), in the log lengthscales of each term, and in noise (L,).
+
+        The inverse is a lower triangle: off the diagonal it counts twice.
+        """
+        of_source = np.eye(self.n_sources)[s]  # (n, L)
+        diagonal = 0.5 * np.diagonal(inverse)
+
+        def contract(some: slice) -> list[tuple[Array, Array]]:
+            below = slice(some.start, None)
+            W = alpha[some, None] * alpha[below]
+            square = W[:, : len(W)]  # where both of a pair are among these columns
+            square *= 0.5
+            W -= inverse[below, some].T
+            np.einsum("ii->i", square)[...] += diagonal[some]
+            out = []
+            for q, term in enumerate(self.terms):
+                A = W * (term.kernel.values(X[some], X[below]) if kernels is None else kernels[q])
+                sums = A @ of_source[below] if len(s) < MANY else np.einsum("ij,jl->il", A, of_source[below])
+                by_B = of_source[some].T @ sums
+                A *= term.B[:, s[below]][s[some]]
+                out.append((by_B, term.kernel.contract_log_grad_log_lengthscales(X[some], X[below], A)))
+            return out
+
+        blocks = _over_columns(contract, len(s))
+        by_B, by_scales = ([sum(block[q][i] for block in blocks) for q in range(len(self.terms))] for i in (0, 1))
+        return [0.5 * (by + by.T) for by in by_B], by_scales, (0.5 * alpha * alpha - diagonal) @ of_source
 
     def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:
         """cov[Z_target, f_s(X)], shape (n,): the paper's ⟨k_{1l}(·, X)⟩."""
@@ -77,10 +145,35 @@ class Coregionalisation:
         pairs = zip(self.terms, self.embeddings, strict=True)
         return np.asarray(sum(term.B[target, s, None] * e.mean_grad_x(X) for term, e in pairs))
 
+    def integral_cov_and_grad_x(self, target: int, s: IntArray, X: Array) -> tuple[Array, Array]:
+        """Both."""
+        values, gradients = np.zeros(len(X)), np.zeros_like(X)
+        for term, embedding in zip(self.terms, self.embeddings, strict=True):
+            mean, gradient = embedding.mean_and_grad_x(X)
+            weights = term.B[target, s]
+            values += weights * mean
+            gradients += weights[:, None] * gradient
+        return values, gradients
+
     def integral_variance(self, target: int) -> float:
         """var Z_target: the paper's ⟨⟨k_11⟩⟩."""
         pairs = zip(self.terms, self.embeddings, strict=True)
         return float(sum(term.B[target, target] * embedding.variance for term, embedding in pairs))
+
+
+def _over_columns(f: Callable[[slice], Any], n: int) -> list[Any]:
+    """f of the columns of an n × n matrix, a few at a time, so that what is made of them stays in the cache.
+
+    If there are many, on all cores, so no large BLAS in f: it has threads too.
+    """
+    if n <= KEPT:
+        return [f(slice(0, n))]
+    step = max(BLOCK // n, 16)
+    columns = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    if n < MANY:
+        return [f(some) for some in columns]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(f, columns))
 
 
 def _coregionalisation_matrix(B: Array) -> Array:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from .beliefs import LEARNED_FROM
 from .checks import Array, frozen, positive_number, shown
 from .data import Data
 from .fit import most_probable
 from .hyper import ModelPrior, Parametrisation, TermPrior
 from .kernels import RBF
-from .knowledge import stage
+from .knowledge import learning_time
 from .measures import Measure
 from .priors import LogGamma, Normal, StudentT
 
@@ -130,7 +131,7 @@ class MeasuredCost(Cost):
         self.posterior = None
         if len(costs):
             n = len(costs)
-            data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n))
+            data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n)).thinned(LEARNED_FROM)
             self.posterior = most_probable(Parametrisation(LOG_COST, measure, data, ["learn"])).posteriors()[0]
 
     def guessed(self, cost: float) -> MeasuredCost:
@@ -198,5 +199,5 @@ class Prices:
             if isinstance(model, MeasuredCost) and model.posterior is None:
                 self._costs[other] = model.guessed(self._most)
         n = len(self._paid[source])
-        if isinstance(self._costs[source], MeasuredCost) and stage(n) != stage(n - 1):
+        if isinstance(self._costs[source], MeasuredCost) and learning_time(n) == n:
             self._due[source] = n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,8 +37,10 @@ class Data:
         y = numbers(y, "y")
         if y.shape != (len(X),):
             raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
-        extra = non_negative(vector(0.0 if noise_var is None else noise_var, "noise_var", len(X)), "noise_var")
-        return cls(s, X, y, frozen(noise[s] + extra))
+        of_source = noise[s]
+        if noise_var is None:
+            return cls(s, X, y, frozen(of_source))
+        return cls(s, X, y, frozen(of_source + non_negative(vector(noise_var, "noise_var", len(X)), "noise_var")))
 
     def only(self, source: int) -> Data:
         """The observations of one source."""
@@ -46,6 +49,29 @@ class Data:
     def first(self, n: int) -> Data:
         """The first n observations."""
         return Data(*(frozen(values[:n]) for values in vars(self).values()))
+
+    def one_by_one(self, start: int) -> Iterator[Data]:
+        """Each observation from that number on."""
+        for i in range(start, len(self.y)):
+            yield Data(*(frozen(values[i : i + 1]) for values in vars(self).values()))
+
+    def begins_with(self, other: Data) -> bool:
+        """Whether the other observations are the first of these."""
+        first = vars(self.first(len(other.y))).values()
+        return all(np.array_equal(mine, theirs) for mine, theirs in zip(first, vars(other).values(), strict=True))
+
+    def thinned(self, most: int) -> Data:
+        """No more than so many, of each source as many as of another if it has them, evenly from first to last."""
+        if len(self.y) <= most:
+            return self
+        groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)
+        kept: list[IntArray] = []
+        for i, group in enumerate(groups):  # the smallest first: what they leave is for the others
+            left = most - sum(len(rows) for rows in kept)
+            share = min(len(group), left // (len(groups) - i))
+            kept.append(group[np.linspace(0, len(group) - 1, share).round().astype(int)])
+        rows = np.sort(np.concatenate(kept))
+        return Data(*(frozen(values[rows]) for values in vars(self).values()))
 
     def followed_by(self, new: Data) -> Data:
         """These observations and then the new ones."""

@@ -10,7 +10,7 @@ These are the paper's ⟨κ(·, x)⟩ and ⟨⟨κ⟩⟩ (Section 2.3), from whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from .checks import Array
-from .embeddings1d import embed1d
+from .embeddings1d import Scale, embed1d, embeds_over_scales
 from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
 from .measures import Empirical, Gaussian, Marginal, Measure, as_measure
 
@@ -67,6 +67,10 @@ class Embedding(ABC):
     def mean_grad_x(self, X: Array) -> Array:
         """dμ/dx at X_i, shape (n, D)."""
 
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Both."""
+        return self.mean(X), self.mean_grad_x(X)
+
     @abstractmethod
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
         """dμ(X_i)/dlog ℓ_p, shape (n, P)."""
@@ -91,7 +95,7 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
         return _EmpiricalEmbedding(kernel, measure)
     if isinstance(kernel, ProductKernel):
         if measure.marginals is not None:
-            return _SeparableEmbedding(kernel, measure.marginals)
+            return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim).tolist(), measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
             return _CorrelatedGaussianEmbedding(kernel, measure)
     raise ValueError(
@@ -100,6 +104,31 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
         f"{type(kernel).__name__} with a diagonal one (rotate the inputs to their principal axes); or "
         "Empirical(measure.sample(10_000, rng))"
     )
+
+
+class EmbeddingOverScales:
+    """A kernel with K sets of lengthscales (K, D), integrated against a measure."""
+
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
+        marginals = measure.marginals
+        self._together, self._each = None, []
+        if marginals is not None and all(embeds_over_scales(kernel, marginal) for marginal in marginals):
+            self._together = _SeparableEmbedding(kernel, list(scales.T[:, :, None]), marginals)
+        else:
+            self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
+
+    def mean(self, X: Array) -> Array:
+        """μ_k(X_i), shape (K, n)."""
+        return self._together.mean(X) if self._together else np.array([one.mean(X) for one in self._each])
+
+    def mean_grad_x(self, X: Array) -> Array:
+        """dμ_k/dx at X_i, shape (K, n, D)."""
+        return self._together.mean_grad_x(X) if self._together else np.array([e.mean_grad_x(X) for e in self._each])
+
+    @property
+    def variance(self) -> Array:
+        """v_k, shape (K,)."""
+        return self._together.variances if self._together else np.array([one.variance for one in self._each])
 
 
 class _ConstantEmbedding(Embedding):
@@ -119,16 +148,19 @@ class _ConstantEmbedding(Embedding):
 class _SeparableEmbedding(Embedding):
     """A product kernel over independent inputs: products of one-dimensional embeddings."""
 
-    def __init__(self, kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> None:
-        scales = kernel.lengthscales_in(len(marginals))
+    def __init__(self, kernel: ProductKernel, scales: Sequence[Scale], marginals: tuple[Marginal, ...]) -> None:
         self.kernel = kernel
-        self.factors = [embed1d(kernel, float(scale), m) for scale, m in zip(scales, marginals, strict=True)]
+        self.factors = [embed1d(kernel, scale, m) for scale, m in zip(scales, marginals, strict=True)]
 
     def mean(self, X: Array) -> Array:
-        return np.asarray(self._each(X, "mean").prod(axis=1))
+        return np.asarray(self._each(X, "mean").prod(axis=-1))
 
     def mean_grad_x(self, X: Array) -> Array:
-        return self._each(X, "mean_grad_x") * _product_of_others(self._each(X, "mean"))
+        return self.mean_and_grad_x(X)[1]
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        means = self._each(X, "mean")
+        return np.asarray(means.prod(axis=-1)), self._each(X, "mean_grad_x") * _product_of_others(means)
 
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
         others = _product_of_others(self._each(X, "mean"))
@@ -143,12 +175,17 @@ class _SeparableEmbedding(Embedding):
         each = np.array([factor.variance_grad_log_lengthscale() for factor in self.factors])
         return self.kernel.per_parameter(each * _product_of_others(self._variances))
 
+    @property
+    def variances(self) -> Array:
+        """v for each of K sets of lengthscales."""
+        return np.asarray(self._variances.prod(axis=0)[:, 0])
+
     @cached_property
     def _variances(self) -> Array:
         return np.array([factor.variance() for factor in self.factors])
 
     def _each(self, X: Array, quantity: str) -> Array:
-        return np.stack([getattr(f, quantity)(x) for f, x in zip(self.factors, X.T, strict=True)], axis=1)
+        return np.stack([getattr(f, quantity)(x) for f, x in zip(self.factors, X.T, strict=True)], axis=-1)
 
 
 class _CorrelatedGaussianEmbedding(Embedding):
@@ -205,8 +242,7 @@ class _EmpiricalEmbedding(Embedding):
         return self._sums(X, self.kernel.grad_x, np.zeros_like(X))
 
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        parameters = self.kernel.grad_log_lengthscales(X[:0], X[:0]).shape[2]
-        return self._sums(X, self.kernel.grad_log_lengthscales, np.zeros((len(X), parameters)))
+        return self._sums(X, self.kernel.grad_log_lengthscales, np.zeros((len(X), self.kernel.n_lengthscales)))
 
     @cached_property
     def variance(self) -> float:
@@ -252,6 +288,8 @@ class _EmpiricalEmbedding(Embedding):
 
 def _product_of_others(factors: Array) -> Array:
     """Π_{e ≠ d} factors[..., e], without dividing by what may have underflowed."""
+    if factors.shape[-1] <= 2:
+        return factors[..., ::-1] if factors.shape[-1] == 2 else np.ones_like(factors)
     ones = np.ones_like(factors[..., :1])
     before = np.concatenate([ones, np.cumprod(factors[..., :-1], axis=-1)], axis=-1)
     after = np.concatenate([ones, np.cumprod(factors[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]

@@ -12,8 +12,8 @@ differences of exponentials.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import factorial, gamma, hypot, pi, sqrt
-from typing import Any
+from math import factorial, gamma, pi, sqrt
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate, chebval
@@ -23,6 +23,8 @@ from .checks import Array
 from .kernels import RBF, Matern, ProductKernel
 from .measures import Marginal, NormalMarginal, NumericMarginal, TabulatedMarginal, UniformMarginal
 from .panels import Reach
+
+Scale: TypeAlias = float | Array  # one lengthscale, or, for some of them, K at once as a (K, 1) array
 
 
 class Embedding1D(ABC):
@@ -41,7 +43,7 @@ class Embedding1D(ABC):
         """dμ/dlog ℓ, shape (n,)."""
 
     @abstractmethod
-    def variance(self) -> float:
+    def variance(self) -> Scale:
         """v."""
 
     @abstractmethod
@@ -52,7 +54,7 @@ class Embedding1D(ABC):
 class _RBFUniform(Embedding1D):
     """With z = √½ distance/ℓ: ∫₀^z e^{-s²} ds = ½√π erf(z) and ∫₀^z 2s² e^{-s²} ds = ½√π P(3/2, z²)."""
 
-    def __init__(self, kernel: RBF, scale: float, marginal: UniformMarginal) -> None:
+    def __init__(self, kernel: RBF, scale: Scale, marginal: UniformMarginal) -> None:
         self.low, self.high, self.scale = marginal.low, marginal.high, sqrt(2) * scale
         self.width = marginal.high - marginal.low
         self.z = self.width / self.scale
@@ -75,9 +77,9 @@ class _RBFUniform(Embedding1D):
     def _sides(self, x: Array) -> tuple[Array, Array]:
         return (x - self.low) / self.scale, (self.high - x) / self.scale
 
-    def variance(self) -> float:
+    def variance(self) -> Scale:
         z = self.z
-        return float(sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z / z
+        return np.asarray((sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z / z)
 
     def variance_grad_log_lengthscale(self) -> float:
         z = self.z
@@ -87,9 +89,9 @@ class _RBFUniform(Embedding1D):
 class _RBFNormal(Embedding1D):
     """The product of two Gaussians."""
 
-    def __init__(self, kernel: RBF, scale: float, marginal: NormalMarginal) -> None:
+    def __init__(self, kernel: RBF, scale: Scale, marginal: NormalMarginal) -> None:
         self.centre, self.scale, self.sd = marginal.mean, scale, marginal.sd
-        self.total = hypot(scale, marginal.sd)
+        self.total = np.hypot(scale, marginal.sd)
 
     def mean(self, x: Array) -> Array:
         return self.scale / self.total * np.exp(-0.5 * self._away(x) ** 2)
@@ -100,12 +102,12 @@ class _RBFNormal(Embedding1D):
     def mean_grad_log_lengthscale(self, x: Array) -> Array:
         return self.mean(x) * ((self.sd / self.total) ** 2 + (self.scale / self.total * self._away(x)) ** 2)
 
-    def variance(self) -> float:
-        return self.scale / hypot(self.scale, sqrt(2) * self.sd)
+    def variance(self) -> Scale:
+        return np.asarray(self.scale / np.hypot(self.scale, sqrt(2) * self.sd))
 
     def variance_grad_log_lengthscale(self) -> float:
-        share = sqrt(2) * self.sd / hypot(self.scale, sqrt(2) * self.sd)
-        return self.variance() * share**2
+        share = sqrt(2) * self.sd / np.hypot(self.scale, sqrt(2) * self.sd)
+        return float(self.variance() * share**2)
 
     def _away(self, x: Array) -> Array:
         return (x - self.centre) / self.total
@@ -252,7 +254,16 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
 }
 
 
-def embed1d(kernel: ProductKernel, scale: float, marginal: Marginal) -> Embedding1D:
+#: those that take K lengthscales at once, which makes μ (K, n)
+OVER_SCALES = (_RBFUniform, _RBFNormal)
+
+
+def embeds_over_scales(kernel: ProductKernel, marginal: Marginal) -> bool:
+    """Whether `embed1d` takes K lengthscales at once."""
+    return TABLE[type(kernel), type(marginal)] in OVER_SCALES
+
+
+def embed1d(kernel: ProductKernel, scale: Scale, marginal: Marginal) -> Embedding1D:
     """The embedding of one dimension of a kernel with lengthscale ``scale``."""
     embedding: Embedding1D = TABLE[type(kernel), type(marginal)](kernel, scale, marginal)
     return embedding

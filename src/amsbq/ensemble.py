@@ -3,7 +3,7 @@
 Notation as in `model`, with K posteriors, N observations, and n points at which ρ² is wanted:
 
     s (N,), X (N, D)               the observations
-    C⁻¹ (K, N, N), w (K, N)        inverse Cholesky factors, and whitened covariances with the integral
+    C (N, N), w (K, N)             Cholesky factors, and whitened covariances with the integral
     B (K, L, L), ℓ (K, D)          of each term
 """
 
@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from . import linalg
 from .checks import Array
-from .kernels import Constant, ProductKernel
+from .embeddings import EmbeddingOverScales
+from .kernels import ProductKernel
 from .model import Posterior
 
 #: An observation of which no more than this share of its variance is unknown would tell rounding errors.
 KNOWN = 1e-10
+#: observations up to which factors are inverted: more work once, and less for every look at a few points
+INVERTED = 400
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,15 @@ class _Terms:
     """A term of all posteriors."""
 
     B: Array  # (K, L, L)
-    profile: ProductKernel | None  # None for a constant
+    profile: ProductKernel
     scales: Array  # (K, D)
+    embedding: EmbeddingOverScales
 
 
 @dataclass(frozen=True)
 class _At:
     """What ρ² and its gradient share."""
 
-    steps: Array  # (D, N, n), x - x_n
     parts: list[Array]  # B κ for each term, (K, N, n)
     A: Array  # (K, N, n)
     share: Array  # c / var Z, (K, n)
@@ -50,17 +53,20 @@ class Ensemble:
     """ρ² of the primary source's integral for each of K posteriors, which have terms of the same kinds."""
 
     def __init__(self, posteriors: Sequence[Posterior]) -> None:
-        self.posteriors = posteriors
         first = posteriors[0]
-        self.s, self.X = first.sources, first.X
+        self.s, self.X, self.factors = first.sources, first.X, [p._C for p in posteriors]
+        self.constants = np.zeros_like([p.gp.terms[0].B for p in posteriors])  # B of terms that do not depend on x
         self.terms = []
-        for same in zip(*(posterior.gp.terms for posterior in posteriors), strict=True):
-            kernel = same[0].kernel
-            profile = None if isinstance(kernel, Constant) else kernel
-            assert profile is None or isinstance(profile, ProductKernel)
-            scales = [t.kernel.lengthscales_in(first.gp.dim) for t in same if isinstance(t.kernel, ProductKernel)]
-            self.terms.append(_Terms(np.array([term.B for term in same]), profile, np.array(scales)))
-        self.C_inverse = np.array([linalg.solve_lower(p._C, np.eye(len(self.s))) for p in posteriors])
+        for q, term in enumerate(first.gp.terms):
+            B, kernel = np.array([p.gp.terms[q].B for p in posteriors]), term.kernel
+            if not isinstance(kernel, ProductKernel):
+                self.constants += B
+                continue
+            scales = np.array([_lengthscales(p, q) for p in posteriors])
+            self.terms.append(_Terms(B, kernel, scales, EmbeddingOverScales(kernel, scales, first.gp.measure)))
+        self.C_inverse = None
+        if len(self.s) <= INVERTED:
+            self.C_inverse = np.array([linalg.inverse_lower(C) for C in self.factors])
         self.w = np.array([p._w(0) for p in posteriors])
         self.variance = np.array([p._unknown(0) for p in posteriors])
         self.total = np.array([p.gp.prior.variances + p.gp.noise for p in posteriors])  # (K, L)
@@ -76,33 +82,44 @@ class Ensemble:
         at = self._at(source, X)
         per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
         per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
-        by_A = -self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A
-        by_cov = self.C_inverse.transpose(0, 2, 1) @ by_A  # (K, N, n)
-        s = np.full(len(X), source)
-        gradient = np.array([p.gp.prior.integral_cov_grad_x(0, s, X) for p in self.posteriors]) * per_c[:, :, None]
+        by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
+        gradient = np.zeros((*per_c.shape, X.shape[1]))
         for term, part in zip(self.terms, at.parts, strict=True):
-            if term.profile is not None:
-                weights = by_cov * part
-                for d, step in enumerate(at.steps):
-                    scale = term.scales[:, d, None, None]
-                    slopes = term.profile.log_slope(step / scale)
-                    gradient[:, :, d] += np.einsum("kji,kji->ki", weights, slopes) / scale[:, 0]
+            gradient += (term.B[:, 0, source, None] * per_c)[:, :, None] * term.embedding.mean_grad_x(X)
+            gradient += term.profile.contract_grad_x_over_scales(X, self.X, term.scales, by_cov * part)
         return at.rho2, gradient
 
     def _at(self, source: int, X: Array) -> _At:
-        steps = (X.T[:, None, :] - self.X.T[:, :, None]).copy()
-        parts = []
+        shape = (len(self.factors), len(self.s), len(X))
+        steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
+        c = np.tile(self.constants[:, 0, source, None], (1, len(X)))
+        covariance = np.broadcast_to(self.constants[:, self.s, source][:, :, None], shape)
+        parts, features = [], None
         for term in self.terms:
-            weights = term.B[:, self.s, source][:, :, None]
-            kernel = np.ones((1, 1, 1)) if term.profile is None else term.profile.over_scales(steps, term.scales)
-            parts.append(np.broadcast_to(weights * kernel, (len(weights), len(self.s), len(X))))
-        A = self.C_inverse @ sum(parts)
-        s = np.full(len(X), source)
-        c = np.array([p.gp.prior.integral_cov(0, s, X) for p in self.posteriors])
-        c = c - np.einsum("kj,kji->ki", self.w, A)
+            features = term.profile.features(steps) if features is None else features
+            part = term.profile.over_scales(features, term.scales).reshape(shape)
+            part *= term.B[:, self.s, source][:, :, None]
+            covariance = covariance + part
+            c += term.B[:, 0, source, None] * term.embedding.mean(X)
+            parts.append(part)
+        A = self._solved(covariance)
+        c -= (self.w[:, None, :] @ A)[:, 0]
         total = self.total[:, source, None]
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
         share = np.divide(c, self.variance[:, None], where=self.variance[:, None] > 0, out=np.zeros_like(c))
         rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
-        return _At(steps, parts, A, share, v, unknown, np.minimum(rho2, 1))
+        return _At(parts, A, share, v, unknown, np.minimum(rho2, 1))
+
+    def _solved(self, b: Array, transposed: bool = False) -> Array:
+        """C⁻¹ b or C⁻ᵀ b, shape (K, N, n)."""
+        if self.C_inverse is not None:
+            return np.asarray((self.C_inverse.swapaxes(1, 2) if transposed else self.C_inverse) @ b)
+        solve = linalg.solve_lower_transposed if transposed else linalg.solve_lower
+        return np.array([solve(C, rows) for C, rows in zip(self.factors, b, strict=True)])
+
+
+def _lengthscales(posterior: Posterior, q: int) -> Array:
+    kernel = posterior.gp.terms[q].kernel
+    assert isinstance(kernel, ProductKernel)
+    return kernel.lengthscales_in(posterior.gp.dim)

@@ -10,7 +10,7 @@ wrong is corrected, and none of it depends on the units, or on the order of the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,28 +21,28 @@ from .ascent import climbed
 from .checks import Array, IntArray
 from .data import Data
 from .hyper import Parametrisation
-from .measures import Measure
 from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 4  #: how many of them
-CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
+CLOSE = 2e-2  #: near enough to a maximum, in log density, for Newton's method
 ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
-HOPELESS = 12.0  #: so much below the best, in log density, it is not
+WORTH = 3.0  #: so much below the best, in log density, it is
+HOPELESS = 8.0  #: so much below it, it is not
 FAR = 1.0  #: standard deviations between maxima that are not the same
 NEWTON_STEPS = 8  #: at most, after the search has ended
 DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
 NEGLIGIBLE = 1e-6  #: a gain in log density for which no further step is taken
-TRAJECTORIES, LEAPS, STEP = 2, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
+TRAJECTORIES, LEAPS, STEP = 1, 6, 0.35  #: of Hamiltonian Monte Carlo: each goes about two standard deviations
 UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
-PATIENCE = 3  #: how often to try again with half the step if draws do not move
+PATIENCE = 6  #: how often to try again with half the step if draws do not move
 
 
 @dataclass(frozen=True)
 class Peak:
     """A maximum of the posterior density of θ, and what lies around it."""
 
-    parametrisation: Parametrisation
+    relation: Array  # of the sources, (L,)
     mode: Array  # θ*, (P,)
     axes: Array  # A with A Aᵀ = H⁻¹, (P, P)
     log_mass: float  # of the Gaussian that fits it: Laplace's approximation of its evidence
@@ -56,44 +56,43 @@ class Peak:
 class Fit:
     """Hyperparameters of a model of given data: draws from their posterior around one or more peaks."""
 
+    parametrisation: Parametrisation
     peaks: list[Peak]
     draws: list[Array]  # (K_i, P) for each peak
     effective: float  # how many of the draws are different, as an effective sample size
     seed: int
 
     @property
-    def data(self) -> Data:
-        return self.peaks[0].parametrisation.data
+    def Theta(self) -> Array:
+        """All draws, shape (K, P)."""
+        return np.concatenate(self.draws)
 
     @property
-    def measure(self) -> Measure:
-        return self.peaks[0].parametrisation.measure
+    def relations(self) -> Array:
+        """The relation that each draw is a draw for, shape (K, L)."""
+        return np.repeat([peak.relation for peak in self.peaks], [len(draws) for draws in self.draws], axis=0)
 
-    def units(self, source: int) -> tuple[float, float]:
-        """The level and the spread of a source: zero and one in standard units."""
-        parametrisation = self.peaks[0].parametrisation
-        return float(parametrisation.levels[source]), float(parametrisation.spreads[source])
+    def posteriors(self, standard: bool = False, step: int = 1) -> list[Posterior]:
+        """The posterior of the sources for each of the draws, or for some, in the user's units or in standard ones."""
+        pairs = zip(self.Theta[::step], self.relations[::step], strict=True)
+        return [self.parametrisation.posterior(theta, relation, standard) for theta, relation in pairs]
 
-    def pairs(self) -> Iterator[tuple[Parametrisation, Array]]:
-        """Each draw, and what it is a draw for."""
-        for peak, draws in zip(self.peaks, self.draws, strict=True):
-            yield from ((peak.parametrisation, theta) for theta in draws)
+    def doubted_integrals(self, shares: Array) -> tuple[Array, Array, Array]:
+        """As of the parametrisation, for each of the draws."""
+        return self.parametrisation.doubted_integrals(self.Theta, self.relations, shares)
 
-    def posteriors(self) -> list[Posterior]:
-        """The posterior of the sources for each of the draws."""
-        return [parametrisation.posterior(theta) for parametrisation, theta in self.pairs()]
-
-    def standardised(self) -> Fit:
-        """The same, in standard units of the outputs."""
-        return self._with([peak.parametrisation.standardised() for peak in self.peaks])
-
-    def given(self, data: Data) -> Fit:
-        """The same draws, given other data."""
-        return self._with([peak.parametrisation.given(data) for peak in self.peaks])
+    def given(self, data: Data, most: int) -> Fit:
+        """Some of the draws, given other data."""
+        of = np.repeat(np.arange(len(self.peaks)), [len(draws) for draws in self.draws])
+        kept = np.linspace(0, len(of) - 1, min(most, len(of))).round().astype(int)
+        draws = [self.Theta[kept[of[kept] == i]] for i in range(len(self.peaks))]
+        peaks = [peak for peak, rows in zip(self.peaks, draws, strict=True) if len(rows)]
+        parametrisation = self.parametrisation.given(data)
+        return replace(self, parametrisation=parametrisation, peaks=peaks, draws=[rows for rows in draws if len(rows)])
 
     def plain(self) -> dict[str, Any]:
         """The draws, as plain numbers and lists."""
-        relations = [list(peak.parametrisation.relation) for peak in self.peaks]
+        relations = [peak.relation.tolist() for peak in self.peaks]
         return {"effective": self.effective, "relations": relations, "theta": [draws.tolist() for draws in self.draws]}
 
     @classmethod
@@ -101,20 +100,22 @@ class Fit:
         """From plain numbers."""
         draws = [np.array(theta, dtype=float) for theta in plain["theta"]]
         peaks = [
-            Peak(parametrisation.related(relation), theta[0], np.eye(parametrisation.size), 0.0)
+            Peak(np.array(relation), theta[0], np.eye(parametrisation.size), 0.0)
             for relation, theta in zip(plain["relations"], draws, strict=True)
         ]
-        return cls(peaks, draws, plain["effective"], seed)
-
-    def _with(self, parametrisations: list[Parametrisation]) -> Fit:
-        pairs = zip(self.peaks, parametrisations, strict=True)
-        return replace(self, peaks=[replace(peak, parametrisation=other) for peak, other in pairs])
+        return cls(parametrisation, peaks, draws, plain["effective"], seed)
 
 
 def most_probable(parametrisation: Parametrisation, seed: int = 0) -> Fit:
     """The most probable hyperparameters alone."""
-    peak = _peak(parametrisation, maximise(parametrisation, seed)[0])
-    return Fit([peak], [peak.mode[None]], 1.0, seed)
+    peak = _peak(parametrisation, maximise(parametrisation, seed))
+    return Fit(parametrisation, [peak], [peak.mode[None]], 1.0, seed)
+
+
+def maximise(parametrisation: Parametrisation, seed: int = 0) -> Array:
+    """The most probable θ, if all sources are related."""
+    theta, _, _ = next(_places(parametrisation, seed, []))
+    return theta
 
 
 def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) -> Fit:
@@ -124,132 +125,189 @@ def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) 
     one, or run against it: each of these has a peak of its own, and the draws are divided among them by their
     probability.
     """
-    mode, best = maximise(parametrisation, seed)
-    peaks = [_peak(parametrisation, mode)]
-    mirrored, values = climbed(
-        parametrisation.log_posterior_and_grad, parametrisation.mirrored(mode), parametrisation.bounds, CLOSE
-    )
-    for other_mode, value in zip(mirrored, values, strict=True):
-        if value > best - HOPELESS and all(peak.excludes(other_mode) for peak in peaks):
-            peak = _peak(parametrisation, other_mode)
-            peaks += [peak] if all(known.excludes(peak.mode) for known in peaks) else []
-    for relation, log_odds in _other_relations(parametrisation):
-        other = parametrisation.related(relation)
-        starts = np.concatenate([mode[None], parametrisation.guesses()[1::2]])
-        found, values = climbed(other.log_posterior_and_grad, starts, other.bounds, ROUGHLY)
-        if values.max() + log_odds > best - HOPELESS:
-            found, values = climbed(other.log_posterior_and_grad, found, other.bounds, CLOSE)
-            peaks.append(_peak(other, found[values.argmax()], log_odds))
+    peaks: list[Peak] = []
+    for theta, relation, log_odds in _places(parametrisation, seed, list(_other_relations(parametrisation))):
+        same = [peak for peak in peaks if (peak.relation == relation).all()]
+        if all(peak.excludes(theta) for peak in same):
+            peak = _peak(parametrisation, theta, relation, log_odds)
+            peaks += [peak] if all(known.excludes(peak.mode) for known in same) else []
     masses = np.array([peak.log_mass for peak in peaks])
     shares = np.exp(masses - masses.max())
     shares /= shares.sum()
     counts = np.diff(np.rint(n_draws * np.cumsum(shares)).astype(int), prepend=0)
-    peaks, counts = [p for p, n in zip(peaks, counts, strict=True) if n], counts[counts > 0]
-    return _sampled(peaks, counts.tolist(), seed)
+    return _sampled(parametrisation, [p for p, n in zip(peaks, counts, strict=True) if n], counts[counts > 0], seed)
 
 
 def tempered(fit: Fit, power: float) -> Fit:
     """The same, by a posterior for which the likelihood counts to the given power."""
-    peaks = []
-    for peak in fit.peaks:
-        doubtful = peak.parametrisation.tempered(power)
-        mode, _ = climbed(doubtful.log_posterior_and_grad, peak.mode[None], doubtful.bounds, CLOSE)
-        peaks.append(_peak(doubtful, mode[0]))
-    return _sampled(peaks, [len(draws) for draws in fit.draws], fit.seed)
+    doubtful = fit.parametrisation.tempered(power)
+    found = _climbed(doubtful, [(peak.mode[None], peak.relation, 0.0) for peak in fit.peaks], CLOSE)
+    peaks = [_peak(doubtful, mode[0], peak.relation) for (mode, _, _), peak in zip(found, fit.peaks, strict=True)]
+    return _sampled(doubtful, peaks, np.array([len(draws) for draws in fit.draws]), fit.seed)
 
 
-def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[list[int], float]]:
+def _places(
+    parametrisation: Parametrisation, seed: int, others: list[tuple[Array, float]]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Where there may be peaks, the most probable place first: θ, the relation of the sources and its log prior odds.
+
+    All climb together. The search begins at guesses and at the best of many draws from the prior, for other relations
+    at guesses. It goes on from what is nearly the best, also as if the primary source differed from the others, and
+    from the best of every other relation.
+    """
+    together = np.ones(parametrisation.n_sources)
+    draws, guesses = parametrisation.prior_draws(SCREENED, seed), parametrisation.guesses()
+    values, _ = parametrisation.log_posterior_and_grad(draws)
+    likely = draws[np.argsort(-values, kind="stable")[:STARTS]]
+    first = [(np.concatenate([guesses, likely]), together, 0.0)]
+    first += [(guesses[1::2], relation, log_odds) for relation, log_odds in others]
+    (related, values, H), *found = _climbed(parametrisation, first, ROUGHLY)
+    top = values.argmax()
+    mode, worth = related[top], values > values.max() - WORTH
+    second = [(related[worth], together, 0.0)]
+    curvatures = [H[worth]]
+    if others:
+        mirrored = parametrisation.mirrored(mode)
+        second += [(theta[None], together, 0.0) for theta in mirrored]
+        curvatures += [H[[top]]] * len(mirrored)
+    for (Theta, values, curvature), (relation, log_odds) in zip(found, others, strict=True):
+        second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
+        curvatures.append(np.stack([curvature[values.argmax()], H[top]]))
+    ends = _climbed(parametrisation, second, CLOSE, np.concatenate(curvatures))
+    heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
+    if not np.isfinite(heights).any():
+        raise ValueError("no hyperparameters fit these observations: their values are too extreme")
+    for i in np.argsort(-heights, kind="stable"):
+        if heights[i] > heights.max() - HOPELESS:
+            yield ends[i][0][ends[i][1].argmax()], second[i][1], second[i][2]
+
+
+def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[Array, float]]:
     """How else sources may be related to the primary one, and the log prior odds: one differs, or all are unrelated."""
     L = parametrisation.n_sources
     if not parametrisation.relations_are_open:
         return
     for source in range(1, L):
-        for sign, log_odds in ((0, UNRELATED), (-1, OPPOSITE)):
-            yield [sign if i == source else 1 for i in range(L)], log_odds
+        for sign, log_odds in ((0.0, UNRELATED), (-1.0, OPPOSITE)):
+            yield np.where(np.arange(L) == source, sign, 1.0), log_odds
     if L > 2:
-        yield [1] + [0] * (L - 1), (L - 1) * UNRELATED
+        yield np.eye(L)[0], (L - 1) * UNRELATED
 
 
-def _sampled(peaks: list[Peak], counts: list[int], seed: int) -> Fit:
-    found = [sample(peak, n, seed) for peak, n in zip(peaks, counts, strict=True)]
-    effective = sum(number for _, number in found)
-    if effective < sum(counts) / 3:
+def _climbed(
+    parametrisation: Parametrisation,
+    groups: Sequence[tuple[Array, Array, float]],
+    near: float,
+    H: Array | None = None,
+) -> list[tuple[Array, Array, Array]]:
+    """Where climbs lead, all at once, from groups of starts with a relation each, the log densities there, and H."""
+    of = np.repeat(np.arange(len(groups)), [len(starts) for starts, _, _ in groups])
+    relations = np.array([relation for _, relation, _ in groups])[of]
+    Theta, values, H = climbed(
+        lambda Theta, which: parametrisation.log_posterior_and_grad(Theta, relations[which]),
+        np.concatenate([starts for starts, _, _ in groups]),
+        parametrisation.bounds,
+        near,
+        hopeless=np.inf if H is None else HOPELESS,
+        H=H,
+    )
+    return [(Theta[of == i], values[of == i], H[of == i]) for i in range(len(groups))]
+
+
+def _sampled(parametrisation: Parametrisation, peaks: list[Peak], counts: IntArray, seed: int) -> Fit:
+    """Draws of θ from its posterior around peaks, so many for each.
+
+    If fewer than a third of those around a peak are different, their moves are repeated with smaller steps; if that
+    does not help, all of them are the most probable θ.
+    """
+    of = np.repeat(np.arange(len(peaks)), counts)  # the peak of each draw
+    start = _State.around(parametrisation, peaks, of, seed)
+    state, step, rng = start, np.full(len(of), STEP), np.random.default_rng(seed)
+    rows, effective = np.arange(len(of)), np.zeros(len(peaks))
+    for _ in range(PATIENCE):
+        for _ in range(TRAJECTORIES):
+            momenta = parametrisation.in_place_of_sources(rng.normal(size=state.Theta.shape))
+            jitter, threshold = rng.uniform(0.7, 1.3, size=len(of)), np.log(rng.uniform(size=len(of)))
+            state = state.moved(parametrisation, rows, momenta, (step * jitter)[:, None], threshold)
+        for i, n in enumerate(counts):
+            _, copies = np.unique(state.Theta[of == i], axis=0, return_counts=True)
+            effective[i] = n**2 / np.sum(copies**2)
+        rows = np.flatnonzero((effective < counts / 3)[of])
+        if not len(rows):
+            break
+        step[rows] /= 2
+    Theta = state.Theta.copy()
+    if len(rows):
+        Theta[rows] = np.array([peak.mode for peak in peaks])[of[rows]]
+        effective[np.unique(of[rows])] = 1.0
+    if effective.sum() < len(of) / 3:
         warnings.warn(
             "hyperparameters could not be sampled: only the most probable are used, and the error bar is too small",
             stacklevel=5,
         )
-    return Fit(peaks, [draws for draws, _ in found], effective, seed)
+    return Fit(parametrisation, peaks, np.split(Theta, np.cumsum(counts)[:-1]), float(effective.sum()), seed)
 
 
-def maximise(parametrisation: Parametrisation, seed: int = 0) -> tuple[Array, float]:
-    """The most probable θ and its log density, found from guesses and from the best of many draws from the prior."""
-    draws = parametrisation.prior_draws(SCREENED, seed)
-    values, _ = parametrisation.log_posterior_and_grad(draws)
-    starts = np.concatenate([parametrisation.guesses(), draws[np.argsort(-values, kind="stable")[:STARTS]]])
-    found, values = climbed(parametrisation.log_posterior_and_grad, starts, parametrisation.bounds, CLOSE)
-    if not np.isfinite(values).any():
-        raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    return np.asarray(found[values.argmax()]), float(values.max())
+@dataclass(frozen=True)
+class _State:
+    """Draws of θ, each with the peak that it is from, the log density and its gradient."""
+
+    axes: Array  # (K, P, P)
+    relations: Array  # (K, L)
+    Theta: Array  # (K, P)
+    values: Array
+    gradients: Array
+
+    @classmethod
+    def around(cls, parametrisation: Parametrisation, peaks: list[Peak], of: IntArray, seed: int) -> _State:
+        """Draws from the Gaussian of each peak, resampled by their importance weights."""
+        axes, relations = np.array([peak.axes for peak in peaks])[of], np.array([peak.relation for peak in peaks])[of]
+        z = ndtri(parametrisation.even_draws(len(of), seed))
+        Theta = np.array([peak.mode for peak in peaks])[of] + np.einsum("kij,kj->ki", axes, z)
+        values, gradients = parametrisation.log_posterior_and_grad(Theta, relations)
+        log_weights = values + 0.5 * np.sum(z**2, axis=1)
+        groups = [np.flatnonzero(of == i) for i in range(len(peaks))]
+        kept = np.concatenate([group[_resampled(log_weights[group])] for group in groups])
+        return cls(axes, relations, Theta[kept], values[kept], gradients[kept])
+
+    def moved(
+        self, parametrisation: Parametrisation, rows: IntArray, p: Array, step: Array, threshold: Array
+    ) -> _State:
+        """Some of them, by leapfrog steps with momenta p, if that is probable enough."""
+        axes, relations, Theta, values, gradients = (part[rows] for part in vars(self).values())
+        p, step = p[rows], step[rows]
+        before = values - 0.5 * np.sum(p**2, axis=1)
+        p = p + 0.5 * step * np.einsum("ki,kij->kj", gradients, axes)
+        for leap in range(LEAPS):
+            Theta = Theta + step * np.einsum("kij,kj->ki", axes, p)
+            values, gradients = parametrisation.log_posterior_and_grad(Theta, relations)
+            p = p + (step if leap < LEAPS - 1 else 0.5 * step) * np.einsum("ki,kij->kj", gradients, axes)
+        accepted = threshold[rows] < values - 0.5 * np.sum(p**2, axis=1) - before
+        new = replace(self, Theta=self.Theta.copy(), values=self.values.copy(), gradients=self.gradients.copy())
+        where = rows[accepted]
+        new.Theta[where], new.values[where] = Theta[accepted], values[accepted]
+        new.gradients[where] = gradients[accepted]
+        return new
 
 
-def sample(peak: Peak, n_draws: int, seed: int = 0) -> tuple[Array, float]:
-    """Draws of θ from its posterior around a peak, and their effective number.
-
-    If fewer than a third are different, the moves are repeated with smaller steps; if that does not help, all of them
-    are the most probable θ.
-    """
-    parametrisation, axes = peak.parametrisation, peak.axes
-    z = ndtri(parametrisation.even_draws(n_draws, seed))
-    Theta = peak.mode + z @ axes.T
-    values, gradients = parametrisation.log_posterior_and_grad(Theta)
-    kept = _resampled(values + 0.5 * np.sum(z**2, axis=1))
-    Theta, values, gradients = Theta[kept], values[kept], gradients[kept]
-
-    rng = np.random.default_rng(seed)
-    step = STEP
-    for _ in range(PATIENCE):
-        for _ in range(TRAJECTORIES):
-            momenta = parametrisation.in_place_of_sources(rng.normal(size=Theta.shape))
-            jitter, threshold = rng.uniform(0.7, 1.3, size=(n_draws, 1)), np.log(rng.uniform(size=n_draws))
-            new, new_values, new_gradients, gain = _trajectory(
-                parametrisation, axes, Theta, values, gradients, momenta, step * jitter
-            )
-            moved = threshold < gain
-            Theta, values = np.where(moved[:, None], new, Theta), np.where(moved, new_values, values)
-            gradients = np.where(moved[:, None], new_gradients, gradients)
-        _, counts = np.unique(Theta, axis=0, return_counts=True)
-        effective = float(n_draws**2 / np.sum(counts**2))
-        if effective >= n_draws / 3:
-            return Theta, effective
-        step /= 2
-    return np.tile(peak.mode, (n_draws, 1)), 1.0
-
-
-def _trajectory(
-    parametrisation: Parametrisation, axes: Array, Theta: Array, values: Array, gradients: Array, p: Array, step: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Where leapfrog steps lead, with the density and its gradient there, and the change in log probability."""
-    before = values - 0.5 * np.sum(p**2, axis=1)
-    p = p + 0.5 * step * (gradients @ axes)
-    for leap in range(LEAPS):
-        Theta = Theta + step * (p @ axes.T)
-        values, gradients = parametrisation.log_posterior_and_grad(Theta)
-        p = p + (step if leap < LEAPS - 1 else 0.5 * step) * (gradients @ axes)
-    return Theta, values, gradients, values - 0.5 * np.sum(p**2, axis=1) - before
-
-
-def _peak(parametrisation: Parametrisation, mode: Array, log_odds: float = 0.0) -> Peak:
+def _peak(parametrisation: Parametrisation, mode: Array, relation: Array | None = None, log_odds: float = 0.0) -> Peak:
     """What lies around a mode, which damped Newton steps bring to its place first."""
-    around = _curvature(parametrisation, mode, 1e-3 * np.eye(len(mode)))
-    for _ in range(NEWTON_STEPS):
-        around = _curvature(parametrisation, mode, around.steps())  # as far as the density reaches in each direction
-        tried = mode + np.outer(DAMPING, around.axes @ (around.axes @ around.gradient))
-        values, _ = parametrisation.log_posterior_and_grad(tried)
-        best = int(values.argmax())
-        if not values[best] > around.value + NEGLIGIBLE:
+    relation = np.ones(parametrisation.n_sources) if relation is None else relation
+    steps = 1e-3 * np.eye(len(mode))
+    for i in range(NEWTON_STEPS):
+        around = _curvature(parametrisation, mode, relation, steps)
+        steps = around.steps()  # as far as the density reaches in each direction
+        step = around.axes @ (around.axes @ around.gradient)
+        if i and 0.5 * step @ around.gradient <= NEGLIGIBLE:
             break
-        mode = tried[best]
-    return Peak(parametrisation, mode, around.axes, around.value + log_odds + around.log_volume)
+        tried = mode + np.outer(DAMPING, step)
+        values, _ = parametrisation.log_posterior_and_grad(tried, relation)
+        best = int(values.argmax())
+        if values[best] > around.value + NEGLIGIBLE:
+            mode = tried[best]
+        elif i:
+            break
+    return Peak(relation, mode, around.axes, around.value + log_odds + around.log_volume)
 
 
 @dataclass(frozen=True)
@@ -276,10 +334,10 @@ class _Curvature:
         return self.V * np.minimum(0.1 * self.eigenvalues**-0.5, 0.05)
 
 
-def _curvature(parametrisation: Parametrisation, mode: Array, steps: Array) -> _Curvature:
+def _curvature(parametrisation: Parametrisation, mode: Array, relation: Array, steps: Array) -> _Curvature:
     """H by central differences of the gradient along the columns of ``steps``, which are orthogonal, in one call."""
     around = np.concatenate([mode + steps.T, mode - steps.T, mode[None]])
-    values, gradients = parametrisation.log_posterior_and_grad(around)
+    values, gradients = parametrisation.log_posterior_and_grad(around, relation)
     forward, backward = np.split(gradients[:-1], 2)
     H = ((backward - forward).T / (2 * np.sum(steps**2, axis=0))) @ steps.T
     eigenvalues, V = np.linalg.eigh(0.5 * (H + H.T))

@@ -15,7 +15,7 @@ sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -26,10 +26,13 @@ from . import linalg
 from .checks import Array, IntArray, non_negative_number
 from .coregion import Term
 from .data import Data
+from .embeddings import EmbeddingOverScales
 from .kernels import Constant, ProductKernel
+from .loadings import Loadings
 from .measures import Measure, Uniform
 from .model import MultiSourceGP, Posterior
-from .priors import LogGamma, Normal, Prior, StudentT
+from .pairs import Pairs
+from .priors import LogGamma, Normal, Prior, StudentT, stacked
 
 Noise = float | Literal["learn"]
 
@@ -37,7 +40,7 @@ Noise = float | Literal["learn"]
 #: The same for every θ, and more than noise-free data need: a jitter that came and went would tear the density of θ.
 FIT_JITTER = 1e-10
 #: Numbers in the largest arrays: above it, vectors θ are evaluated a few at a time.
-CHUNK = 4_000_000
+CHUNK = 1_000_000
 
 
 def noise_level(value: Any) -> Noise:
@@ -114,11 +117,11 @@ class Parametrisation:
 
     Attributes
     ----------
-    relation : one for each source
-        Where weights are not learned: 1 if a source shares what the term describes, -1 if it does so with the opposite
-        sign, 0 if it has a term like it to itself.
     power : float
         The likelihood counts to this power.
+
+    Where weights are not learned, sources have a relation (L,): 1 if a source shares what the term describes, -1 if it
+    does so with the opposite sign, 0 if it has a term like it to itself. By default all of them share it.
     """
 
     power = 1.0
@@ -126,7 +129,6 @@ class Parametrisation:
     def __init__(self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise]) -> None:
         self.prior, self.measure, self.data = prior, measure.for_learning(), data
         L = self.n_sources = len(noise)
-        self.relation: tuple[int, ...] = (1,) * L
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
         self.levels, self.spreads = standard_units(data, L, common=prior.amplitude is not None)
@@ -146,6 +148,8 @@ class Parametrisation:
             self._terms.append(_Place(term, term.kernel(np.ones(1)), np.array(members), weights, own, gain, scales))
         self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
         self.size = self._blocks[-1].at.stop
+        self._priors = stacked([block.prior for block in self._blocks for _ in range(_length(block.at))])
+        self._loadings = self._made_of()
         #: where θ may be, shape (P, 2)
         self.bounds = np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
         self._prepare()
@@ -160,23 +164,34 @@ class Parametrisation:
             self._blocks.append(_Block(prior, at, sources))
         return at
 
+    def _made_of(self) -> Loadings:
+        """Which entries of θ the coregionalisation matrices are made of."""
+        out = Loadings(self.size, len(self._terms), self.n_sources)
+        everyone = np.arange(self.n_sources if self.prior.amplitude is not None else 0)
+        for q, at in enumerate(self._terms):
+            out.amplitudes[self._amplitudes.start + everyone, q, everyone] = 1.0
+            out.amplitudes[at.gain, q] = 0.5
+            if at.term.shared and at.term.weights is not None:
+                out.weights[range(at.weights.start, at.weights.stop), q, at.members] = 1.0
+            out.related[q, at.members] = at.term.shared and at.term.weights is None
+            if at.term.own is not None:
+                out.own[range(at.own.start, at.own.stop), q, at.members] = 1.0
+                out.with_own[q, at.members] = True
+        return out
+
     def _prepare(self) -> None:
         """What does not depend on θ: residuals, differences of inputs, the part of the covariance that is fixed."""
         s, X, spreads = self.data.s, self.data.X, self.spreads[self.data.s]
         # rounded, so that the last digits, which depend on units, do not send the search for θ elsewhere
         self._residuals = np.round((self.data.y - self.levels[s]) / spreads, 12)
-        steps = np.round((X[:, None, :] - X[None, :, :]) / self.measure.width, 12)
-        self._steps = np.ascontiguousarray(steps.transpose(2, 0, 1))  # (D, N, N)
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
+        self._pairs = Pairs(s)
+        steps = self._pairs.steps(X)
+        steps /= self.measure.width[:, None]
+        self._features = self._terms[0].profile.features(np.round(steps, 12, out=steps))
         level = self.prior.level or 0.0
-        self._fixed = level**2 * self._of_source @ self._of_source.T
-        self._fixed[np.diag_indices(len(s))] += (self.noise[s] + self.data.noise_var) / spreads / spreads
-
-    def related(self, relation: Sequence[int]) -> Parametrisation:
-        """The same, but with another relation between the sources."""
-        other = copy(self)
-        other.relation = tuple(relation)
-        return other
+        self._fixed = self._pairs.of_sources(level**2 * np.eye(self.n_sources)[None])[0]
+        self._fixed[self._pairs.diagonal] += (self.noise[s] + self.data.noise_var) / spreads / spreads
 
     def tempered(self, power: float) -> Parametrisation:
         """The same, but with a likelihood that counts to the given power: the posterior of one who doubts the model."""
@@ -189,14 +204,6 @@ class Parametrisation:
         other = copy(self)
         other.data = data
         other._prepare()
-        return other
-
-    def standardised(self) -> Parametrisation:
-        """The same, but in standard units of the outputs: posteriors do not depend on those of the user."""
-        other, unit = copy(self), self.spreads[self.data.s]
-        other.levels, other.spreads = np.zeros(self.n_sources), np.ones(self.n_sources)
-        other.data = replace(self.data, y=self._residuals, noise_var=self.data.noise_var / unit / unit)
-        other.noise = self.noise / self.spreads / self.spreads
         return other
 
     @property
@@ -246,143 +253,160 @@ class Parametrisation:
         """Random numbers (n, P) for θ, those of a source moved to its place: when sources change theirs, so do they."""
         return np.asarray(values[:, self._columns])
 
-    def gp(self, theta: Array) -> MultiSourceGP:
-        """The model with hyperparameters θ, in the user's units."""
-        units = np.outer(self.spreads, self.spreads)
+    def gp(self, theta: Array, relation: Array | None = None, standard: bool = False) -> MultiSourceGP:
+        """The model with hyperparameters θ, in the user's units or in standard ones."""
+        spreads = np.ones(self.n_sources) if standard else self.spreads
+        B = self._loadings.at(theta[None], relation).B()[0]
         terms = [
-            Term(self._B(at, theta[None])[0] * units, at.term.kernel(np.exp(theta[at.scales]) * self.measure.width))
-            for at in self._terms
+            Term(B[q] * np.outer(spreads, spreads), at.term.kernel(np.exp(theta[at.scales]) * self.measure.width))
+            for q, at in enumerate(self._terms)
         ]
         if self.prior.level is not None:
-            terms.append(Term(np.diag((self.prior.level * self.spreads) ** 2), Constant()))
-        noise = self.noise.copy()
-        noise[self.learned] = self.spreads[self.learned] ** 2 * np.exp(theta[self._log_noise])
-        return MultiSourceGP(terms, self.measure, noise=noise, mean=self.levels)
+            terms.append(Term(np.diag((self.prior.level * spreads) ** 2), Constant()))
+        noise = self.noise / self.spreads / self.spreads
+        noise[self.learned] = np.exp(theta[self._log_noise])
+        mean = 0.0 if standard else self.levels
+        return MultiSourceGP(terms, self.measure, noise=noise * spreads * spreads, mean=mean)
 
-    def posterior(self, theta: Array) -> Posterior:
-        """The posterior of the sources, given the data and θ."""
-        gp = self.gp(theta)
-        return gp._condition(replace(self.data, noise_var=self.data.noise_var + gp.noise[self.data.s]), FIT_JITTER)
+    def posterior(self, theta: Array, relation: Array | None = None, standard: bool = False) -> Posterior:
+        """The posterior of the sources, given the data and θ, in the user's units or in standard ones."""
+        gp, data = self.gp(theta, relation, standard), self.standardised(self.data) if standard else self.data
+        return gp._condition(replace(data, noise_var=data.noise_var + gp.noise[data.s]), FIT_JITTER)
 
-    def doubted_integral(self, theta: Array, shares: Array) -> tuple[float, Array, Array]:
+    def standardised(self, data: Data) -> Data:
+        """Observations in standard units."""
+        unit = self.spreads[data.s]
+        y = np.round((data.y - self.levels[data.s]) / unit, 12)
+        return replace(data, y=y, noise_var=data.noise_var / unit / unit)
+
+    def doubted_integrals(self, Theta: Array, relations: Array, shares: Array) -> tuple[Array, Array, Array]:
         """The integral of the primary source, given θ, if sources also differed on the scale of the first term.
 
         Parameters
         ----------
+        Theta, relations : (K, P) and (K, L) arrays
         shares : (J,) array
             Variances of what each source would have of its own there, as shares of its whole variance.
 
         Returns
         -------
-        The mean without any of it, and for each share the standard deviation and the log likelihood.
+        For each θ and each share, in standard units: the mean, the standard deviation and the log likelihood (K, J).
         """
-        posterior, data = self.posterior(theta), self.data
-        gp = posterior.gp
-        term, embedding = gp.terms[0], gp.prior.embeddings[0]
-        whole = np.sum([np.diagonal(term.B) for term in gp.terms[: len(self._terms)]], axis=0)
-        own = whole[data.s]
-        G = gp.prior.cov(data.s, data.X, data.s, data.X) + np.diag(posterior._data.noise_var)
-        extra = own[:, None] * (data.s[:, None] == data.s) * term.kernel(data.X, data.X)
-        r, z = data.y - gp.mean[data.s], gp.prior.integral_cov(0, data.s, data.X)
-        z_extra = whole[0] * (data.s == 0) * embedding.mean(data.X)
-        prior, prior_extra = gp.prior.integral_variance(0), whole[0] * embedding.variance
-        stds, logs = np.empty(len(shares)), np.empty(len(shares))
-        for j, share in enumerate(shares):
-            covariance = G + share * extra
-            C, _ = linalg.factorise(covariance, np.diagonal(covariance), FIT_JITTER)
-            beta, w = linalg.solve_lower(C, np.stack([r, z + share * z_extra], axis=1)).T
-            variance = prior + share * prior_extra
-            stds[j] = np.sqrt(max(variance - w @ w, linalg.variance_floor(0) * variance))
-            logs[j] = -0.5 * beta @ beta - np.log(np.diagonal(C)).sum()
-        return posterior.integral()[0], stds, logs
+        rows = [self._doubted_integrals(Theta[at], relations[at], shares) for at in self._few_at_a_time(len(Theta))]
+        means, stds, logs = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        return means, stds, logs
 
-    def log_posterior_and_grad(self, Theta: Array) -> tuple[Array, Array]:
+    def _doubted_integrals(self, Theta: Array, relations: Array, shares: Array) -> tuple[Array, Array, Array]:
+        s, level = self.data.s, self.prior.level or 0.0
+        primary = s == 0
+        loadings, noise, pairs = self._loadings.at(Theta, relations), self._noise(Theta), self._pairs
+        B, whole = loadings.B(), loadings.variances()  # (K, Q, L, L) and (K, L)
+        scales = self._lengthscales(Theta)
+        G, kernels = self._covariances(scales, [pairs.of_sources(B[:, q]) for q in range(len(scales))], noise)
+        extra = pairs.of_sources(whole[:, :, None] * np.eye(self.n_sources)) * kernels[0]
+        z = np.tile(level**2 * primary, (len(Theta), 1))
+        prior = np.full(len(Theta), level**2)
+        for q, at in enumerate(self._terms):
+            embedding = EmbeddingOverScales(at.profile, scales[q] * self.measure.width, self.measure)
+            mean, variance = embedding.mean(self.data.X), embedding.variance
+            z += B[:, q, 0][:, s] * mean
+            prior += B[:, q, 0, 0] * variance
+            if q == 0:
+                z_extra, prior_extra = whole[:, :1] * primary * mean, whole[:, 0] * variance
+        means, stds, logs = (np.empty((len(Theta), len(shares))) for _ in range(3))
+        for k in range(len(Theta)):
+            for j, share in enumerate(shares):
+                A = G[k] + share * extra[k]
+                A[pairs.diagonal] *= 1 + FIT_JITTER
+                half_log_det, whitened = linalg.whiten_packed(
+                    pairs.packed(A[None])[0], np.stack([self._residuals, z[k] + share * z_extra[k]], axis=1)
+                )
+                beta, w = whitened.T
+                variance = prior[k] + share * prior_extra[k]
+                stds[k, j] = np.sqrt(max(variance - w @ w, linalg.variance_floor(0) * variance))
+                means[k, j], logs[k, j] = w @ beta, -0.5 * beta @ beta - half_log_det
+        return means, stds, logs
+
+    def log_posterior_and_grad(self, Theta: Array, relations: Array | None = None) -> tuple[Array, Array]:
         """power · log p(y | θ) + log p(θ), shape (K,), and its gradient (K, P); -inf where it cannot be evaluated.
 
-        The density is that of the observations in standard units.
+        The density is that of the observations in standard units. There may be a relation between the sources for each
+        θ, shape (K, L), or one for all.
         """
         values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
         low, high = self.bounds.T
         inside = np.flatnonzero(((Theta >= low) & (Theta <= high)).all(axis=1))
-        at_a_time = max(CHUNK // max(len(self.data.y), 1) ** 2, 1)
-        for first in range(0, len(inside), at_a_time):
-            rows = inside[first : first + at_a_time]
-            value, gradient = self._log_likelihood_and_grad(Theta[rows])
+        if relations is not None:
+            relations = np.broadcast_to(relations, (len(Theta), self.n_sources))
+        for at in self._few_at_a_time(len(inside)):
+            rows = inside[at]
+            of = None if relations is None else relations[rows]
+            value, gradient = self._log_likelihood_and_grad(Theta[rows], of)
             values[rows], gradients[rows] = self.power * value, self.power * gradient
-        for block in self._blocks:
-            value, gradient = block.prior.log_density_and_grad(Theta[:, block.at])
+        for columns, prior in self._priors:
+            value, gradient = prior.log_density_and_grad(Theta[:, columns])
             values += value
-            gradients[:, block.at] += gradient
+            gradients[:, columns] += gradient
         gradients[~np.isfinite(values)] = 0.0
         return values, gradients
 
-    def _log_likelihood_and_grad(self, Theta: Array) -> tuple[Array, Array]:
-        s, n = self.data.s, np.arange(len(self.data.s))
-        G = np.tile(self._fixed, (len(Theta), 1, 1))
-        noise = np.zeros((len(Theta), self.n_sources))
-        noise[:, self.learned] = np.exp(Theta[:, self._log_noise])
-        G[:, n, n] += noise[:, s]
-        kernels, covariances = [], []
-        for at in self._terms:
-            kernels.append(at.profile.over_scales(self._steps, self._lengthscales(at, Theta)))
-            covariances.append(self._B(at, Theta)[:, s[:, None], s] * kernels[-1])
-            G += covariances[-1]
-        G[:, n, n] *= 1 + FIT_JITTER
+    def _few_at_a_time(self, n: int) -> Iterator[slice]:
+        """Of n vectors θ: as many as CHUNK allows."""
+        step = max(CHUNK // max(len(self._fixed), 1), 1)
+        return (slice(first, first + step) for first in range(0, n, step))
 
-        values, by_G = np.full(len(Theta), -np.inf), np.zeros_like(G)
-        for k in range(len(Theta)):
-            found = linalg.gaussian_log_density_and_grad(G[k], self._residuals)
-            if found is not None:
-                values[k], by_G[k] = found
-        by_G[:, n, n] *= 1 + FIT_JITTER
+    def _log_likelihood_and_grad(self, Theta: Array, relations: Array | None) -> tuple[Array, Array]:
+        pairs, diagonal = self._pairs, self._pairs.diagonal
+        loadings, noise = self._loadings.at(Theta, relations), self._noise(Theta)
+        B = loadings.B()
+        weights = [pairs.of_sources(B[:, q]) for q in range(len(self._terms))]
+        scales = self._lengthscales(Theta)
+        G, kernels = self._covariances(scales, weights, noise)
+        G[:, diagonal] *= 1 + FIT_JITTER
+        F = pairs.packed(G)
+        values, alpha = linalg.invert_packed(F, self._residuals)
+        # the derivative in each entry of G, which is there twice off the diagonal: α_i α_j - G⁻¹_ij, and half of it
+        by_G = pairs.outer(alpha)
+        by_G -= pairs.unpacked(F)
+        by_G[:, diagonal] *= 0.5 * (1 + FIT_JITTER)
 
-        gradient = np.zeros_like(Theta)
-        gradient[:, self._log_noise] = (noise * (by_G[:, n, n] @ self._of_source))[:, self.learned]
-        for at, kernel, covariance in zip(self._terms, kernels, covariances, strict=True):
-            self._add_gradient_of_B(at, Theta, self._of_source.T @ (by_G * kernel) @ self._of_source, gradient)
-            lengthscales = self._lengthscales(at, Theta)
-            by_scale = at.profile.contract_over_scales(self._steps, lengthscales, by_G * covariance)
-            gradient[:, at.scales] = by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True)
+        by_noise = by_G[:, diagonal] @ self._of_source if len(self.learned) else noise
+        by_B, by_scales = np.empty_like(B), []
+        for q, (at, kernel, weight) in enumerate(zip(self._terms, kernels, weights, strict=True)):
+            kernel *= by_G
+            by_B[:, q] = pairs.sums(kernel, self.n_sources)
+            kernel *= weight
+            by_scale = at.profile.contract_over_scales(self._features, scales[q], kernel)
+            by_scales.append(by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True))
+        gradient = loadings.gradient(by_B)
+        for at, by_scale in zip(self._terms, by_scales, strict=True):
+            gradient[:, at.scales] = by_scale
+        gradient[:, self._log_noise] = (noise * by_noise)[:, self.learned]
         return values, gradient
 
-    def _lengthscales(self, at: _Place, Theta: Array) -> Array:
-        return np.broadcast_to(np.exp(Theta[:, at.scales]), (len(Theta), self.measure.dim))
+    def _covariances(self, scales: list[Array], weights: list[Array], noise: Array) -> tuple[Array, list[Array]]:
+        """The covariance of the observations (K, M), without jitter, and κ of each term, given B of the pairs."""
+        pairs = zip(self._terms, scales, strict=True)
+        kernels = [at.profile.over_scales(self._features, lengthscales) for at, lengthscales in pairs]
+        G = kernels[0] * weights[0]
+        for kernel, weight in zip(kernels[1:], weights[1:], strict=True):
+            G += kernel * weight
+        G += self._fixed
+        if len(self.learned):
+            G[:, self._pairs.diagonal] += noise[:, self.data.s]
+        return G, kernels
 
-    def _weights(self, at: _Place, Theta: Array) -> tuple[Array, Array, Array, Array]:
-        """A w, A, A² η of a term, and A² for sources that have all of it to themselves; all (K, L)."""
-        amplitude = np.ones((len(Theta), self.n_sources))
-        if self.prior.amplitude is not None:
-            amplitude = np.exp(Theta[:, self._amplitudes])
-        amplitude = amplitude * np.exp(0.5 * Theta[:, at.gain].sum(axis=1, keepdims=True))
-        w, own, alone = (np.zeros_like(amplitude) for _ in range(3))
-        if at.term.shared and at.term.weights is None:
-            w[:, at.members] = np.array(self.relation)[at.members]
-            alone[:, at.members] = w[:, at.members] == 0
-        elif at.term.shared:
-            w[:, at.members] = Theta[:, at.weights]
-        if at.term.own is not None:
-            own[:, at.members] = np.exp(Theta[:, at.own])
-        return amplitude * w, amplitude, amplitude**2 * own, amplitude**2 * alone
+    def _noise(self, Theta: Array) -> Array:
+        """The noise variance of each source that is learned (K, L), zero for others."""
+        noise = np.zeros((len(Theta), self.n_sources))
+        noise[:, self.learned] = np.exp(Theta[:, self._log_noise])
+        return noise
 
-    def _B(self, at: _Place, Theta: Array) -> Array:
-        """B of a term in standard units, shape (K, L, L)."""
-        w, _, own, alone = self._weights(at, Theta)
-        B = w[:, :, None] * w[:, None, :]
-        sources = np.arange(self.n_sources)
-        B[:, sources, sources] += own + alone
-        return B
-
-    def _add_gradient_of_B(self, at: _Place, Theta: Array, by_B: Array, gradient: Array) -> None:
-        """Add the gradient in w, log η and a, given that in B (K, L, L)."""
-        w, amplitude, own, alone = self._weights(at, Theta)
-        by_B = 0.5 * (by_B + by_B.transpose(0, 2, 1))
-        by_w, diagonal = 2 * np.einsum("kij,kj->ki", by_B, w), np.diagonal(by_B, axis1=1, axis2=2)
-        gradient[:, at.weights] = (by_w * amplitude)[:, at.members[: _length(at.weights)]]
-        gradient[:, at.own] = (diagonal * own)[:, at.members[: _length(at.own)]]
-        by_amplitude = by_w * w + 2 * diagonal * (own + alone)
-        gradient[:, at.gain] = 0.5 * by_amplitude.sum(axis=1, keepdims=True)[:, : _length(at.gain)]
-        if self.prior.amplitude is not None:
-            gradient[:, self._amplitudes] += by_amplitude
+    def _lengthscales(self, Theta: Array) -> list[Array]:
+        """Of each term, as fractions of the width of the measure: (K, D)."""
+        dim = self.measure.dim
+        scales = [np.exp(Theta[:, at.scales]) for at in self._terms]
+        return [each if each.shape[1] == dim else np.repeat(each, dim, axis=1) for each in scales]
 
     def _canonical(self) -> IntArray:
         """A column for each entry of θ that goes with its source, whatever the number of that source is."""

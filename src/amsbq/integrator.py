@@ -30,8 +30,7 @@ from .records import Evaluation, Forecast, Query
 from .threads import threads_for
 
 SHARED = 2  #: locations of the initial design, at which all sources are evaluated
-DECIDING = 4  #: every fourth draw of the hyperparameters takes part in decisions
-FORECASTING = 8  #: and every eighth in forecasts, which make many
+FORECASTING = 2  #: every second of the posteriors to decide by takes part in forecasts, which are many decisions
 FORECAST_STEPS = 300  #: at most
 LOCATIONS = 256  #: to be evaluated before there is a model to choose by, if it comes to that
 
@@ -309,7 +308,7 @@ class Integrator(Ledger):
 
     def _next_rate(self, belief: Belief) -> Rate:
         known = [(q.source, q.x) for q in self.pending] + self.failures.avoided(len(self.evaluations))
-        return self._rate(belief.posteriors[::DECIDING], known)
+        return self._rate(belief.posteriors, known)
 
     def _rate(self, posteriors: Sequence[Posterior], points: Sequence[tuple[int, Array]]) -> Rate:
         """The rate, given what is on its way, and what is avoided, as if these were known."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,9 +27,18 @@ from .checks import Array, numbers, points, positive, shown
 class Kernel(ABC):
     """A covariance function over the inputs with κ(x, x) = 1."""
 
+    @property
+    @abstractmethod
+    def n_lengthscales(self) -> int:
+        """P, the number of its hyperparameters."""
+
     @abstractmethod
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
         """κ(X_i, Y_j), shape (n, m)."""
+
+    @abstractmethod
+    def values(self, X: Array, Y: Array) -> Array:
+        """The same, of points that are known to be good."""
 
     @abstractmethod
     def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
@@ -38,13 +48,21 @@ class Kernel(ABC):
     def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
         """∂κ(X_i, Y_j)/∂log ℓ_p, shape (n, m, P)."""
 
-    @abstractmethod
     def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
         """Σ_j C_ij ∂κ(X_i, Y_j)/∂X_i, shape (n, D)."""
+        return self.contract_log_grad_x(X, Y, C * self.values(X, Y))
 
-    @abstractmethod
     def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
         """Σ_ij C_ij ∂κ(X_i, Y_j)/∂log ℓ_p, shape (P,)."""
+        return self.contract_log_grad_log_lengthscales(X, Y, C * self.values(X, Y))
+
+    @abstractmethod
+    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
+        """Σ_j A_ij ∂log κ(X_i, Y_j)/∂X_i, shape (n, D)."""
+
+    @abstractmethod
+    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
+        """Σ_ij A_ij ∂log κ(X_i, Y_j)/∂log ℓ_p, shape (P,)."""
 
     @abstractmethod
     def check_dim(self, dim: int) -> None:
@@ -68,11 +86,15 @@ class Constant(Kernel):
            [1.]])
     """
 
+    n_lengthscales = 0
+
     def __repr__(self) -> str:
         return "Constant()"
 
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y = _same_dim(X, Y)
+        return self.values(*_same_dim(X, Y))
+
+    def values(self, X: Array, Y: Array) -> Array:
         return np.ones((len(X), len(Y)))
 
     def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
@@ -83,10 +105,10 @@ class Constant(Kernel):
         X, Y = _same_dim(X, Y)
         return np.zeros((len(X), len(Y), 0))
 
-    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
+    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
         return np.zeros_like(X)
 
-    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
+    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
         return np.zeros(0)
 
     def check_dim(self, dim: int) -> None:
@@ -113,6 +135,10 @@ class ProductKernel(Kernel):
                 f"lengthscales must be one number or one per dimension, got shape {self.lengthscales.shape}"
             )
 
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        X, Y, _ = self._points(X, Y)
+        return self.values(X, Y)
+
     @abstractmethod
     def profile(self, u: Array) -> Array:
         """φ(u)."""
@@ -124,6 +150,16 @@ class ProductKernel(Kernel):
     def slope(self, u: Array) -> Array:
         """φ'(u)."""
         return self.profile(u) * self.log_slope(u)
+
+    @property
+    def n_lengthscales(self) -> int:
+        return self.lengthscales.size
+
+    def with_lengthscales(self, lengthscales: Array) -> Self:
+        """The same kernel, but with these."""
+        other = copy(self)
+        other.lengthscales = lengthscales
+        return other
 
     def lengthscales_in(self, dim: int) -> Array:
         """One lengthscale for each of ``dim`` dimensions."""
@@ -151,33 +187,45 @@ class ProductKernel(Kernel):
         u = (X[:, None, :] - Y[None, :, :]) / scales
         return self.per_parameter(-self(X, Y)[:, :, None] * u * self.log_slope(u))
 
-    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
-        A, scales = C * self(X, Y), self.lengthscales_in(X.shape[1])
+    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
+        scales = self.lengthscales_in(X.shape[1])
         columns = [
             np.einsum("ij,ij->i", A, self.log_slope(u)) / scale
             for u, scale in zip(_steps(X, Y, scales), scales, strict=True)
         ]
         return np.stack(columns, axis=1)
 
-    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
-        A, scales = C * self(X, Y), self.lengthscales_in(X.shape[1])
+    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
+        scales = self.lengthscales_in(X.shape[1])
         sums = [-np.einsum("ij,ij,ij->", A, u, self.log_slope(u)) for u in _steps(X, Y, scales)]
         return self.per_parameter(np.array(sums))
 
-    def over_scales(self, steps: Array, scales: Array) -> Array:
-        """κ for K sets of lengthscales (K, D) at once, from the differences x_d - y_d (D, n, m): shape (K, n, m)."""
-        out = np.ones((len(scales), *steps.shape[1:]))
-        for step, scale in zip(steps, scales.T, strict=True):
-            out *= self.profile(step / scale[:, None, None])
+    def features(self, steps: Array) -> Array:
+        """What the next two need of M differences x_d - y_d (D, M), whatever the lengthscales."""
+        return steps
+
+    def over_scales(self, features: Array, scales: Array) -> Array:
+        """κ for K sets of lengthscales (K, D) at once, from the features of differences: shape (K, M)."""
+        out = np.ones((len(scales), features.shape[1]))
+        for step, scale in zip(features, scales.T, strict=True):
+            out *= self.profile(step / scale[:, None])
         return out
 
-    def contract_over_scales(self, steps: Array, scales: Array, A: Array) -> Array:
-        """Σ_ij A_ij ∂log κ_ij/∂log ℓ_d for each of K sets of lengthscales and A (K, n, m): shape (K, D)."""
+    def contract_over_scales(self, features: Array, scales: Array, A: Array) -> Array:
+        """Σ_m A_m ∂log κ_m/∂log ℓ_d for each of K sets of lengthscales and A (K, M): shape (K, D)."""
         columns = []
-        for step, scale in zip(steps, scales.T, strict=True):
-            u = step / scale[:, None, None]
-            columns.append(-np.einsum("kij,kij,kij->k", A, u, self.log_slope(u)))
+        for step, scale in zip(features, scales.T, strict=True):
+            u = step / scale[:, None]
+            columns.append(-np.einsum("km,km,km->k", A, u, self.log_slope(u)))
         return np.stack(columns, axis=1)
+
+    def contract_grad_x_over_scales(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
+        """Σ_j A_ji ∂log κ(X_i, Y_j)/∂X_i for each of K sets of lengthscales and A (K, m, n): shape (K, n, D)."""
+        columns = []
+        for step, scale in zip(X.T[:, None, :] - Y.T[:, :, None], scales.T, strict=True):
+            slopes = self.log_slope(step / scale[:, None, None])
+            columns.append(np.einsum("kji,kji->ki", A, slopes) / scale[:, None])
+        return np.stack(columns, axis=-1)
 
     def _points(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array, Array]:
         X = points(X, self.lengthscales.size if self.lengthscales.ndim else None)
@@ -203,21 +251,41 @@ class RBF(ProductKernel):
     def log_slope(self, u: Array) -> Array:
         return -u
 
-    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y, scales = self._points(X, Y)
+    def values(self, X: Array, Y: Array) -> Array:
         origin = X[0] if len(X) else 0.0  # subtracted first: far from zero, dividing would round away differences
+        scales = self.lengthscales
         distances: Array = cdist((X - origin) / scales, (Y - origin) / scales, "sqeuclidean")
         distances *= -0.5
         np.exp(distances, out=distances)
         return distances
 
-    def over_scales(self, steps: Array, scales: Array) -> Array:
-        exponents = scales**-2 @ (-0.5 * steps**2).reshape(len(steps), -1)
-        np.exp(exponents, out=exponents)
-        return np.asarray(exponents.reshape(len(scales), *steps.shape[1:]))
+    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
+        origin = X[0] if len(X) else 0.0
+        return np.asarray((A @ (Y - origin) - (X - origin) * A.sum(axis=1, keepdims=True)) / self.lengthscales**2)
 
-    def contract_over_scales(self, steps: Array, scales: Array, A: Array) -> Array:
-        return np.asarray(A.reshape(len(A), -1) @ (steps**2).reshape(len(steps), -1).T / scales**2)
+    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
+        sums = []
+        for x, y in zip(X.T, Y.T, strict=True):
+            steps = x[:, None] - y
+            steps *= steps
+            sums.append(np.einsum("ij,ij->", A, steps))
+        return self.per_parameter(np.array(sums) / self.lengthscales**2)
+
+    def features(self, steps: Array) -> Array:
+        return steps * steps
+
+    def over_scales(self, features: Array, scales: Array) -> Array:
+        exponents = (-0.5 * scales**-2) @ features
+        np.exp(exponents, out=exponents)
+        return np.asarray(exponents)
+
+    def contract_over_scales(self, features: Array, scales: Array, A: Array) -> Array:
+        return np.asarray(A @ features.T / scales**2)
+
+    def contract_grad_x_over_scales(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
+        origin = X[0] if len(X) else 0.0  # subtracted first, as above
+        sums = A.swapaxes(1, 2) @ np.column_stack([Y - origin, np.ones(len(Y))])
+        return np.asarray((sums[..., :-1] - (X - origin) * sums[..., -1:]) / scales[:, None, :] ** 2)
 
 
 class Matern(ProductKernel):
@@ -253,8 +321,8 @@ class Matern(ProductKernel):
     def __repr__(self) -> str:
         return f"Matern({self.nu}, {self.lengthscales.tolist()})"
 
-    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y, scales = self._points(X, Y)
+    def values(self, X: Array, Y: Array) -> Array:
+        scales = self.lengthscales_in(X.shape[1])
         polynomial, exponent = np.ones((len(X), len(Y))), np.zeros((len(X), len(Y)))
         for u in _steps(X, Y, scales):
             s = self._s(u)

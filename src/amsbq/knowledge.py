@@ -27,9 +27,13 @@ ALWAYS = 40  #: observations up to which hyperparameters are learned after each
 GROWTH = 1.05  #: beyond, they are learned when there are so many times more
 
 
-def stage(n: int) -> int:
-    """Of the schedule: it is time to learn again whenever it changes."""
-    return n if n <= ALWAYS else ALWAYS + int(math.log(n / ALWAYS) / math.log(GROWTH))
+def learning_time(n: int) -> int:
+    """The latest time to learn, as a number of observations, when there are n of them."""
+    if n <= ALWAYS:
+        return n
+    stage = int(math.log(n / ALWAYS) / math.log(GROWTH))
+    time = math.ceil(ALWAYS * GROWTH**stage)
+    return time if time <= n else math.ceil(ALWAYS * GROWTH ** (stage - 1))
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,11 @@ class Knowledge:
     def belief(self) -> Belief | None:
         """By hyperparameters that were learned when it was time, given all observations; None without any."""
         n = len(self)
-        if n and (self._learned is None or stage(n) != stage(self._learned.n)):
-            self._learned = self._learn()
-            self._belief = self._learned.belief
-        elif n != self._given and self._belief is not None:
+        time = learning_time(n)
+        if n and (self._learned is None or self._learned.n != time):
+            self._learned = self._learn(time)
+            self._belief, self._given = self._learned.belief, time
+        if n != self._given and self._belief is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._belief = self._belief.given(self.data)
@@ -84,7 +89,7 @@ class Knowledge:
         if self.belief is not None and self._learned is not None and self._learned.n == n:
             latest = self._learned
         else:
-            latest = self._final = self._final if self._final is not None and self._final.n == n else self._learn()
+            latest = self._final = self._final if self._final is not None and self._final.n == n else self._learn(n)
         for warning in latest.warnings:
             warnings.warn(warning, stacklevel=3)
         return latest.belief.estimate
@@ -110,8 +115,8 @@ class Knowledge:
         belief = recalled(self.model, self.measure, first, self.noise, self.seed, learned["hyperparameters"])
         self._learned, self._belief, self._given = _Learned(n, belief, learned["warnings"]), belief, n
 
-    def _learn(self) -> _Learned:
+    def _learn(self, n: int) -> _Learned:
         with warnings.catch_warnings(record=True) as caught:  # they come with the estimate
             warnings.simplefilter("always")
-            belief = learn(self.model, self.measure, self.data, self.noise, self.seed)
-        return _Learned(len(self), belief, [str(warning.message) for warning in caught])
+            belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed)
+        return _Learned(n, belief, [str(warning.message) for warning in caught])

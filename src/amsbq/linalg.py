@@ -1,14 +1,19 @@
 """Triangular factors, through LAPACK, of covariance matrices that may have lost rank to rounding.
 
 Notation: A (n, n) symmetric, its diagonal "prior" (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
+
+Where many matrices of the same size are factorised, F (K, n(n+1)/2) holds the lower triangle of each, in the order of
+LAPACK's rectangular full packed format: half the numbers to compute, and as fast to factorise.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.linalg.lapack import dpocon, dpotrf, dpotri, dpotrs, dtrtrs
+from functools import lru_cache
 
-from .checks import Array
+import numpy as np
+from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, dtfsm, dtrtri, dtrtrs, dtrttf
+
+from .checks import Array, IntArray
 
 EPS = float(np.finfo(float).eps)
 
@@ -18,21 +23,26 @@ def variance_floor(n: int) -> float:
     return (n + 10) * EPS
 
 
-def factorise(A: Array, prior: Array, jitter: float = 0.0) -> tuple[Array, float]:
+def factorise(A: Array, prior: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
     """Cholesky factor of A + jitter · diag(prior), and the jitter: at least the one given, and as much as it takes.
 
     What rounding does to A shows in its solves magnified by the inverse of its smallest eigenvalue (on the scale of
-    correlations), which pivots do not reveal: hence a condition estimate.
+    correlations), which pivots do not reveal: hence a condition estimate, unless the noise, which is the least share of
+    it in a diagonal entry, and the jitter are larger than that anyway. Of A only the lower triangle is used.
     """
     n = len(A)
     if n == 0:
         return np.empty((0, 0), order="F"), jitter
-    if not np.isfinite(A).all():
+    if not np.isfinite(A.sum()) and not np.isfinite(A).all():
         raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
     scale = _scale(prior)
     while True:
-        C, info = dpotrf(A + np.diag(jitter * scale) if jitter else A, lower=1, clean=1)
+        C = np.array(A, order="F")
+        C.ravel(order="K")[:: n + 1] += jitter * scale
+        C, info = dpotrf(C, lower=1, clean=1, overwrite_a=1)
         if info == 0:
+            if noise + jitter >= variance_floor(n):
+                return C, jitter
             reciprocal, _ = dpocon(C / np.sqrt(scale)[:, None], 1.0, uplo="L")
             if np.sqrt(n) * reciprocal >= variance_floor(n):
                 return C, jitter
@@ -65,7 +75,7 @@ def more_jitter(jitter: float, n: int) -> float:
 
 def _scale(prior: Array) -> Array:
     """The scale of each row: its prior variance, or for a row without any the largest of the others."""
-    return np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
+    return prior if prior.all() else np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
 
 
 def solve_lower(L: Array, b: Array) -> Array:
@@ -79,34 +89,70 @@ def solve_lower_transposed(L: Array, b: Array) -> Array:
 
 
 def inverse(L: Array) -> Array:
-    """(L Lᵀ)⁻¹, both triangles."""
+    """The lower triangle of (L Lᵀ)⁻¹; above it there are zeros."""
     if len(L) == 0:
         return L.copy()
     lower: Array
     lower, _ = dpotri(L, lower=1)
-    return np.tril(lower) + np.tril(lower, -1).T
+    return lower
 
 
-def gaussian_log_density_and_grad(A: Array, r: Array) -> tuple[float, Array] | None:
-    """log N(r; 0, A) and its gradient ½ (α αᵀ - A⁻¹) in A, with α = A⁻¹ r; None where A is not positive definite.
+def inverse_lower(L: Array) -> Array:
+    """L⁻¹."""
+    return np.array(dtrtri(L, lower=1)[0]) if L.size else L.copy()
 
-    The gradient is to be contracted with symmetric matrices only: off the diagonal, A⁻¹ is twice in the lower triangle.
+
+def packed_order(n: int) -> tuple[IntArray, IntArray]:
+    """The row and the column of each number of a packed triangle."""
+    if n == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    places = np.arange(n * n, dtype=float).reshape(n, n, order="F")
+    columns, rows = np.divmod(dtrttf(places, uplo="L")[0].astype(np.intp), n)
+    return rows, columns
+
+
+def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
+    """The log density log N(r; 0, A) of each matrix, and α = A⁻¹ r (K, n); F is overwritten by the inverses.
+
+    Where a matrix is not positive definite its log density is -inf, and α and the inverse are zero.
     """
-    if len(A) == 0:
-        return 0.0, A
-    if not np.isfinite(A).all():
-        return None
-    C, info = dpotrf(A, lower=1, clean=1)
-    if info != 0:
-        return None
-    alpha, _ = dpotrs(C, r, lower=1)
-    value = -0.5 * (r @ alpha + len(r) * np.log(2 * np.pi)) - np.log(np.diagonal(C)).sum()
-    lower, _ = dpotri(C, lower=1, overwrite_c=1)
-    diagonal = np.diagonal(lower).copy()
-    gradient = np.multiply.outer(0.5 * alpha, alpha)
-    gradient -= lower
-    gradient.ravel()[:: len(A) + 1] += 0.5 * diagonal
-    return float(value), gradient
+    n = len(r)
+    alpha, pivots = np.zeros((len(F), n)), np.ones((len(F), n))
+    if n == 0:
+        return np.zeros(len(F)), alpha
+    rows = packed_diagonal(n)
+    failed = ~np.isfinite(F.sum(axis=1))
+    for k, A in enumerate(F):
+        if failed[k] or dpftrf(n, A, uplo="L", overwrite_a=1)[1] != 0:
+            failed[k], A[:] = True, 0.0
+            continue
+        alpha[k] = dpftrs(n, A, r, uplo="L")[0].ravel()
+        pivots[k] = A[rows]
+        dpftri(n, A, uplo="L", overwrite_a=1)
+    values = -0.5 * (alpha @ r + n * np.log(2 * np.pi)) - np.log(pivots).sum(axis=1)
+    return np.where(failed, -np.inf, values), alpha
+
+
+def whiten_packed(A: Array, b: Array) -> tuple[float, Array]:
+    """½ log det A and C⁻¹ b, for one packed matrix, which is overwritten; with more jitter if that is what it takes."""
+    n = len(b)
+    if n == 0:
+        return 0.0, b
+    rows, jitter = packed_diagonal(n), 0.0
+    diagonal = A[rows]
+    while True:
+        C, info = dpftrf(n, A, uplo="L")
+        if info == 0:
+            return float(np.log(C[rows]).sum()), np.asarray(dtfsm(1.0, C, b, uplo="L"))
+        jitter = more_jitter(jitter, n)
+        A[rows] = (1 + jitter) * diagonal
+
+
+@lru_cache(maxsize=64)
+def packed_diagonal(n: int) -> IntArray:
+    """Where the diagonal is in a packed triangle."""
+    rows, columns = packed_order(n)
+    return np.flatnonzero(rows == columns)
 
 
 def grow(L: Array, W: Array, L_new: Array) -> Array:

@@ -117,18 +117,24 @@ class Measure(ABC):
         """The same measure, prepared for kernels with many different lengthscales."""
         return self
 
-    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """X as an (n, D) array, all of it inside the support."""
-        X = points(X, self.dim, name)
+    @cached_property
+    def _allowed(self) -> tuple[Array, Array]:
+        """The bounds, with a slack: what rounding does to a point on the edge, in single precision, is not outside."""
         low, high = self.bounds.T
-        # what rounding does to a point on the edge, single precision included, is not outside
         with np.errstate(invalid="ignore"):
             slack = 1e-7 * np.where(
                 np.isfinite(high - low), high - low, np.where(np.isfinite(low), abs(low), abs(high))
             )
-        outside = (low - slack > X) | (high + slack < X)
+        return low - slack, high + slack
+
+    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
+        """X as an (n, D) array, all of it inside the support."""
+        X = points(X, self.dim, name)
+        lowest, highest = self._allowed
+        outside = (lowest > X) | (highest < X)
         if outside.any():
             i, d = np.argwhere(outside)[0]
+            low, high = self.bounds.T
             raise ValueError(
                 f"{name}[{i}] is outside the support of the measure: input {d} is {float(X[i, d])}, "
                 f"and must be between {float(low[d])} and {float(high[d])}"

@@ -89,9 +89,12 @@ class MultiSourceGP:
 
     def _condition(self, data: Data, jitter: float = 0.0) -> Posterior:
         """The posterior, with at least the given jitter."""
-        G = self.prior.cov(data.s, data.X, data.s, data.X) + np.diag(data.noise_var)
-        C, jitter = linalg.factorise(G, self.prior.variances[data.s] + data.noise_var, jitter)
-        return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter)
+        kernels = self.prior.kernels(data.X)
+        G, scale = self.prior.gram(data.s, data.X, kernels), self.prior.variances[data.s] + data.noise_var
+        np.einsum("ii->i", G)[...] += data.noise_var
+        least = (data.noise_var / scale).min() if scale.all() and scale.size else 0.0
+        C, jitter = linalg.factorise(G, scale, jitter, float(least))
+        return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter, kernels)
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,10 @@ class Posterior:
         unless the observations are (nearly) redundant, such as duplicates without noise.
     """
 
-    def __init__(self, gp: MultiSourceGP, data: Data, C: Array, beta: Array, jitter: float) -> None:
-        self.gp, self.jitter = gp, jitter
+    def __init__(
+        self, gp: MultiSourceGP, data: Data, C: Array, beta: Array, jitter: float, kernels: list[Array] | None = None
+    ) -> None:
+        self.gp, self.jitter, self._kernels = gp, jitter, kernels
         self.sources, self.X, self.y = data.s, data.X, data.y
         self._data, self._C, self._beta = data, C, beta
         self._whitened: dict[int, Array] = {}  # target -> w
@@ -151,13 +156,13 @@ class Posterior:
 
     def squared_correlation_and_grad(self, source: int, X: ArrayLike, target: int = 0) -> tuple[Array, Array]:
         """ρ², shape (n,), and its gradient dρ²_i/dX_i, shape (n, D)."""
-        at = self._correlation(source, X, target)
+        at = self._correlation(source, X, target, with_grad=True)
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
         per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
         per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
         coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
-        gradient = self.gp.prior.contract_grad_x(at.s, at.X, self.sources, self.X, coefficients.T)
-        gradient += per_c[:, None] * self.gp.prior.integral_cov_grad_x(at.target, at.s, at.X)
+        gradient = self.gp.prior.contract_parts_grad_x([part.T for part in at.parts], at.X, self.X, coefficients.T)
+        gradient += per_c[:, None] * at.z_grad
         return at.rho2, gradient
 
     def squared_correlation_joint(self, sources: ArrayLike, X: ArrayLike, target: int = 0) -> float:
@@ -190,18 +195,15 @@ class Posterior:
 
         With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG), plus αᵀ dm for the prior means.
         """
-        s, X = self.sources, self.X
+        s = self.sources
         alpha = linalg.solve_lower_transposed(self._C, self._beta)
-        half = 0.5 * (np.outer(alpha, alpha) - linalg.inverse(self._C))
-        of_source = np.eye(self.gp.n_sources)[s]  # (N, L)
-        terms, jitter = self.gp.terms, np.diag(np.full(len(s), self.jitter))
+        inverse = linalg.inverse(self._C)
+        by_B, by_scales, by_noise = self.gp.prior.contract_gram(s, self.X, alpha, inverse, self._kernels)
         return self.log_evidence(), EvidenceGradient(
-            B=tuple(of_source.T @ (half * (term.kernel(X, X) + jitter)) @ of_source for term in terms),
-            log_lengthscales=tuple(
-                term.kernel.contract_grad_log_lengthscales(X, X, half * term.B[np.ix_(s, s)]) for term in terms
-            ),
-            noise=(1 + self.jitter) * np.diagonal(half) @ of_source,
-            mean=alpha @ of_source,
+            B=tuple(by + np.diag(self.jitter * by_noise) for by in by_B) if self.jitter else tuple(by_B),
+            log_lengthscales=tuple(by_scales),
+            noise=(1 + self.jitter) * by_noise,
+            mean=np.bincount(s, alpha, self.gp.n_sources).astype(float),
         )
 
     def extend(self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None) -> Posterior:
@@ -254,20 +256,24 @@ class Posterior:
                 return base, A, C_new
             base = self.gp._condition(self._data, linalg.more_jitter(base.jitter, len(self.y) + len(X)))
 
-    def _correlation(self, source: int, X: ArrayLike, target: int) -> _Correlation:
+    def _correlation(self, source: int, X: ArrayLike, target: int, with_grad: bool = False) -> _Correlation:
         gp = self.gp
         source, target = source_number(source, gp.n_sources), source_number(target, gp.n_sources, "target")
         X = gp.measure.check_points(X)
         s = np.full(len(X), source)
-        A = self._whiten(s, X)
-        c = gp.prior.integral_cov(target, s, X) - self._w(target) @ A
+        parts = gp.prior.cov_parts(self.sources, self.X, s, X)
+        A = linalg.solve_lower(self._C, parts[0] if len(parts) == 1 else np.sum(parts, axis=0))
+        z, z_grad = (
+            gp.prior.integral_cov_and_grad_x(target, s, X) if with_grad else (gp.prior.integral_cov(target, s, X), X)
+        )
+        c = z - self._w(target) @ A
         total = gp.prior.variances[source] + gp.noise[source]
         v = total - np.einsum("ni,ni->i", A, A)
         unknown = v > (linalg.variance_floor(len(self.y)) + 2 * self.jitter) * total
         variance = self._unknown(target)
         share = c / variance if variance else np.zeros_like(c)
         rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
-        return _Correlation(s, X, target, A, v, share, np.minimum(rho2, 1), unknown)
+        return _Correlation(X, target, parts, z_grad, A, v, share, np.minimum(rho2, 1), unknown)
 
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
         gp = self.gp
@@ -282,9 +288,10 @@ class Posterior:
 class _Correlation:
     """What ρ² and its gradient share, at each of the points."""
 
-    s: IntArray
     X: Array
     target: int
+    parts: list[Array]  # cov[y, f(X)] of each term, (N, n)
+    z_grad: Array  # ∂cov[Z, f(X_i)]/∂X_i, if it is wanted
     A: Array  # C⁻¹ cov[y, f(X)]
     v: Array
     share: Array  # c / var Z

@@ -1,7 +1,7 @@
 """Where the rate is largest: over sources and inputs, for one observation or for a set.
 
 The search goes in coordinates u with x = median + A u that the measure offers, so that units do not matter, and within
-its reach. Starts come from the measure itself and are evaluated together; from the best local ones L-BFGS climbs.
+its reach. Starts come from the measure itself and are evaluated together; from the best local ones climbs begin.
 """
 
 from __future__ import annotations
@@ -190,12 +190,12 @@ class Search:
         """The best that climbs from the starts lead to."""
         unit = abs(otherwise.rate) or 1.0
 
-        def scaled(u: Array) -> tuple[Array, Array]:
+        def scaled(u: Array, _: IntArray) -> tuple[Array, Array]:
             values, gradient = rate.value_and_grad(source, self._x(u))
             return np.nan_to_num(values, nan=-np.inf) / unit, _finite(gradient @ self.axes) / unit
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
-            u, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST)
+            u, _, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST)
         X = self._rounded(u)
         values = self._screened(rate, source, X)
         i = int(values.argmax())

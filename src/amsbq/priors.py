@@ -6,14 +6,16 @@ its centre; and a box far beyond anything it believes in, inside of which number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import lgamma, log, pi
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import log, pi
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri, stdtrit
+from scipy.special import gammaincinv, gammaln, ndtri, stdtrit
 
-from .checks import Array
+from .checks import Array, IntArray
 
 
 class Prior(Protocol):
@@ -27,6 +29,16 @@ class Prior(Protocol):
     def quantile(self, u: Array) -> Array: ...
 
 
+def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray, Prior]]:
+    """Of independent numbers: those of the same kind as one, with arrays as parameters, and which numbers it is of."""
+    out = []
+    for kind in dict.fromkeys(type(prior) for prior in priors):
+        at = [i for i, prior in enumerate(priors) if type(prior) is kind]
+        parameters: Any = {f.name: np.array([getattr(priors[i], f.name) for i in at]) for f in fields(kind)}  # type: ignore[arg-type]
+        out.append((np.array(at), kind(**parameters)))
+    return out
+
+
 @dataclass(frozen=True)
 class Normal:
     centre: float
@@ -38,8 +50,11 @@ class Normal:
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
         z = (t - self.centre) / self.spread
-        constant = log(self.spread) + 0.5 * log(2 * pi)
-        return (-0.5 * z * z - constant).sum(axis=-1), -z / self.spread
+        return (-0.5 * z * z - self._constant).sum(axis=-1), -z / self.spread
+
+    @cached_property
+    def _constant(self) -> Any:
+        return np.log(self.spread) + 0.5 * log(2 * pi)
 
     def quantile(self, u: Array) -> Array:
         return np.asarray(self.centre + self.spread * ndtri(u))
@@ -59,9 +74,13 @@ class StudentT:
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
         z, dof = (t - self.centre) / self.spread, self.dof
-        constant = lgamma(dof / 2) - lgamma((dof + 1) / 2) + log(self.spread) + 0.5 * log(dof * pi)
-        value = -0.5 * (dof + 1) * np.log1p(z * z / dof) - constant
+        value = -0.5 * (dof + 1) * np.log1p(z * z / dof) - self._constant
         return value.sum(axis=-1), -(dof + 1) * z / (dof + z * z) / self.spread
+
+    @cached_property
+    def _constant(self) -> Any:
+        dof = self.dof
+        return gammaln(dof / 2) - gammaln((dof + 1) / 2) + np.log(self.spread) + 0.5 * np.log(dof * pi)
 
     def quantile(self, u: Array) -> Array:
         return np.asarray(self.centre + self.spread * stdtrit(self.dof, u))
@@ -84,12 +103,15 @@ class LogGamma:
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
         ratio = np.exp(np.minimum(t, 50)) / self._scale  # far outside of the box, and finite
-        value = self.shape * (t - log(self._scale)) - ratio - lgamma(self.shape)
-        return value.sum(axis=-1), self.shape - ratio
+        return (self.shape * t - ratio - self._constant).sum(axis=-1), self.shape - ratio
+
+    @cached_property
+    def _constant(self) -> Any:
+        return self.shape * np.log(self._scale) + gammaln(self.shape)
 
     def quantile(self, u: Array) -> Array:
         return np.asarray(np.log(self._scale * gammaincinv(self.shape, u)))
 
-    @property
-    def _scale(self) -> float:
+    @cached_property
+    def _scale(self) -> Any:
         return self.mode / (self.shape - 1)

@@ -1,0 +1,78 @@
+"""From hyperparameters to the coregionalisation matrices of all terms, for many vectors θ at once, and back.
+
+Notation:  Q terms, L sources, θ (P,), Θ (K, P) as in `hyper`
+
+    B_q = (A w)(A w)ᵀ + A² η        with diagonal A = diag(e^{a}) and η,
+
+where a, w and log η of each term and source are linear in θ: their derivatives are three matrices, (P, Q L) each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import Array
+
+
+class Loadings:
+    """The linear maps, to be filled with ones where an entry of θ counts.
+
+    Attributes
+    ----------
+    amplitudes, weights, own : (P, Q, L) arrays
+        Of a, w and log η.
+    with_own : (Q, L) array of bool
+        Whether there is an η; it is zero otherwise.
+    related : (Q, L) array of bool
+        Whether w is not learned, but the relation of the source: 1, -1, or 0 for a source that has as much of the term
+        to itself as others share.
+    """
+
+    def __init__(self, size: int, n_terms: int, n_sources: int) -> None:
+        shape = (n_terms, n_sources)
+        self.amplitudes, self.weights, self.own = (np.zeros((size, *shape)) for _ in range(3))
+        self.with_own, self.related = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+
+    def at(self, Theta: Array, relations: Array | None = None) -> LoadingsAt:
+        """For vectors Θ and relations (K, L) or (L,), which by default are all one."""
+        relation = np.ones((1, 1, self.related.shape[1])) if relations is None else np.atleast_2d(relations)[:, None, :]
+        A, w, log_own = (
+            (Theta @ by.reshape(len(by), -1)).reshape(len(Theta), *self.related.shape)
+            for by in (self.amplitudes, self.weights, self.own)
+        )
+        A = np.exp(A)
+        own = np.exp(log_own) * self.with_own
+        alone = self.related & (relation == 0)
+        return LoadingsAt(self, A, A * (w + relation * self.related), A * A * own, A * A * alone)
+
+
+@dataclass(frozen=True)
+class LoadingsAt:
+    """All of them (K, Q, L)."""
+
+    maps: Loadings
+    A: Array
+    w: Array  # A w
+    own: Array  # A² η
+    alone: Array | NDArray[np.bool_]  # A² for sources that have all of a term to themselves
+
+    def B(self) -> Array:
+        """B of each term, shape (K, Q, L, L)."""
+        B = self.w[..., :, None] * self.w[..., None, :]
+        np.einsum("kqll->kql", B)[...] += self.own + self.alone
+        return B
+
+    def variances(self) -> Array:
+        """The variance of each source by all terms, shape (K, L)."""
+        return np.asarray((self.w**2 + self.own + self.alone).sum(axis=1))
+
+    def gradient(self, by_B: Array) -> Array:
+        """The gradient in θ, shape (K, P), given that in the upper triangles of B (K, Q, L, L)."""
+        diagonal = np.einsum("kqll->kql", by_B)
+        by_w = (by_B @ self.w[..., None])[..., 0] + (self.w[..., None, :] @ by_B)[..., 0, :]
+        by_a = by_w * self.w + 2 * diagonal * (self.own + self.alone)
+        pairs = ((by_a, self.maps.amplitudes), (by_w * self.A, self.maps.weights), (diagonal * self.own, self.maps.own))
+        return np.asarray(sum(by.reshape(len(by), -1) @ to.reshape(len(to), -1).T for by, to in pairs))
