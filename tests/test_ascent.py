@@ -65,7 +65,7 @@ def test_hopeless_climbs_end_early_and_curvature_helps():
         return hill(X)
 
     starts = np.array([[0.9, 0.8, 0.7, 0.5], [-1.9, 1.9, -1.9, 1.9]])
-    _, values, H = climbed(counted, starts, FREE, 1e-8)
+    _, values, history = climbed(counted, starts, FREE, 1e-8)
     total = sum(calls)
     calls.clear()
     _, pruned, _ = climbed(counted, starts, FREE, 1e-8, hopeless=1.0)
@@ -75,5 +75,5 @@ def test_hopeless_climbs_end_early_and_curvature_helps():
     climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8)
     without = sum(calls)
     calls.clear()
-    climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8, H=H[:1])
+    climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8, history=history.of([0]))
     assert sum(calls) < without

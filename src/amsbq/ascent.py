@@ -1,25 +1,28 @@
-"""Climbing from many starts at once: the method of Broyden, Fletcher, Goldfarb and Shanno, all of them in every call.
+"""Climbing from many starts at once: L-BFGS, with all of them in every call of the function.
 
 One call for K points costs much less than K calls, as long as they are small.
 
 Notation:  X (K, P) points, G (K, P) gradients, D (K, P) steps to be tried
-           H (K, P, P)    of each climb, an approximation of its inverse Hessian, with its sign turned
-           S, Y (n, P)    the latest changes of X and, with its sign turned, of G
+           S, Y (K, M, P)    the latest M changes of X and, with its sign turned, of G
+           R (K, M, M)       S Yᵀ of changes and the same or later ones
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 
 from .checks import Array, IntArray
 
+MEMORY = 8  #: M
 LONGEST = 1.5  #: step in any coordinate
 FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
 CALLS = 150  #: at most
-MANY = 10  #: times the gain of the next step: more than that is not hoped for
+MANY = 30  #: times the gain of the next step: more than that is not hoped for
 
 #: of points (n, P), and from which of the starts each one came: values (n,), -inf where there is none, and gradients
 Function = Callable[[Array, IntArray], tuple[Array, Array]]
@@ -31,10 +34,10 @@ def climbed(
     bounds: Array,
     tolerance: float,
     longest: float = LONGEST,
-    hopeless: float = np.inf,
-    H: Array | None = None,
-) -> tuple[Array, Array, Array]:
-    """Where climbs lead from each start, the values there, and H.
+    hopeless: float | Array = np.inf,
+    history: History | None = None,
+) -> tuple[Array, Array, History]:
+    """Where climbs lead from each start, the values there, and what to go on with.
 
     Parameters
     ----------
@@ -47,19 +50,20 @@ def climbed(
         A climb ends when no more than that is to be gained by its next step.
     longest : float
         No step is longer in any coordinate.
-    hopeless : float
+    hopeless : float, or one for each start
         A climb also ends if it is so much below the best, and even gains many times that of its next step would leave
         it there.
-    H : (K, P, P) array, optional
-        What is known of the curvature at each start.
+    history : History, optional
+        Of climbs that led to the starts.
     """
     low, high = bounds.T
     X = np.clip(starts, low, high)
     values, G = function(X, np.arange(len(X)))
-    curvatures = _Curvatures(len(X), X.shape[1], longest, H)
+    history = History(*X.shape) if history is None else history
+    hopeless = np.broadcast_to(hopeless, len(X))
     active = np.isfinite(values)
     D, share, tries = np.zeros_like(X), np.ones(len(X)), np.zeros(len(X), dtype=int)
-    D[active] = curvatures.steps(np.flatnonzero(active), _inwards(G, X, low, high)[active])
+    D[active] = history.steps(np.flatnonzero(active), _inwards(G, X, low, high)[active], longest)
     for _ in range(CALLS):
         rows = np.flatnonzero(active)
         if not len(rows):
@@ -73,42 +77,60 @@ def climbed(
         tries[lost] += 1
         active[lost[tries[lost] >= TRIES]] = False
 
-        curvatures.learn(rows, change[gained], G[rows] - new_G[gained])
+        history.add(rows, change[gained], G[rows] - new_G[gained])
         X[rows], values[rows], G[rows] = new[gained], new_values[gained], new_G[gained]
         share[rows], tries[rows] = 1.0, 0
-        D[rows] = _inwards(curvatures.steps(rows, _inwards(G[rows], X[rows], low, high)), X[rows], low, high)
+        D[rows] = _inwards(history.steps(rows, _inwards(G[rows], X[rows], low, high), longest), X[rows], low, high)
         gain = _dot(D[rows], G[rows])
-        active[rows] = (gain > tolerance) & (values[rows] + MANY * gain > values.max() - hopeless)
-    return X, values, curvatures.H
+        active[rows] = (gain > tolerance) & (values[rows] + MANY * gain > values.max() - hopeless[rows])
+    return X, values, history
 
 
-class _Curvatures:
-    """What is known of the curvature of each climb, and the steps that follow from it."""
+class History:
+    """The latest changes of each climb, and the steps that follow from them."""
 
-    def __init__(self, K: int, P: int, longest: float, H: Array | None) -> None:
-        self.longest = longest
-        self.H = np.tile(np.eye(P), (K, 1, 1)) if H is None else H.copy()
-        self.known = np.full(K, H is not None)
+    def __init__(self, K: int, P: int) -> None:
+        self.S, self.Y = np.zeros((K, MEMORY, P)), np.zeros((K, MEMORY, P))
+        self.scale = np.full(K, np.nan)
 
-    def learn(self, rows: IntArray, S: Array, Y: Array) -> None:
-        """From changes, unless the function is not concave along them."""
-        curvature = _dot(S, Y)
-        squares = _dot(Y, Y)
+    def add(self, rows: IntArray, S: Array, Y: Array) -> None:
+        """Remember changes, unless the function is not concave along them."""
+        curvature, squares = _dot(S, Y), _dot(Y, Y)
         concave = curvature > 1e-8 * np.sqrt(_dot(S, S) * squares)
-        rows, S, Y, curvature, squares = rows[concave], S[concave], Y[concave], curvature[concave], squares[concave]
-        H = np.where(self.known[rows, None, None], 1.0, (curvature / squares)[:, None, None]) * self.H[rows]
-        HY = (H @ Y[:, :, None])[:, :, 0]
-        S = S / curvature[:, None]
-        cross = HY[:, :, None] * S[:, None, :]
-        H += (curvature + _dot(Y, HY))[:, None, None] * (S[:, :, None] * S[:, None, :])
-        self.H[rows], self.known[rows] = H - cross - cross.swapaxes(1, 2), True
+        rows = rows[concave]
+        for kept, latest in ((self.S, S), (self.Y, Y)):
+            kept[rows, 1:] = kept[rows, :-1]
+            kept[rows, 0] = latest[concave]
+        self.scale[rows] = curvature[concave] / squares[concave]
 
-    def steps(self, rows: IntArray, G: Array) -> Array:
-        """The inverse Hessian times the gradient; not too long."""
-        D = (self.H[rows] @ G[:, :, None])[:, :, 0]
-        first = FIRST * self.longest / _longest(D)
-        D *= np.where(self.known[rows], 1.0, first)[:, None]
-        return np.asarray(D * np.minimum(1.0, self.longest / _longest(D))[:, None])
+    def of(self, rows: Any) -> History:
+        """Of some of the climbs, to go on with."""
+        other = copy(self)
+        other.S, other.Y, other.scale = self.S[rows], self.Y[rows], self.scale[rows]
+        return other
+
+    def and_of(self, others: Sequence[History]) -> History:
+        """Of these climbs and others."""
+        out = copy(self)
+        out.S, out.Y, out.scale = (
+            np.concatenate([getattr(history, name) for history in (self, *others)]) for name in ("S", "Y", "scale")
+        )
+        return out
+
+    def steps(self, rows: IntArray, G: Array, longest: float) -> Array:
+        """The inverse Hessian times the gradient (Byrd, Nocedal and Schnabel's compact form); not too long."""
+        S, Y, g = self.S[rows], self.Y[rows], G[:, :, None]
+        first = np.isnan(self.scale[rows])
+        scale = np.where(first, FIRST * longest / _longest(G), self.scale[rows])[:, None, None]
+        R = S @ Y.swapaxes(1, 2)
+        curvature = np.einsum("kmm->km", R).copy()
+        R = np.tril(R)
+        np.einsum("kmm->km", R)[curvature == 0] = 1.0  # nothing there yet
+        p = np.linalg.solve(R, S @ g)
+        q = curvature[:, :, None] * p + scale * (Y @ (Y.swapaxes(1, 2) @ p - g))
+        q = np.linalg.solve(R.swapaxes(1, 2), q)
+        D = (scale * (g - Y.swapaxes(1, 2) @ p) + S.swapaxes(1, 2) @ q)[:, :, 0]
+        return np.asarray(D * np.minimum(1.0, longest / _longest(D))[:, None])
 
 
 def _inwards(D: Array, X: Array, low: Array, high: Array) -> Array:

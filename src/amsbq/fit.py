@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .ascent import climbed
+from .ascent import History, climbed
 from .checks import Array, IntArray
 from .data import Data
 from .hyper import Parametrisation
@@ -27,7 +27,7 @@ SCREENED = 64  #: draws from the prior among which to look for places to start f
 STARTS = 4  #: how many of them
 CLOSE = 2e-2  #: near enough to a maximum, in log density, for Newton's method
 ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
-WORTH = 3.0  #: so much below the best, in log density, it is
+WORTH = 30.0  #: so much below the best, in log density, it is
 HOPELESS = 8.0  #: so much below it, it is not
 FAR = 1.0  #: standard deviations between maxima that are not the same
 NEWTON_STEPS = 8  #: at most, after the search has ended
@@ -161,19 +161,21 @@ def _places(
     likely = draws[np.argsort(-values, kind="stable")[:STARTS]]
     first = [(np.concatenate([guesses, likely]), together, 0.0)]
     first += [(guesses[1::2], relation, log_odds) for relation, log_odds in others]
-    (related, values, H), *found = _climbed(parametrisation, first, ROUGHLY)
+    (related, values, history), *found = _climbed(parametrisation, first, ROUGHLY)
     top = values.argmax()
     mode, worth = related[top], values > values.max() - WORTH
     second = [(related[worth], together, 0.0)]
-    curvatures = [H[worth]]
+    histories = [history.of(worth)]
     if others:
         mirrored = parametrisation.mirrored(mode)
         second += [(theta[None], together, 0.0) for theta in mirrored]
-        curvatures += [H[[top]]] * len(mirrored)
-    for (Theta, values, curvature), (relation, log_odds) in zip(found, others, strict=True):
+        histories += [history.of([top])] * len(mirrored)
+    for (Theta, values, its_own), (relation, log_odds) in zip(found, others, strict=True):
         second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
-        curvatures.append(np.stack([curvature[values.argmax()], H[top]]))
-    ends = _climbed(parametrisation, second, CLOSE, np.concatenate(curvatures))
+        histories += [its_own.of([values.argmax()]), history.of([top])]
+    margins = np.full(sum(len(starts) for starts, _, _ in second), HOPELESS)
+    margins[: worth.sum()] = 0.0  # of these only the highest is wanted
+    ends = _climbed(parametrisation, second, CLOSE, margins, histories[0].and_of(histories[1:]))
     heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
     if not np.isfinite(heights).any():
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
@@ -198,20 +200,21 @@ def _climbed(
     parametrisation: Parametrisation,
     groups: Sequence[tuple[Array, Array, float]],
     near: float,
-    H: Array | None = None,
-) -> list[tuple[Array, Array, Array]]:
-    """Where climbs lead, all at once, from groups of starts with a relation each, the log densities there, and H."""
+    hopeless: float | Array = np.inf,
+    history: History | None = None,
+) -> list[tuple[Array, Array, History]]:
+    """Where climbs lead, all at once, from groups of starts with a relation each, log densities, and histories."""
     of = np.repeat(np.arange(len(groups)), [len(starts) for starts, _, _ in groups])
     relations = np.array([relation for _, relation, _ in groups])[of]
-    Theta, values, H = climbed(
+    Theta, values, history = climbed(
         lambda Theta, which: parametrisation.log_posterior_and_grad(Theta, relations[which]),
         np.concatenate([starts for starts, _, _ in groups]),
         parametrisation.bounds,
         near,
-        hopeless=np.inf if H is None else HOPELESS,
-        H=H,
+        hopeless=hopeless,
+        history=history,
     )
-    return [(Theta[of == i], values[of == i], H[of == i]) for i in range(len(groups))]
+    return [(Theta[of == i], values[of == i], history.of(of == i)) for i in range(len(groups))]
 
 
 def _sampled(parametrisation: Parametrisation, peaks: list[Peak], counts: IntArray, seed: int) -> Fit:

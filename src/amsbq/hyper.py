@@ -336,11 +336,9 @@ class Parametrisation:
         values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
         low, high = self.bounds.T
         inside = np.flatnonzero(((Theta >= low) & (Theta <= high)).all(axis=1))
-        if relations is not None:
-            relations = np.broadcast_to(relations, (len(Theta), self.n_sources))
         for at in self._few_at_a_time(len(inside)):
             rows = inside[at]
-            of = None if relations is None else relations[rows]
+            of = relations[rows] if relations is not None and relations.ndim == 2 else relations
             value, gradient = self._log_likelihood_and_grad(Theta[rows], of)
             values[rows], gradients[rows] = self.power * value, self.power * gradient
         for columns, prior in self._priors:

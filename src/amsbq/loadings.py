@@ -10,6 +10,7 @@ where a, w and log η of each term and source are linear in θ: their derivative
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +37,15 @@ class Loadings:
         self.amplitudes, self.weights, self.own = (np.zeros((size, *shape)) for _ in range(3))
         self.with_own, self.related = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
+    @cached_property
+    def _maps(self) -> Array:
+        """All three as one, (P, 3 Q L)."""
+        return np.stack([self.amplitudes, self.weights, self.own], axis=1).reshape(len(self.own), -1)
+
     def at(self, Theta: Array, relations: Array | None = None) -> LoadingsAt:
         """For vectors Θ and relations (K, L) or (L,), which by default are all one."""
         relation = np.ones((1, 1, self.related.shape[1])) if relations is None else np.atleast_2d(relations)[:, None, :]
-        A, w, log_own = (
-            (Theta @ by.reshape(len(by), -1)).reshape(len(Theta), *self.related.shape)
-            for by in (self.amplitudes, self.weights, self.own)
-        )
+        A, w, log_own = (Theta @ self._maps).reshape(len(Theta), 3, *self.related.shape).swapaxes(0, 1)
         A = np.exp(A)
         own = np.exp(log_own) * self.with_own
         alone = self.related & (relation == 0)
@@ -74,5 +77,5 @@ class LoadingsAt:
         diagonal = np.einsum("kqll->kql", by_B)
         by_w = (by_B @ self.w[..., None])[..., 0] + (self.w[..., None, :] @ by_B)[..., 0, :]
         by_a = by_w * self.w + 2 * diagonal * (self.own + self.alone)
-        pairs = ((by_a, self.maps.amplitudes), (by_w * self.A, self.maps.weights), (diagonal * self.own, self.maps.own))
-        return np.asarray(sum(by.reshape(len(by), -1) @ to.reshape(len(to), -1).T for by, to in pairs))
+        by_all = np.stack([by_a, by_w * self.A, diagonal * self.own], axis=1)
+        return np.asarray(by_all.reshape(len(by_all), -1) @ self.maps._maps.T)

@@ -20,11 +20,12 @@ from .checks import Array, IntArray
 from .costs import affordable
 from .measures import Measure
 
-STARTS = 512  #: points of the measure at which the rate is looked at
+STARTS, MOST_STARTS = 256, 512  #: points of the measure at which the rate is looked at: for each input, and at most
 POLISHED = 12  #: of them
 WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
-CLOSE = 1e-6  #: near enough to a maximum, as a share of the best rate seen
-LONGEST = 0.1  #: step of a climb, in u
+CLOSE = 1e-5  #: near enough to a maximum, as a share of the best rate seen
+HOPELESS = 0.02  #: so much below the best, it is not worth to go on
+LONGEST = 0.2  #: step of a climb, in u
 DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
 NEIGHBOURHOOD = 0.05  #: of an input that is avoided, in u
 SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
@@ -75,8 +76,9 @@ class Search:
         self.budget, self.committed, self.avoided = budget, committed, avoided
         self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
 
-    def best(self, rate: Rate, starts: int = STARTS, polished: int = POLISHED) -> Choice | None:
+    def best(self, rate: Rate, most: int = MOST_STARTS, polished: int = POLISHED) -> Choice | None:
         """The best of all sources and inputs; None if nothing is allowed."""
+        starts = min(STARTS * self.measure.dim, most)
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
         values = np.array([self._screened(rate, source, X) for source in self.sources]).reshape(-1, starts)
@@ -195,7 +197,7 @@ class Search:
             return np.nan_to_num(values, nan=-np.inf) / unit, _finite(gradient @ self.axes) / unit
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
-            u, _, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST)
+            u, _, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST, HOPELESS)
         X = self._rounded(u)
         values = self._screened(rate, source, X)
         i = int(values.argmax())
