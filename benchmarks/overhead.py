@@ -157,7 +157,7 @@ def steps(sizes: list[int], shapes: list[tuple[int, int]], speed: float | None) 
 def started(model: str, dim: int, n_sources: int, n: int) -> amsbq.Integrator:
     """An integrator that knows n observations."""
     sources = [amsbq.Source(cost=1.0 if source == 0 else 0.1, noise=1e-4) for source in range(n_sources)]
-    it = amsbq.Integrator(sources, amsbq.Uniform(np.zeros(dim), 1.0), model=model)
+    it = amsbq.Integrator(sources, amsbq.Uniform(np.zeros(dim), 1.0), model=model, initial=[])
     for s, x, y in zip(*observations(n, dim, n_sources), strict=True):
         it.observe(int(s), x, y)
     return it

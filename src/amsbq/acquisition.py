@@ -107,10 +107,10 @@ class Rate:
         rho2 = self._ensemble.squared_correlation(source, X)
         return self._average(rho2) / (self.paid + self.costs[source].effective(X))
 
-    def value_and_grad(self, source: int, X: Array) -> tuple[Array, Array]:
-        """The same, and its gradient dα_i/dX_i, shape (n, D)."""
+    def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
+        """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""
         rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
-        cost, cost_gradient = self.costs[source].effective_and_grad(X)
+        cost, cost_gradient = self._effective_and_grad(np.broadcast_to(source, len(X)), X)
         cost = self.paid + cost
         rate = self._average(rho2) / cost
         slopes = self._slopes(rho2)
@@ -126,11 +126,8 @@ class Rate:
         """The same, and its gradient in all the locations, shape (n, D)."""
         pairs = [posterior.squared_correlation_joint_and_grad(sources, X) for posterior in self.posteriors]
         rho2, gradients = np.array([[value] for value, _ in pairs]), np.array([gradient for _, gradient in pairs])
-        cost, cost_gradient = self.paid, np.empty_like(X)
-        for source in np.unique(sources):
-            of = sources == source
-            costs, cost_gradient[of] = self.costs[source].effective_and_grad(X[of])
-            cost += costs.sum()
+        costs, cost_gradient = self._effective_and_grad(sources, X)
+        cost = self.paid + costs.sum()
         rate = float(self._average(rho2)[0] / cost)
         slopes = self._slopes(rho2)[:, 0]
         return rate, (np.einsum("k,knd->nd", slopes, gradients) - rate * cost_gradient) / cost
@@ -153,6 +150,13 @@ class Rate:
 
     def _effective(self, sources: IntArray, X: Array) -> Array:
         return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
+
+    def _effective_and_grad(self, sources: IntArray, X: Array) -> tuple[Array, Array]:
+        costs, gradients = np.empty(len(X)), np.empty_like(X)
+        for source in set(sources.tolist()):
+            of = sources == source
+            costs[of], gradients[of] = self.costs[source].effective_and_grad(X[of])
+        return costs, gradients
 
     def _joint(self, rho2: Array) -> Array:
         """ρ² (K, n) of the set with one more observation, given ρ² of that one."""

@@ -197,11 +197,10 @@ def learn(
 
 def _learned(model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int) -> Learned:
     parametrisation = _parametrisation(model, measure, data, noise)
-    if model.marginalised:
-        fit = marginalised(parametrisation, DRAWS, seed)
-        return Learned(model, noise, data, fit, tempered(fit, POWER))
-    fit = most_probable(parametrisation, seed)
-    return Learned(model, noise, data, fit, fit)
+    with threads_for(len(parametrisation.data.y)):
+        fit = marginalised(parametrisation, DRAWS, seed) if model.marginalised else most_probable(parametrisation, seed)
+        doubtful = tempered(fit, POWER) if model.marginalised else fit
+    return Learned(model, noise, data, fit, doubtful)
 
 
 def recalled(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import linalg
-from .checks import Array
+from .checks import Array, IntArray
 from .embeddings import EmbeddingOverScales
 from .kernels import ProductKernel
 from .model import Posterior
@@ -73,11 +73,11 @@ class Ensemble:
         floor = max(linalg.variance_floor(len(self.s)), KNOWN)
         self.floor = np.array([floor + 2 * p.jitter for p in posteriors])
 
-    def squared_correlation(self, source: int, X: Array) -> Array:
-        """ρ² of the integral with an observation of a source at each X_i, shape (K, n)."""
+    def squared_correlation(self, source: int | IntArray, X: Array) -> Array:
+        """ρ² of the integral with an observation of a source, or one for each point, at each X_i: shape (K, n)."""
         return self._at(source, X).rho2
 
-    def squared_correlation_and_grad(self, source: int, X: Array) -> tuple[Array, Array]:
+    def squared_correlation_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """ρ² (K, n), and its gradient in X (K, n, D)."""
         at = self._at(source, X)
         per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
@@ -85,26 +85,26 @@ class Ensemble:
         by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
         gradient = np.zeros((*per_c.shape, X.shape[1]))
         for term, part in zip(self.terms, at.parts, strict=True):
-            gradient += (term.B[:, 0, source, None] * per_c)[:, :, None] * term.embedding.mean_grad_x(X)
+            gradient += (_of(term.B[:, 0], source) * per_c)[:, :, None] * term.embedding.mean_grad_x(X)
             gradient += term.profile.contract_grad_x_over_scales(X, self.X, term.scales, by_cov * part)
         return at.rho2, gradient
 
-    def _at(self, source: int, X: Array) -> _At:
+    def _at(self, source: int | IntArray, X: Array) -> _At:
         shape = (len(self.factors), len(self.s), len(X))
         steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
-        c = np.tile(self.constants[:, 0, source, None], (1, len(X)))
-        covariance = np.broadcast_to(self.constants[:, self.s, source][:, :, None], shape)
+        c = np.zeros((len(self.factors), len(X))) + _of(self.constants[:, 0], source)
+        covariance = np.broadcast_to(_of(self.constants[:, self.s], source), shape)
         parts, features = [], None
         for term in self.terms:
             features = term.profile.features(steps) if features is None else features
             part = term.profile.over_scales(features, term.scales).reshape(shape)
-            part *= term.B[:, self.s, source][:, :, None]
+            part *= _of(term.B[:, self.s], source)
             covariance = covariance + part
-            c += term.B[:, 0, source, None] * term.embedding.mean(X)
+            c += _of(term.B[:, 0], source) * term.embedding.mean(X)
             parts.append(part)
         A = self._solved(covariance)
         c -= (self.w[:, None, :] @ A)[:, 0]
-        total = self.total[:, source, None]
+        total = _of(self.total, source)
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
         share = np.divide(c, self.variance[:, None], where=self.variance[:, None] > 0, out=np.zeros_like(c))
@@ -117,6 +117,11 @@ class Ensemble:
             return np.asarray((self.C_inverse.swapaxes(1, 2) if transposed else self.C_inverse) @ b)
         solve = linalg.solve_lower_transposed if transposed else linalg.solve_lower
         return np.array([solve(C, rows) for C, rows in zip(self.factors, b, strict=True)])
+
+
+def _of(values: Array, source: int | IntArray) -> Array:
+    """Those of a source (..., 1) or of the source of each point (..., n), of values for all sources (..., L)."""
+    return np.take(values, np.atleast_1d(source), axis=-1)
 
 
 def _lengthscales(posterior: Posterior, q: int) -> Array:

@@ -83,16 +83,18 @@ class Search:
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
         values = np.array([self._screened(rate, source, X) for source in self.sources]).reshape(-1, starts)
         highest = values.max(axis=1, initial=-np.inf)
-        found = []
+        found, climbing = [], []
         for source, screened, top in zip(self.sources, values, highest, strict=True):
             if not np.isfinite(top) and top < 0:
                 continue
             i = int(screened.argmax())
             found.append(Choice(source, X[i], float(screened[i])))
             if np.isfinite(top) and (top >= WORTH_POLISHING * highest.max() or top <= 0):
-                found.append(self._polished(rate, source, X[self._peaks(X, screened, polished)], found[-1]))
+                climbing.append((source, X[self._peaks(X, screened, polished)]))
         if not found:
             return None
+        if climbing:
+            found += self._polished(rate, climbing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
         # of several perfect steps the cheapest
         return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
 
@@ -188,20 +190,23 @@ class Search:
         order = np.lexsort((-values, ~higher))[:n]
         return order[np.isfinite(values[order])]
 
-    def _polished(self, rate: Rate, source: int, starts: Array, otherwise: Choice) -> Choice:
-        """The best that climbs from the starts lead to."""
-        unit = abs(otherwise.rate) or 1.0
+    def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
+        """The best that climbs from the starts of each source lead to, all at once; ``unit`` is the size of rates."""
+        sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 
-        def scaled(u: Array, _: IntArray) -> tuple[Array, Array]:
-            values, gradient = rate.value_and_grad(source, self._x(u))
+        def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:
+            values, gradient = rate.value_and_grad(sources[which], self._x(u))
             return np.nan_to_num(values, nan=-np.inf) / unit, _finite(gradient @ self.axes) / unit
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
-            u, _, _ = climbed(scaled, self._u(starts), self.measure.reach, CLOSE, LONGEST, HOPELESS)
-        X = self._rounded(u)
-        values = self._screened(rate, source, X)
-        i = int(values.argmax())
-        return Choice(source, X[i], float(values[i])) if values[i] > otherwise.rate else otherwise
+            u = self._u(np.concatenate([X for _, X in starts]))
+            u, _, _ = climbed(scaled, u, self.measure.reach, CLOSE, LONGEST, HOPELESS)
+        X, found = self._rounded(u), []
+        for source, _ in starts:
+            ends = X[sources == source]
+            values = self._screened(rate, source, ends)
+            found.append(Choice(source, ends[values.argmax()], float(values.max())))
+        return found
 
     def _u(self, X: Array) -> Array:
         return np.asarray((X - self.measure.median) @ self.inverse_axes.T)
