@@ -6,7 +6,7 @@ import pytest
 import amsbq
 from amsbq import beliefs
 from amsbq.data import Data
-from amsbq.knowledge import ALWAYS, Knowledge, learning_time
+from amsbq.knowledge import ALWAYS, GROWTH, Knowledge, learning_time
 from amsbq.models import model_named
 
 UNIT = amsbq.Uniform([0, 0], 1)
@@ -30,25 +30,27 @@ def test_times_to_learn_are_those_of_the_count():
     assert times[:ALWAYS] == list(range(1, ALWAYS + 1))
     for n in range(1, 3000):
         assert learning_time(n) == max(time for time in times if time <= n)
-    assert all(1 < b - a <= 0.05 * a + 1 for a, b in zip(times[ALWAYS + 5 :], times[ALWAYS + 6 :], strict=False))
+    later = zip(times[ALWAYS:], times[ALWAYS + 1 :], strict=False)
+    assert all(1 < b - a <= (GROWTH - 1) * a + 1 for a, b in later)
 
 
 def test_what_is_believed_does_not_depend_on_who_looked_before():
     data = observations(45)
-    patient, curious = knowledge_of(data), knowledge_of(data.first(42))
+    assert learning_time(45) == 43
+    patient, curious = knowledge_of(data), knowledge_of(data.first(41))
     assert curious.belief is not None
-    for new in list(data.one_by_one(42)):
+    for new in list(data.one_by_one(41)):
         curious.add(int(new.s[0]), new.X[0], float(new.y[0]), float(new.noise_var[0]))
         assert curious.belief.estimate.std > 0
     for one, other in zip(patient.belief.posteriors, curious.belief.posteriors, strict=True):
         assert one.integral() == other.integral()
     assert patient.belief.estimate.interval() == curious.belief.estimate.interval()
-    assert patient.learned_from == curious.learned_from == 45
+    assert patient.learned_from == curious.learned_from == 43
 
 
 def test_in_between_observations_are_added_to_what_was_learned():
-    data = observations(44)
-    belief, learned = knowledge_of(data).belief, knowledge_of(data.first(42)).belief
+    data = observations(45)
+    belief, learned = knowledge_of(data).belief, knowledge_of(data.first(43)).belief
     parametrisation = learned.parametrisation.given(data)
     exact = [
         parametrisation.posterior(theta, relation, standard=True)
@@ -66,8 +68,8 @@ def test_in_between_observations_are_added_to_what_was_learned():
 
 def test_contradictions_are_learned_from_at_once():
     """Two values at one input, where there should be no noise, show that there is some."""
-    data = observations(43)
-    data = Data(data.s, data.X, data.y, np.zeros(43))
+    data = observations(44)
+    data = Data(data.s, data.X, data.y, np.zeros(44))
     other = Data(data.s[-1:], data.X[-1:], data.y[-1:] + 0.5, np.zeros(1))
     knowledge = knowledge_of(data)
     assert max(posterior.gp.noise.max() for posterior in knowledge.belief.posteriors) == 0

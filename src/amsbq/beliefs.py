@@ -73,7 +73,7 @@ class Fixed:
     def given(self, data: Data) -> Fixed:
         posterior = self.posterior
         for new in data.one_by_one(len(posterior.y)):
-            posterior = posterior.extend(new.s, new.X, new.y, new.noise_var)
+            posterior = _one_more(posterior, new)
         return Fixed(posterior)
 
 
@@ -181,8 +181,14 @@ class _Extended:
             return _learned(learned.model, learned.parametrisation.measure, data, noise, learned.fit.seed)
         posteriors = self.posteriors
         for new in learned.parametrisation.standardised(data).one_by_one(len(self.data.y)):
-            posteriors = [posterior.extend(new.s, new.X, new.y, new.noise_var) for posterior in posteriors]
+            posteriors = [_one_more(posterior, new) for posterior in posteriors]
         return replace(self, data=data, posteriors=posteriors)
+
+
+def _one_more(posterior: Posterior, new: Data) -> Posterior:
+    """Given one more observation: to the last digit the same, whether anybody has looked at the integral before."""
+    posterior.integral()
+    return posterior.extend(new.s, new.X, new.y, new.noise_var)
 
 
 def learn(

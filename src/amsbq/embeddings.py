@@ -121,9 +121,12 @@ class EmbeddingOverScales:
         """μ_k(X_i), shape (K, n)."""
         return self._together.mean(X) if self._together else np.array([one.mean(X) for one in self._each])
 
-    def mean_grad_x(self, X: Array) -> Array:
-        """dμ_k/dx at X_i, shape (K, n, D)."""
-        return self._together.mean_grad_x(X) if self._together else np.array([e.mean_grad_x(X) for e in self._each])
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """The same, and dμ_k/dx at X_i, shape (K, n, D)."""
+        if self._together:
+            return self._together.mean_and_grad_x(X)
+        means, gradients = zip(*(one.mean_and_grad_x(X) for one in self._each), strict=True)
+        return np.array(means), np.array(gradients)
 
     @property
     def variance(self) -> Array:

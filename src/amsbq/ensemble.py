@@ -42,6 +42,7 @@ class _At:
     """What ρ² and its gradient share."""
 
     parts: list[Array]  # B κ for each term, (K, N, n)
+    mean_grads: list[Array]  # dμ/dx for each term, (K, n, D), if they are wanted
     A: Array  # (K, N, n)
     share: Array  # c / var Z, (K, n)
     v: Array  # (K, n)
@@ -79,28 +80,33 @@ class Ensemble:
 
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """ρ² (K, n), and its gradient in X (K, n, D)."""
-        at = self._at(source, X)
+        at = self._at(source, X, with_grad=True)
         per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
         per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
         by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
         gradient = np.zeros((*per_c.shape, X.shape[1]))
-        for term, part in zip(self.terms, at.parts, strict=True):
-            gradient += (_of(term.B[:, 0], source) * per_c)[:, :, None] * term.embedding.mean_grad_x(X)
+        for term, part, mean_grad in zip(self.terms, at.parts, at.mean_grads, strict=True):
+            gradient += (_of(term.B[:, 0], source) * per_c)[:, :, None] * mean_grad
             gradient += term.profile.contract_grad_x_over_scales(X, self.X, term.scales, by_cov * part)
         return at.rho2, gradient
 
-    def _at(self, source: int | IntArray, X: Array) -> _At:
+    def _at(self, source: int | IntArray, X: Array, with_grad: bool = False) -> _At:
         shape = (len(self.factors), len(self.s), len(X))
         steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
         c = np.zeros((len(self.factors), len(X))) + _of(self.constants[:, 0], source)
         covariance = np.broadcast_to(_of(self.constants[:, self.s], source), shape)
-        parts, features = [], None
+        parts, mean_grads, features = [], [], None
         for term in self.terms:
             features = term.profile.features(steps) if features is None else features
             part = term.profile.over_scales(features, term.scales).reshape(shape)
             part *= _of(term.B[:, self.s], source)
             covariance = covariance + part
-            c += _of(term.B[:, 0], source) * term.embedding.mean(X)
+            if with_grad:
+                mean, mean_grad = term.embedding.mean_and_grad_x(X)
+                mean_grads.append(mean_grad)
+            else:
+                mean = term.embedding.mean(X)
+            c += _of(term.B[:, 0], source) * mean
             parts.append(part)
         A = self._solved(covariance)
         c -= (self.w[:, None, :] @ A)[:, 0]
@@ -109,7 +115,7 @@ class Ensemble:
         unknown = v > self.floor[:, None] * total
         share = np.divide(c, self.variance[:, None], where=self.variance[:, None] > 0, out=np.zeros_like(c))
         rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
-        return _At(parts, A, share, v, unknown, np.minimum(rho2, 1))
+        return _At(parts, mean_grads, A, share, v, unknown, np.minimum(rho2, 1))
 
     def _solved(self, b: Array, transposed: bool = False) -> Array:
         """C⁻¹ b or C⁻ᵀ b, shape (K, N, n)."""

@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 from . import linalg
-from .checks import Array, IntArray, non_negative_number
+from .checks import Array, IntArray, frozen, non_negative_number
 from .coregion import Term
 from .data import Data
 from .embeddings import EmbeddingOverScales
@@ -246,8 +247,7 @@ class Parametrisation:
 
     def even_draws(self, n: int, seed: int) -> Array:
         """n points spread evenly over the unit cube, shape (n, P)."""
-        u = Uniform(np.zeros(self.size), 1.0).sobol(n, seed)
-        return self.in_place_of_sources(np.clip(u, 1e-4, 1 - 1e-4))
+        return self.in_place_of_sources(_even_draws(n, self.size, seed))
 
     def in_place_of_sources(self, values: Array) -> Array:
         """Random numbers (n, P) for θ, those of a source moved to its place: when sources change theirs, so do they."""
@@ -417,6 +417,12 @@ class Parametrisation:
                 within = np.argsort(np.argsort(rank[list(block.sources)]))
                 columns[block.at] = columns[block.at][within]
         return columns
+
+
+@lru_cache(maxsize=64)
+def _even_draws(n: int, dim: int, seed: int) -> Array:
+    """n points spread evenly over the unit cube, but not too near to its faces."""
+    return frozen(np.clip(Uniform(np.zeros(dim), 1.0).sobol(n, seed), 1e-4, 1 - 1e-4))
 
 
 def standard_units(data: Data, n_sources: int, common: bool) -> tuple[Array, Array]:

@@ -264,12 +264,12 @@ class RBF(ProductKernel):
         return np.asarray((A @ (Y - origin) - (X - origin) * A.sum(axis=1, keepdims=True)) / self.lengthscales**2)
 
     def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
-        sums = []
-        for x, y in zip(X.T, Y.T, strict=True):
-            steps = x[:, None] - y
-            steps *= steps
-            sums.append(np.einsum("ij,ij->", A, steps))
-        return self.per_parameter(np.array(sums) / self.lengthscales**2)
+        x, y = X.T.copy(), Y.T.copy()
+        steps = (x[:, :, None] - y[:, None, :]).reshape(len(x), -1)
+        steps *= steps
+        # no BLAS where it would take several threads: others may be at work here
+        sums = steps @ A.ravel() if A.size < 2**15 else np.array([np.einsum("m,m->", row, A.ravel()) for row in steps])
+        return self.per_parameter(sums / self.lengthscales**2)
 
     def features(self, steps: Array) -> Array:
         return steps * steps

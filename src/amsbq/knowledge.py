@@ -23,8 +23,8 @@ from .measures import Measure
 from .model import MultiSourceGP
 from .models import Model
 
-ALWAYS = 40  #: observations up to which hyperparameters are learned after each
-GROWTH = 1.05  #: beyond, they are learned when there are so many times more
+ALWAYS = 25  #: observations up to which hyperparameters are learned after each
+GROWTH = 1.08  #: beyond, they are learned when there are so many times more
 
 
 def learning_time(n: int) -> int:

@@ -129,6 +129,7 @@ class Posterior:
         self.sources, self.X, self.y = data.s, data.X, data.y
         self._data, self._C, self._beta = data, C, beta
         self._whitened: dict[int, Array] = {}  # target -> w
+        self._left: dict[int, float] = {}  # target -> the variance of its integral, as a denominator
 
     def __repr__(self) -> str:
         counts = np.bincount(self.sources, minlength=self.gp.n_sources)
@@ -158,8 +159,7 @@ class Posterior:
         """ρ², shape (n,), and its gradient dρ²_i/dX_i, shape (n, D)."""
         at = self._correlation(source, X, target, with_grad=True)
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
-        per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
-        per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
+        per_c, per_v = _ratio(2 * at.share, at.v, at.unknown), _ratio(-at.rho2, at.v, at.unknown)
         coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
         gradient = self.gp.prior.contract_parts_grad_x([part.T for part in at.parts], at.X, self.X, coefficients.T)
         gradient += per_c[:, None] * at.z_grad
@@ -233,8 +233,10 @@ class Posterior:
 
     def _unknown(self, target: int) -> float:
         """The variance of Z, as a denominator: not below the rounding of what was taken from its prior."""
-        floor = linalg.variance_floor(len(self.y)) * self.gp.prior.integral_variance(target)
-        return max(self.integral(target)[1], floor)
+        if target not in self._left:
+            floor = linalg.variance_floor(len(self.y)) * self.gp.prior.integral_variance(target)
+            self._left[target] = max(self.integral(target)[1], floor)
+        return self._left[target]
 
     def _whiten(self, s: IntArray, X: Array) -> Array:
         """A = C⁻¹ cov[y, f_s(X)], shape (N, n)."""
@@ -272,7 +274,7 @@ class Posterior:
         unknown = v > (linalg.variance_floor(len(self.y)) + 2 * self.jitter) * total
         variance = self._unknown(target)
         share = c / variance if variance else np.zeros_like(c)
-        rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
+        rho2 = _ratio(share * c, v, unknown)
         return _Correlation(X, target, parts, z_grad, A, v, share, np.minimum(rho2, 1), unknown)
 
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
@@ -282,6 +284,11 @@ class Posterior:
         base, A, C_new = self._bordered(s, X, gp.noise[s])
         c = gp.prior.integral_cov(target, s, X) - base._w(target) @ A
         return _JointCorrelation(base, s, X, target, A, C_new, linalg.solve_lower(C_new, c), base._unknown(target))
+
+
+def _ratio(a: Array, b: Array, where: NDArray[np.bool_]) -> Array:
+    """a / b, and zero where it is not wanted."""
+    return a / b if where.all() else np.divide(a, b, where=where, out=np.zeros_like(a))
 
 
 @dataclass(frozen=True)
