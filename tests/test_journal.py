@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import amsbq
 from amsbq.journal import FORMAT, Journal, JournalError, read_journal
+from amsbq.runner import run as run_it
 
 UNIT = amsbq.Uniform(0, 1)
 STORED = Path(__file__).parent / "journals"
@@ -198,11 +200,21 @@ def test_a_journal_has_one_writer(tmp_path):
     run(path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder_is_an_error_before_anything_is_evaluated(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(JournalError, match="cannot be opened: Permission denied"):
-        run(tmp_path / "run.jsonl")
+def test_a_read_only_folder_is_an_error_before_anything_is_evaluated():
+    calls = []
+    it = amsbq.Integrator([amsbq.Source(calls.append, name="fine"), SOURCES[1]], UNIT, budget=4)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        root = os.geteuid() == 0
+        try:
+            if root:
+                os.seteuid(65534)  # who may not write everywhere
+            with pytest.raises(JournalError, match="cannot be opened: Permission denied"):
+                run_it(it, journal=Path(folder) / "run.jsonl", progress=False)
+        finally:
+            if root:
+                os.seteuid(0)
+    assert not calls
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -260,6 +272,20 @@ def test_journals_of_all_versions_still_load(tmp_path, path):
         (event["id"], event["mean"], event["std"]) for event in known if event["std"] is not None
     ]
     assert result.mean == pytest.approx(known[-1]["mean"], rel=1e-7)  # without noise, rounding is magnified
+
+
+def test_long_runs_go_on_where_they_were_between_times_to_learn(tmp_path):
+    """There posteriors are extended, not made anew: to the last bit the same, whatever was looked at before."""
+    sources = [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.05, noise=1e-3, name="coarse")]
+    initial = [(0, [0.2]), (0, [0.8])] + [(1, [x]) for x in np.linspace(0, 1, 25)]
+    whole = run(tmp_path / "whole.jsonl", "icm", 5.0, sources, initial=initial)
+    assert len(whole.evaluations) > 32
+    lines = (tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
+    told = [i for i, line in enumerate(lines) if b'"told"' in line]
+    for n in (26, 29, 31):
+        path = tmp_path / f"{n}.jsonl"
+        path.write_bytes(b"".join(lines[: told[n] + 1]))
+        assert everything(run(path, "icm", 5.0, sources, initial=initial)) == everything(whole)
 
 
 KILLED = """

@@ -18,6 +18,7 @@ import numpy as np
 from .checks import Array, IntArray
 
 MEMORY = 8  #: M
+LOWER = np.tri(MEMORY)
 LONGEST = 1.5  #: step in any coordinate
 FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
@@ -124,11 +125,11 @@ class History:
         scale = np.where(first, FIRST * longest / _longest(G), self.scale[rows])[:, None, None]
         R = S @ Y.swapaxes(1, 2)
         curvature = np.einsum("kmm->km", R).copy()
-        R = np.tril(R)
+        R *= LOWER
         np.einsum("kmm->km", R)[curvature == 0] = 1.0  # nothing there yet
-        p = np.linalg.solve(R, S @ g)
-        q = curvature[:, :, None] * p + scale * (Y @ (Y.swapaxes(1, 2) @ p - g))
-        q = np.linalg.solve(R.swapaxes(1, 2), q)
+        inverse = np.linalg.inv(R)
+        p = inverse @ (S @ g)
+        q = inverse.swapaxes(1, 2) @ (curvature[:, :, None] * p + scale * (Y @ (Y.swapaxes(1, 2) @ p - g)))
         D = (scale * (g - Y.swapaxes(1, 2) @ p) + S.swapaxes(1, 2) @ q)[:, :, 0]
         return np.asarray(D * np.minimum(1.0, longest / _longest(D))[:, None])
 

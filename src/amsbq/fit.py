@@ -25,9 +25,9 @@ from .model import Posterior
 
 SCREENED = 64  #: draws from the prior among which to look for places to start from
 STARTS = 4  #: how many of them
-CLOSE = 2e-2  #: near enough to a maximum, in log density, for Newton's method
+CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
 ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
-WORTH = 30.0  #: so much below the best, in log density, it is
+WORTH = 20.0  #: so much below the best, in log density, it is
 HOPELESS = 8.0  #: so much below it, it is not
 FAR = 1.0  #: standard deviations between maxima that are not the same
 NEWTON_STEPS = 8  #: at most, after the search has ended
@@ -174,7 +174,7 @@ def _places(
         second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
         histories += [its_own.of([values.argmax()]), history.of([top])]
     margins = np.full(sum(len(starts) for starts, _, _ in second), HOPELESS)
-    margins[: worth.sum()] = 0.0  # of these only the highest is wanted
+    margins[: worth.sum()] = np.inf  # there are long ridges with the highest place at their end
     ends = _climbed(parametrisation, second, CLOSE, margins, histories[0].and_of(histories[1:]))
     heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
     if not np.isfinite(heights).any():

@@ -1,0 +1,108 @@
+"""What a journal and the runner take for each evaluation, and how long it takes to resume a long journal.
+
+python -m benchmarks.journal                # a minute
+python -m benchmarks.journal --events 2000
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import amsbq
+from amsbq.journal import Journal
+from amsbq.optimize import Choice
+from amsbq.replay import begin_or_resume
+from amsbq.runner import run
+
+
+class Random(amsbq.Integrator):
+    """Asks for anything, and makes nothing of it: what is left is the runner and the journal."""
+
+    def _next_of_design(self) -> list[Choice]:
+        return []
+
+    def _chosen(self, n: int) -> list[Choice]:
+        x = self.measure.sample(1, self._rng(self._asked))[0]
+        choice = Choice(0 if self._asked % 10 == 0 else 1, x)
+        if self._possible(choice):
+            return [choice]
+        self._stop("budget")
+        return []
+
+    def note_what_is_known(self) -> None:
+        pass
+
+
+def fine(x: Any) -> float:
+    return float(np.sin(3 * x).sum())
+
+
+def coarse(x: Any) -> float:
+    return float(np.sin(3 * x).sum() + 0.1 * x[0])
+
+
+def integrator(kind: type[amsbq.Integrator], n: int) -> amsbq.Integrator:
+    sources = [amsbq.Source(fine, noise=1e-4), amsbq.Source(coarse, cost=0.1, noise=1e-4)]
+    return kind(sources, amsbq.Uniform([0, 0], 1), budget=0.19 * n + 1e-9, initial=[])
+
+
+def taken(n: int, **options: Any) -> float:
+    """Milliseconds for each of n evaluations."""
+    it, spent = integrator(Random, n), []
+    start = time.perf_counter()
+
+    def watched(it: amsbq.Integrator) -> None:
+        spent.append(time.perf_counter() - start)
+
+    run(it, [watched], progress=False, **options)
+    return 1e3 * spent[-1] / len(it.evaluations)
+
+
+def resumed(path: Path, n: int) -> tuple[amsbq.Integrator, float]:
+    """The integrator as it was, and the seconds until it could go on."""
+    it = integrator(amsbq.Integrator, n)
+    start = time.perf_counter()
+    with Journal(path) as journal:
+        begin_or_resume(journal, it)
+        assert it.knowledge.belief is not None
+        return it, time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder)
+        for name, given in {
+            "serial, without a journal": {},
+            "serial, with a journal": {"journal": path / "1.jsonl"},
+            "four workers, with a journal": {"journal": path / "4.jsonl", "workers": 4},
+            "a pool of threads, with a journal": {"journal": path / "pool.jsonl", "executor": ThreadPoolExecutor(4)},
+        }.items():
+            print(f"{name:<36} {taken(1000, **given):.2f} ms for each evaluation")
+        n = math.ceil(options.events / 3)
+        path = Path(folder) / "long.jsonl"
+        taken(n, journal=path)
+        it, _ = resumed(path, n)  # learns hyperparameters, which are in the journal of a run that was not so careless
+        learned = it.knowledge.learned()
+        with Journal(path) as journal:
+            for event in [{"event": "known", "id": e.id, "mean": 0.0, "std": 1.0} for e in it.evaluations]:
+                journal.write(event, durable=False)
+            journal.write({"event": "fitted", **learned})
+            events = len(journal.events) + n + 1
+        print(f"{events} events, {n} evaluations: resumed in {resumed(path, n)[1]:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
