@@ -152,8 +152,8 @@ def _places(
     """Where there may be peaks, the most probable place first: θ, the relation of the sources and its log prior odds.
 
     All climb together. The search begins at guesses and at the best of many draws from the prior, for other relations
-    at guesses. It goes on from what is nearly the best, also as if the primary source differed from the others, and
-    from the best of every other relation.
+    at guesses. It goes on from what is nearly the best and from the best of every other relation, and in the end as if
+    it were the primary source that differed from the others.
     """
     together = np.ones(parametrisation.n_sources)
     draws, guesses = parametrisation.prior_draws(SCREENED, seed), parametrisation.guesses()
@@ -164,18 +164,17 @@ def _places(
     (related, values, history), *found = _climbed(parametrisation, first, ROUGHLY)
     top = values.argmax()
     mode, worth = related[top], values > values.max() - WORTH
-    second = [(related[worth], together, 0.0)]
-    histories = [history.of(worth)]
-    if others:
-        mirrored = parametrisation.mirrored(mode)
-        second += [(theta[None], together, 0.0) for theta in mirrored]
-        histories += [history.of([top])] * len(mirrored)
+    second, histories = [(related[worth], together, 0.0)], [history.of(worth)]
     for (Theta, values, its_own), (relation, log_odds) in zip(found, others, strict=True):
         second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
         histories += [its_own.of([values.argmax()]), history.of([top])]
     margins = np.full(sum(len(starts) for starts, _, _ in second), HOPELESS)
     margins[: worth.sum()] = np.inf  # there are long ridges with the highest place at their end
     ends = _climbed(parametrisation, second, CLOSE, margins, histories[0].and_of(histories[1:]))
+    if others:
+        related, values, _ = ends[0]
+        third = [(theta[None], together, 0.0) for theta in parametrisation.mirrored(related[values.argmax()])]
+        second, ends = second + third, ends + _climbed(parametrisation, third, CLOSE)
     heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
     if not np.isfinite(heights).any():
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
