@@ -134,11 +134,16 @@ class Learned:
     def _extended(self) -> _Extended:
         return _Extended(self, self.data, self.posteriors)
 
+    @cached_property
+    def _whole(self) -> Parametrisation:
+        """Of all observations, where only some were learned from."""
+        n = len(self.data.y)
+        return self.parametrisation.given(self.data.ordered()) if n > LEARNED_FROM else self.parametrisation
+
     def _all_data(self, fit: Fit) -> Fit:
         """The draws, given all observations: fewer of them if that is much work."""
-        n = len(self.data.y)
-        few = max(FEWEST, int(DRAWS * (LEARNED_FROM / n) ** 1.5)) if n > LEARNED_FROM else len(fit.Theta)
-        return fit.given(self.data.ordered(), few) if n > LEARNED_FROM else fit
+        few = max(FEWEST, int(DRAWS * (LEARNED_FROM / max(len(self.data.y), LEARNED_FROM)) ** 1.5))
+        return fit.given(self._whole, few)
 
 
 @dataclass(frozen=True)

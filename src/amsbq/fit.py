@@ -19,7 +19,6 @@ from scipy.special import ndtri
 
 from .ascent import History, climbed
 from .checks import Array, IntArray
-from .data import Data
 from .hyper import Parametrisation
 from .model import Posterior
 
@@ -81,13 +80,12 @@ class Fit:
         """As of the parametrisation, for each of the draws."""
         return self.parametrisation.doubted_integrals(self.Theta, self.relations, shares)
 
-    def given(self, data: Data, most: int) -> Fit:
-        """Some of the draws, given other data."""
+    def given(self, parametrisation: Parametrisation, most: int) -> Fit:
+        """Some of the draws, for other data."""
         of = np.repeat(np.arange(len(self.peaks)), [len(draws) for draws in self.draws])
         kept = np.linspace(0, len(of) - 1, min(most, len(of))).round().astype(int)
         draws = [self.Theta[kept[of[kept] == i]] for i in range(len(self.peaks))]
         peaks = [peak for peak, rows in zip(self.peaks, draws, strict=True) if len(rows)]
-        parametrisation = self.parametrisation.given(data)
         return replace(self, parametrisation=parametrisation, peaks=peaks, draws=[rows for rows in draws if len(rows)])
 
     def plain(self) -> dict[str, Any]:

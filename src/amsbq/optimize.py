@@ -21,6 +21,7 @@ from .costs import affordable
 from .measures import Measure
 
 STARTS, MOST_STARTS = 256, 512  #: points of the measure at which the rate is looked at: for each input, and at most
+FEWEST_STARTS, MANY = 64, 1000  #: fewer, down to so many, with more than so many observations
 POLISHED = 12  #: of them
 WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
 CLOSE = 1e-5  #: near enough to a maximum, as a share of the best rate seen
@@ -79,6 +80,8 @@ class Search:
     def best(self, rate: Rate, most: int = MOST_STARTS, polished: int = POLISHED) -> Choice | None:
         """The best of all sources and inputs; None if nothing is allowed."""
         starts = min(STARTS * self.measure.dim, most)
+        while starts > FEWEST_STARTS and starts * len(rate.posteriors[0].y) > most * MANY:
+            starts, polished = starts // 2, max(polished // 2, 2)  # where a look is a lot of work, fewer of them
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
         values = np.array([self._screened(rate, source, X) for source in self.sources]).reshape(-1, starts)
