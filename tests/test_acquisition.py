@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import amsbq
 from amsbq.acquisition import UTILITIES, Rate, utility
 from amsbq.costs import ConstantCost, CostFunction
+from amsbq.ensemble import Ensemble
 from tests.problems import problems
 from tests.reference import Joint, central_difference
 
@@ -157,3 +158,19 @@ def test_a_perfect_step_has_an_infinite_rate():
     rate = Rate([gp.condition([], [], [])], [ConstantCost(gp.measure, 1e6), ConstantCost(gp.measure, 1e-6)], "mi")
     assert rate.value(0, np.array([[0.3]])) == np.inf
     assert np.isfinite(rate.value(1, np.array([[0.3]])))
+
+
+@pytest.mark.parametrize(
+    "kernels", [(amsbq.RBF(0.3), amsbq.Matern(2.5, 0.4)), (amsbq.Matern(1.5, 0.3), amsbq.RBF(0.5))]
+)
+def test_terms_may_be_of_different_kinds(kernels):
+    """All posteriors at once, against one alone."""
+    B = np.array([[1.0, 0.8], [0.8, 1.0]])
+    gp = amsbq.MultiSourceGP([amsbq.Term(B, kernel) for kernel in kernels], amsbq.Uniform(0, 1), noise=1e-3)
+    posterior = gp.condition([0, 1] * 3, np.linspace(0.1, 0.9, 6), np.zeros(6))
+    X, sources = np.linspace(0, 1, 7)[:, None], np.arange(7) % 2
+    rho2, gradient = Ensemble([posterior]).squared_correlation_and_grad(sources, X)
+    for i, (source, x) in enumerate(zip(sources, X, strict=True)):
+        value, slope = posterior.squared_correlation_and_grad(int(source), x[None])
+        np.testing.assert_allclose(rho2[0, i], value[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(gradient[0, i], slope[0], rtol=1e-7, atol=1e-9)

@@ -124,3 +124,13 @@ def test_a_model_that_the_measure_cannot_have_is_an_error():
     observations = Data(np.zeros(2, np.intp), np.zeros((2, 2)), np.array([1.0, 2.0]), np.zeros(2))
     with pytest.raises(ValueError, match="does not separate"):
         most_probable(Parametrisation(lmc(1, nu=2.5), correlated, observations, [0.0])).posteriors()
+
+
+def test_values_that_no_hyperparameters_fit():
+    x = np.linspace(0, 1, 6)
+    for prior in (common_and_own(2), icm(2)):
+        parametrisation = Parametrisation(
+            prior, UNIT, data([0, 0, 0, 1, 1, 1], x, 1e-10 * np.sin(5 * x)), [1e300, 1e300]
+        )
+        with pytest.raises(ValueError, match="their values are too extreme"):
+            maximise(parametrisation)

@@ -77,6 +77,22 @@ def test_contradictions_are_learned_from_at_once():
     assert min(posterior.gp.noise.max() for posterior in knowledge.belief.posteriors) > 0
 
 
+@pytest.mark.parametrize("odd", ["contradiction", "constant"])
+def test_odd_data_do_not_make_it_depend_on_who_looked(odd):
+    data = observations(33)
+    y, X = data.y.copy(), data.X.copy()
+    if odd == "contradiction":
+        X[31], y[31] = X[1], y[1] + 0.3  # both of source 1, learning times are 30 and 32
+    else:
+        y[data.s == 0] = 0.7
+    data = Data(data.s, X, y, np.zeros(33))
+    patient, curious = knowledge_of(data, "icm"), knowledge_of(data.first(30), "icm")
+    for new in list(data.one_by_one(30)):
+        assert curious.belief is not None
+        curious.add(int(new.s[0]), new.X[0], float(new.y[0]), float(new.noise_var[0]))
+    assert patient.belief.estimate.interval() == curious.belief.estimate.interval()
+
+
 def test_a_model_with_given_hyperparameters_is_extended():
     gp = amsbq.MultiSourceGP([amsbq.Term(0.1 * np.eye(3) + 1, amsbq.RBF(0.4))], UNIT)
     data = observations(60)

@@ -49,7 +49,7 @@ class Belief(Protocol):
         """Mean and variance of a source at each X_i, averaged over the hyperparameters."""
 
     def given(self, data: Data) -> Belief:
-        """The same hyperparameters, given more observations, one after the other: ``data`` begin with the old ones."""
+        """The same hyperparameters, given one more observation, or a few: ``data`` begin with the old ones."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class _Extended:
     def given(self, data: Data) -> Belief:
         learned = self.learned
         data, noise = _usable(learned.model, data, learned.noise)
-        if noise != learned.noise or not data.begins_with(self.data):  # what was made of the old ones has changed
+        if noise != learned.noise or _flat(data) != _flat(self.data):  # what is made of the old ones has changed
             return _learned(learned.model, learned.parametrisation.measure, data, noise, learned.fit.seed)
         posteriors = self.posteriors
         for new in learned.parametrisation.standardised(data).one_by_one(len(self.data.y)):
@@ -253,7 +253,7 @@ def _made_sense_of(data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[N
     primary = data.y[data.s == 0]
     if len(primary) == 0:
         warnings.warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
-    elif len(primary) > 1 and np.ptp(primary) == 0:
+    elif _flat(data):
         warnings.warn(
             f"all {len(primary)} observations of source 0 are {primary[0]:.6g}: they do not tell how much it varies, "
             "and the error bar is a guess",
@@ -263,6 +263,12 @@ def _made_sense_of(data: Data, noise: Sequence[Noise]) -> tuple[Data, Sequence[N
         _, spreads = standard_units(data, len(noise), common=True)
         data = replace(data, noise_var=frozen(data.noise_var + np.where(data.s == 0, spreads[0] ** 2, 0.0)))
     return data, noise
+
+
+def _flat(data: Data) -> bool:
+    """Whether the primary source seems not to vary at all."""
+    primary = data.y[data.s == 0]
+    return len(primary) > 1 and bool(np.ptp(primary) == 0)
 
 
 def _contradictory(data: Data) -> bool:

@@ -147,13 +147,13 @@ class Coregionalisation:
 
     def integral_cov_and_grad_x(self, target: int, s: IntArray, X: Array) -> tuple[Array, Array]:
         """Both."""
-        values, gradients = np.zeros(len(X)), np.zeros_like(X)
+        values: Array | float = 0.0
+        gradients: Array | float = 0.0
         for term, embedding in zip(self.terms, self.embeddings, strict=True):
             mean, gradient = embedding.mean_and_grad_x(X)
             weights = term.B[target, s]
-            values += weights * mean
-            gradients += weights[:, None] * gradient
-        return values, gradients
+            values, gradients = values + weights * mean, gradients + weights[:, None] * gradient
+        return np.asarray(values), np.asarray(gradients)
 
     def integral_variance(self, target: int) -> float:
         """var Z_target: the paper's ⟨⟨k_11⟩⟩."""

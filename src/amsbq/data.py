@@ -55,11 +55,6 @@ class Data:
         for i in range(start, len(self.y)):
             yield Data(*(frozen(values[i : i + 1]) for values in vars(self).values()))
 
-    def begins_with(self, other: Data) -> bool:
-        """Whether the other observations are the first of these."""
-        first = vars(self.first(len(other.y))).values()
-        return all(np.array_equal(mine, theirs) for mine, theirs in zip(first, vars(other).values(), strict=True))
-
     def thinned(self, most: int) -> Data:
         """No more than so many, of each source as many as of another if it has them, evenly from first to last."""
         if len(self.y) <= most:

@@ -162,8 +162,11 @@ class _SeparableEmbedding(Embedding):
         return self.mean_and_grad_x(X)[1]
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        means = self._each(X, "mean")
-        return np.asarray(means.prod(axis=-1)), self._each(X, "mean_grad_x") * _product_of_others(means)
+        both = [factor.mean_and_grad_x(x) for factor, x in zip(self.factors, X.T, strict=True)]
+        if len(both) == 1:
+            return both[0][0], both[0][1][..., None]
+        means, slopes = (np.stack(parts, axis=-1) for parts in zip(*both, strict=True))
+        return np.asarray(means.prod(axis=-1)), slopes * _product_of_others(means)
 
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
         others = _product_of_others(self._each(X, "mean"))

@@ -38,6 +38,10 @@ class Embedding1D(ABC):
     def mean_grad_x(self, x: Array) -> Array:
         """dμ/dx, shape (n,)."""
 
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
+        """Both."""
+        return self.mean(x), self.mean_grad_x(x)
+
     @abstractmethod
     def mean_grad_log_lengthscale(self, x: Array) -> Array:
         """dμ/dlog ℓ, shape (n,)."""
@@ -64,7 +68,13 @@ class _RBFUniform(Embedding1D):
         return np.asarray(gamma(1.5) * (erf(left) + erf(right)) / self.z)
 
     def mean_grad_x(self, x: Array) -> Array:
+        return self._slope(*self._sides(x))
+
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
         left, right = self._sides(x)
+        return np.asarray(gamma(1.5) * (erf(left) + erf(right)) / self.z), self._slope(left, right)
+
+    def _slope(self, left: Array, right: Array) -> Array:
         # e^{-left²} - e^{-right²}, with left² - right² = (left - right) z
         difference = (left - right) * self.z
         larger = np.exp(-np.minimum(left * left, right * right))

@@ -95,10 +95,12 @@ class Ensemble:
         steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
         c = np.zeros((len(self.factors), len(X))) + _of(self.constants[:, 0], source)
         covariance = np.broadcast_to(_of(self.constants[:, self.s], source), shape)
-        parts, mean_grads, features = [], [], None
+        parts, mean_grads = [], []
+        features: dict[type, Array] = {}
         for term in self.terms:
-            features = term.profile.features(steps) if features is None else features
-            part = term.profile.over_scales(features, term.scales).reshape(shape)
+            kind = type(term.profile)
+            features[kind] = term.profile.features(steps) if kind not in features else features[kind]
+            part = term.profile.over_scales(features[kind], term.scales).reshape(shape)
             part *= _of(term.B[:, self.s], source)
             covariance = covariance + part
             if with_grad:

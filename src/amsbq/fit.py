@@ -160,8 +160,10 @@ def _places(
     first = [(np.concatenate([guesses, likely]), together, 0.0)]
     first += [(guesses[1::2], relation, log_odds) for relation, log_odds in others]
     (related, values, history), *found = _climbed(parametrisation, first, ROUGHLY)
+    if not any(np.isfinite(heights).any() for heights in (values, *(its_own for _, its_own, _ in found))):
+        raise ValueError("no hyperparameters fit these observations: their values are too extreme")
     top = values.argmax()
-    mode, worth = related[top], values > values.max() - WORTH
+    mode, worth = related[top], values >= values.max() - WORTH
     second, histories = [(related[worth], together, 0.0)], [history.of(worth)]
     for (Theta, values, its_own), (relation, log_odds) in zip(found, others, strict=True):
         second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
@@ -174,8 +176,6 @@ def _places(
         third = [(theta[None], together, 0.0) for theta in parametrisation.mirrored(related[values.argmax()])]
         second, ends = second + third, ends + _climbed(parametrisation, third, CLOSE)
     heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
-    if not np.isfinite(heights).any():
-        raise ValueError("no hyperparameters fit these observations: their values are too extreme")
     for i in np.argsort(-heights, kind="stable"):
         if heights[i] > heights.max() - HOPELESS:
             yield ends[i][0][ends[i][1].argmax()], second[i][1], second[i][2]
@@ -307,6 +307,8 @@ def _peak(parametrisation: Parametrisation, mode: Array, relation: Array | None 
             mode = tried[best]
         elif i:
             break
+    else:
+        around = _curvature(parametrisation, mode, relation, steps)
     return Peak(relation, mode, around.axes, around.value + log_odds + around.log_volume)
 
 

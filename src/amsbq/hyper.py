@@ -189,10 +189,16 @@ class Parametrisation:
         self._pairs = Pairs(s)
         steps = self._pairs.steps(X)
         steps /= self.measure.width[:, None]
-        self._features = self._terms[0].profile.features(np.round(steps, 12, out=steps))
+        np.round(steps, 12, out=steps)
+        features = {type(at.profile): at.profile.features(steps) for at in self._terms}
+        self._features = [features[type(at.profile)] for at in self._terms]
         level = self.prior.level or 0.0
         self._fixed = self._pairs.of_sources(level**2 * np.eye(self.n_sources)[None])[0]
         self._fixed[self._pairs.diagonal] += (self.noise[s] + self.data.noise_var) / spreads / spreads
+        self._jittered = np.ones_like(self._fixed)
+        self._jittered[self._pairs.diagonal] += FIT_JITTER
+        self._counted = self._jittered.copy()
+        self._counted[self._pairs.diagonal] *= 0.5
 
     def tempered(self, power: float) -> Parametrisation:
         """The same, but with a likelihood that counts to the given power: the posterior of one who doubts the model."""
@@ -316,8 +322,7 @@ class Parametrisation:
         means, stds, logs = (np.empty((len(Theta), len(shares))) for _ in range(3))
         for k in range(len(Theta)):
             for j, share in enumerate(shares):
-                A = G[k] + share * extra[k]
-                A[pairs.diagonal] *= 1 + FIT_JITTER
+                A = (G[k] + share * extra[k]) * self._jittered
                 half_log_det, whitened = linalg.whiten_packed(
                     pairs.packed(A[None])[0], np.stack([self._residuals, z[k] + share * z_extra[k]], axis=1)
                 )
@@ -354,38 +359,39 @@ class Parametrisation:
         return (slice(first, first + step) for first in range(0, n, step))
 
     def _log_likelihood_and_grad(self, Theta: Array, relations: Array | None) -> tuple[Array, Array]:
-        pairs, diagonal = self._pairs, self._pairs.diagonal
+        pairs = self._pairs
         loadings, noise = self._loadings.at(Theta, relations), self._noise(Theta)
         B = loadings.B()
         weights = [pairs.of_sources(B[:, q]) for q in range(len(self._terms))]
         scales = self._lengthscales(Theta)
         G, kernels = self._covariances(scales, weights, noise)
-        G[:, diagonal] *= 1 + FIT_JITTER
+        G *= self._jittered
         F = pairs.packed(G)
         values, alpha = linalg.invert_packed(F, self._residuals)
         # the derivative in each entry of G, which is there twice off the diagonal: α_i α_j - G⁻¹_ij, and half of it
         by_G = pairs.outer(alpha)
         by_G -= pairs.unpacked(F)
-        by_G[:, diagonal] *= 0.5 * (1 + FIT_JITTER)
+        by_G *= self._counted
 
-        by_noise = by_G[:, diagonal] @ self._of_source if len(self.learned) else noise
         by_B, by_scales = np.empty_like(B), []
         for q, (at, kernel, weight) in enumerate(zip(self._terms, kernels, weights, strict=True)):
             kernel *= by_G
             by_B[:, q] = pairs.sums(kernel, self.n_sources)
             kernel *= weight
-            by_scale = at.profile.contract_over_scales(self._features, scales[q], kernel)
+            by_scale = at.profile.contract_over_scales(self._features[q], scales[q], kernel)
             by_scales.append(by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True))
         gradient = loadings.gradient(by_B)
         for at, by_scale in zip(self._terms, by_scales, strict=True):
             gradient[:, at.scales] = by_scale
-        gradient[:, self._log_noise] = (noise * by_noise)[:, self.learned]
+        if len(self.learned):
+            by_noise = by_G[:, pairs.diagonal] @ self._of_source
+            gradient[:, self._log_noise] = (noise * by_noise)[:, self.learned]
         return values, gradient
 
     def _covariances(self, scales: list[Array], weights: list[Array], noise: Array) -> tuple[Array, list[Array]]:
         """The covariance of the observations (K, M), without jitter, and κ of each term, given B of the pairs."""
-        pairs = zip(self._terms, scales, strict=True)
-        kernels = [at.profile.over_scales(self._features, lengthscales) for at, lengthscales in pairs]
+        terms = zip(self._terms, self._features, scales, strict=True)
+        kernels = [at.profile.over_scales(features, lengthscales) for at, features, lengthscales in terms]
         G = kernels[0] * weights[0]
         for kernel, weight in zip(kernels[1:], weights[1:], strict=True):
             G += kernel * weight

@@ -77,7 +77,8 @@ class Knowledge:
         if n != self._given and self._belief is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self._belief = self._belief.given(self.data)
+                for k in range(self._given, n):  # one after the other, as if somebody had looked at each of them
+                    self._belief = self._belief.given(self.data.first(k + 1))
         self._given = n
         return self._belief
 
