@@ -194,7 +194,8 @@ class Parametrisation:
         self._features = [features[type(at.profile)] for at in self._terms]
         level = self.prior.level or 0.0
         self._fixed = self._pairs.of_sources(level**2 * np.eye(self.n_sources)[None])[0]
-        self._fixed[self._pairs.diagonal] += (self.noise[s] + self.data.noise_var) / spreads / spreads
+        with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
+            self._fixed[self._pairs.diagonal] += (self.noise[s] + self.data.noise_var) / spreads / spreads
         self._jittered = np.ones_like(self._fixed)
         self._jittered[self._pairs.diagonal] += FIT_JITTER
         self._counted = self._jittered.copy()
