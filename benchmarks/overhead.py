@@ -1,8 +1,8 @@
 """What the loop itself takes, beside LAPACK and beside its peers, in one run.
 
-    python -m benchmarks.overhead                  # some minutes; --quick takes one
+    python -m benchmarks.overhead                  # three minutes; --quick takes one
     python -m benchmarks.overhead --json here.json
-    python -m benchmarks.overhead --scale          # up to 10,000 observations: half an hour, and 10 GB
+    python -m benchmarks.overhead --scale          # up to 10,000 observations: ten minutes, and 7 GB
 
 Peers are measured where they are installed. They need an environment of their own:
 
