@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for name, given in {
             "serial, without a journal": {},
