@@ -64,15 +64,17 @@ class _RBFUniform(Embedding1D):
         self.z = self.width / self.scale
 
     def mean(self, x: Array) -> Array:
-        left, right = self._sides(x)
-        return np.asarray(gamma(1.5) * (erf(left) + erf(right)) / self.z)
+        return self._value(*self._sides(x))
 
     def mean_grad_x(self, x: Array) -> Array:
         return self._slope(*self._sides(x))
 
     def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
         left, right = self._sides(x)
-        return np.asarray(gamma(1.5) * (erf(left) + erf(right)) / self.z), self._slope(left, right)
+        return self._value(left, right), self._slope(left, right)
+
+    def _value(self, left: Array, right: Array) -> Array:
+        return np.asarray(gamma(1.5) * (erf(left) + erf(right)) / self.z)
 
     def _slope(self, left: Array, right: Array) -> Array:
         # e^{-left²} - e^{-right²}, with left² - right² = (left - right) z

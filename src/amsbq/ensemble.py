@@ -81,8 +81,7 @@ class Ensemble:
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """ρ² (K, n), and its gradient in X (K, n, D)."""
         at = self._at(source, X, with_grad=True)
-        per_c = np.divide(2 * at.share, at.v, where=at.unknown, out=np.zeros_like(at.v))
-        per_v = np.divide(-at.rho2, at.v, where=at.unknown, out=np.zeros_like(at.v))
+        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(-at.rho2, at.v, at.unknown)
         by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
         gradient = np.zeros((*per_c.shape, X.shape[1]))
         for term, part, mean_grad in zip(self.terms, at.parts, at.mean_grads, strict=True):
@@ -115,8 +114,8 @@ class Ensemble:
         total = _of(self.total, source)
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
-        share = np.divide(c, self.variance[:, None], where=self.variance[:, None] > 0, out=np.zeros_like(c))
-        rho2 = np.divide(share * c, v, where=unknown, out=np.zeros_like(c))
+        share = linalg.ratio(c, self.variance[:, None], self.variance[:, None] > 0)
+        rho2 = linalg.ratio(share * c, v, unknown)
         return _At(parts, mean_grads, A, share, v, unknown, np.minimum(rho2, 1))
 
     def _solved(self, b: Array, transposed: bool = False) -> Array:

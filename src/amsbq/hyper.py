@@ -183,8 +183,7 @@ class Parametrisation:
     def _prepare(self) -> None:
         """What does not depend on θ: residuals, differences of inputs, the part of the covariance that is fixed."""
         s, X, spreads = self.data.s, self.data.X, self.spreads[self.data.s]
-        # rounded, so that the last digits, which depend on units, do not send the search for θ elsewhere
-        self._residuals = np.round((self.data.y - self.levels[s]) / spreads, 12)
+        self._residuals = self.standardised(self.data).y
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         self._pairs = Pairs(s)
         steps = self._pairs.steps(X)
@@ -283,6 +282,7 @@ class Parametrisation:
     def standardised(self, data: Data) -> Data:
         """Observations in standard units."""
         unit = self.spreads[data.s]
+        # rounded, so that the last digits, which depend on units, do not send the search for θ elsewhere
         y = np.round((data.y - self.levels[data.s]) / unit, 12)
         return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 

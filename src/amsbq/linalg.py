@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, dtfsm, dtrtri, dtrtrs, dtrttf
 
 from .checks import Array, IntArray
@@ -76,6 +77,11 @@ def more_jitter(jitter: float, n: int) -> float:
 def _scale(prior: Array) -> Array:
     """The scale of each row: its prior variance, or for a row without any the largest of the others."""
     return prior if prior.all() else np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
+
+
+def ratio(a: Array, b: Array, where: NDArray[np.bool_]) -> Array:
+    """a / b, and zero where it is not wanted."""
+    return np.asarray(a / b) if where.all() else np.divide(a, b, where=where, out=np.zeros_like(a))
 
 
 def solve_lower(L: Array, b: Array) -> Array:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .checks import Array
 
@@ -60,7 +59,7 @@ class LoadingsAt:
     A: Array
     w: Array  # A w
     own: Array  # A² η
-    alone: Array | NDArray[np.bool_]  # A² for sources that have all of a term to themselves
+    alone: Array  # A² for sources that have all of a term to themselves
 
     def B(self) -> Array:
         """B of each term, shape (K, Q, L, L)."""

@@ -159,7 +159,7 @@ class Posterior:
         """ρ², shape (n,), and its gradient dρ²_i/dX_i, shape (n, D)."""
         at = self._correlation(source, X, target, with_grad=True)
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
-        per_c, per_v = _ratio(2 * at.share, at.v, at.unknown), _ratio(-at.rho2, at.v, at.unknown)
+        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(-at.rho2, at.v, at.unknown)
         coefficients = linalg.solve_lower_transposed(self._C, -np.outer(self._w(at.target), per_c) - 2 * per_v * at.A)
         gradient = self.gp.prior.contract_parts_grad_x([part.T for part in at.parts], at.X, self.X, coefficients.T)
         gradient += per_c[:, None] * at.z_grad
@@ -274,7 +274,7 @@ class Posterior:
         unknown = v > (linalg.variance_floor(len(self.y)) + 2 * self.jitter) * total
         variance = self._unknown(target)
         share = c / variance if variance else np.zeros_like(c)
-        rho2 = _ratio(share * c, v, unknown)
+        rho2 = linalg.ratio(share * c, v, unknown)
         return _Correlation(X, target, parts, z_grad, A, v, share, np.minimum(rho2, 1), unknown)
 
     def _joint_correlation(self, sources: ArrayLike, X: ArrayLike, target: int) -> _JointCorrelation:
@@ -284,11 +284,6 @@ class Posterior:
         base, A, C_new = self._bordered(s, X, gp.noise[s])
         c = gp.prior.integral_cov(target, s, X) - base._w(target) @ A
         return _JointCorrelation(base, s, X, target, A, C_new, linalg.solve_lower(C_new, c), base._unknown(target))
-
-
-def _ratio(a: Array, b: Array, where: NDArray[np.bool_]) -> Array:
-    """a / b, and zero where it is not wanted."""
-    return a / b if where.all() else np.divide(a, b, where=where, out=np.zeros_like(a))
 
 
 @dataclass(frozen=True)
