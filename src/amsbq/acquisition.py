@@ -104,8 +104,12 @@ class Rate:
 
     def value(self, source: int, X: Array) -> Array:
         """α of one more observation at each X_i, shape (n,)."""
-        rho2 = self._ensemble.squared_correlation(source, X)
-        return self._average(rho2) / (self.paid + self.costs[source].effective(X))
+        return np.asarray(self.values([source], X)[0])
+
+    def values(self, sources: Sequence[int], X: Array) -> Array:
+        """The same, of each of several sources, shape (sources, n)."""
+        found = zip(sources, self._ensemble.squared_correlations(sources, X), strict=True)
+        return np.array([self._average(rho2) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found])
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""

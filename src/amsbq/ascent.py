@@ -4,21 +4,23 @@ One call for K points costs much less than K calls, as long as they are small.
 
 Notation:  X (K, P) points, G (K, P) gradients, D (K, P) steps to be tried
            S, Y (K, M, P)    the latest M changes of X and, with its sign turned, of G
-           R (K, M, M)       S Yᵀ of changes and the same or later ones
+           R (K, M, M)       S Yᵀ of changes and the same or later ones, lower triangular: the latest come first
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .checks import Array, IntArray
 
-MEMORY = 8  #: M
-LOWER = np.tri(MEMORY)
+Mask: TypeAlias = NDArray[np.bool_]
+
+MEMORY = 12  #: M
 LONGEST = 1.5  #: step in any coordinate
 FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
@@ -61,29 +63,39 @@ def climbed(
     X = np.clip(starts, low, high)
     values, G = function(X, np.arange(len(X)))
     history = History(*X.shape) if history is None else history
-    hopeless = np.broadcast_to(hopeless, len(X))
-    active = np.isfinite(values)
-    D, share, tries = np.zeros_like(X), np.ones(len(X)), np.zeros(len(X), dtype=int)
-    D[active] = history.steps(np.flatnonzero(active), _inwards(G, X, low, high)[active], longest)
+    highest, rows = values.max(initial=-np.inf), np.flatnonzero(np.isfinite(values))
+    # of those that go on: the climbs, where they are, and what is next
+    hopeless, past = np.broadcast_to(hopeless, len(X))[rows], history.of(rows)
+    x, value, g, share, tries = X[rows], values[rows], G[rows], np.ones(len(rows)), np.zeros(len(rows), dtype=int)
+    d = past.steps(_inwards(g, x, low, high), longest)
     for _ in range(CALLS):
-        rows = np.flatnonzero(active)
         if not len(rows):
             break
-        new = np.clip(X[rows] + share[rows, None] * D[rows], low, high)
-        new_values, new_G = function(new, rows)
-        change = new - X[rows]
-        gained = new_values >= values[rows] + 1e-4 * _dot(change, G[rows])
-        lost, rows = rows[~gained], rows[gained]
-        share[lost] *= SHRINK
-        tries[lost] += 1
-        active[lost[tries[lost] >= TRIES]] = False
-
-        history.add(rows, change[gained], G[rows] - new_G[gained])
-        X[rows], values[rows], G[rows] = new[gained], new_values[gained], new_G[gained]
-        share[rows], tries[rows] = 1.0, 0
-        D[rows] = _inwards(history.steps(rows, _inwards(G[rows], X[rows], low, high), longest), X[rows], low, high)
-        gain = _dot(D[rows], G[rows])
-        active[rows] = (gain > tolerance) & (values[rows] + MANY * gain > values.max() - hopeless[rows])
+        new = np.clip(x + share[:, None] * d, low, high)
+        new_value, new_g = function(new, rows)
+        change = new - x
+        gained = new_value >= value + 1e-4 * _dot(change, g)
+        past.add(gained, change, g - new_g)
+        if gained.all():
+            x, value, g = new, new_value, new_g
+            share.fill(1.0)
+            tries.fill(0)
+        else:
+            x, g = np.where(gained[:, None], new, x), np.where(gained[:, None], new_g, g)
+            value = np.where(gained, new_value, value)
+            share, tries = np.where(gained, 1.0, SHRINK * share), np.where(gained, 0, tries + 1)
+        next_d = _inwards(past.steps(_inwards(g, x, low, high), longest), x, low, high)
+        d = next_d if gained.all() else np.where(gained[:, None], next_d, d)
+        gain, highest = _dot(d, g), max(highest, value.max())
+        worth = (gain > tolerance) & (value + MANY * gain > highest - hopeless)
+        goes_on = np.where(gained, worth, tries < TRIES)
+        if not goes_on.all():
+            X[rows], values[rows] = x, value
+            history.put(rows, past)
+            rows, hopeless, past = rows[goes_on], hopeless[goes_on], past.of(goes_on)
+            x, value, g, d, share, tries = (part[goes_on] for part in (x, value, g, d, share, tries))
+    X[rows], values[rows] = x, value
+    history.put(rows, past)
     return X, values, history
 
 
@@ -92,50 +104,62 @@ class History:
 
     def __init__(self, K: int, P: int) -> None:
         self.S, self.Y = np.zeros((K, MEMORY, P)), np.zeros((K, MEMORY, P))
+        self.curvature = np.zeros((K, MEMORY))  # the diagonal of R
+        self.inverse = np.tile(np.eye(MEMORY), (K, 1, 1))  # of R, which grows by a row and a column at a time
         self.scale = np.full(K, np.nan)
 
-    def add(self, rows: IntArray, S: Array, Y: Array) -> None:
-        """Remember changes, unless the function is not concave along them."""
+    def add(self, moved: Mask, S: Array, Y: Array) -> None:
+        """Remember changes of climbs that moved, unless the function is not concave along them."""
         curvature, squares = _dot(S, Y), _dot(Y, Y)
-        concave = curvature > 1e-8 * np.sqrt(_dot(S, S) * squares)
-        rows = rows[concave]
-        for kept, latest in ((self.S, S), (self.Y, Y)):
+        concave = moved & (curvature > 1e-8 * np.sqrt(_dot(S, S) * squares))
+        rows = slice(None) if concave.all() else concave
+        S, Y, curvature = S[rows], Y[rows], curvature[rows]
+        older = self.inverse[rows, :-1, :-1]
+        column = older @ (self.S[rows, :-1] @ Y[:, :, None])
+        self.inverse[rows, 1:, 1:] = older
+        self.inverse[rows, 1:, 0] = column[:, :, 0] / -curvature[:, None]
+        self.inverse[rows, 0, 0] = 1 / curvature
+        for kept, latest in ((self.S, S), (self.Y, Y), (self.curvature, curvature)):
             kept[rows, 1:] = kept[rows, :-1]
-            kept[rows, 0] = latest[concave]
-        self.scale[rows] = curvature[concave] / squares[concave]
+            kept[rows, 0] = latest
+        self.scale[rows] = curvature / squares[rows]
 
     def of(self, rows: Any) -> History:
         """Of some of the climbs, to go on with."""
         other = copy(self)
-        other.S, other.Y, other.scale = self.S[rows], self.Y[rows], self.scale[rows]
+        for name, part in vars(self).items():
+            setattr(other, name, part[rows])
         return other
+
+    def put(self, rows: IntArray, latest: History) -> None:
+        """In place of what is known of some of the climbs."""
+        for name, part in vars(self).items():
+            part[rows] = getattr(latest, name)
 
     def and_of(self, others: Sequence[History]) -> History:
         """Of these climbs and others."""
         out = copy(self)
-        out.S, out.Y, out.scale = (
-            np.concatenate([getattr(history, name) for history in (self, *others)]) for name in ("S", "Y", "scale")
-        )
+        for name in vars(self):
+            setattr(out, name, np.concatenate([getattr(history, name) for history in (self, *others)]))
         return out
 
-    def steps(self, rows: IntArray, G: Array, longest: float) -> Array:
+    def steps(self, G: Array, longest: float) -> Array:
         """The inverse Hessian times the gradient (Byrd, Nocedal and Schnabel's compact form); not too long."""
-        S, Y, g = self.S[rows], self.Y[rows], G[:, :, None]
-        first = np.isnan(self.scale[rows])
-        scale = np.where(first, FIRST * longest / _longest(G), self.scale[rows])[:, None, None]
-        R = S @ Y.swapaxes(1, 2)
-        curvature = np.einsum("kmm->km", R).copy()
-        R *= LOWER
-        np.einsum("kmm->km", R)[curvature == 0] = 1.0  # nothing there yet
-        inverse = np.linalg.inv(R)
-        p = inverse @ (S @ g)
-        q = inverse.swapaxes(1, 2) @ (curvature[:, :, None] * p + scale * (Y @ (Y.swapaxes(1, 2) @ p - g)))
-        D = (scale * (g - Y.swapaxes(1, 2) @ p) + S.swapaxes(1, 2) @ q)[:, :, 0]
+        S, Y, g, scale = self.S, self.Y, G[:, :, None], self.scale
+        if np.isnan(scale.sum()):
+            scale = np.where(np.isnan(scale), FIRST * longest / _longest(G), scale)
+        scale = scale[:, None, None]
+        p = self.inverse @ (S @ g)
+        scaled = scale * (g - Y.swapaxes(1, 2) @ p)
+        q = self.inverse.swapaxes(1, 2) @ (self.curvature[:, :, None] * p - Y @ scaled)
+        D = (scaled + S.swapaxes(1, 2) @ q)[:, :, 0]
         return np.asarray(D * np.minimum(1.0, longest / _longest(D))[:, None])
 
 
 def _inwards(D: Array, X: Array, low: Array, high: Array) -> Array:
     """Directions without what leads out of the bounds."""
+    if ((low < X) & (high > X)).all():
+        return D
     room = np.where(D < 0, X - low, high - X)
     return np.where(room > 0, D, 0.0)
 

@@ -38,11 +38,20 @@ class _Terms:
 
 
 @dataclass(frozen=True)
+class _Points:
+    """What is known of points X (n, D), whatever source is observed there."""
+
+    X: Array
+    kernels: list[Array]  # κ of the observations and X for each term, (K, N, n)
+    means: list[Array]  # μ for each term, (K, n)
+    mean_grads: list[Array]  # dμ/dx for each term, (K, n, D), if they are wanted
+
+
+@dataclass(frozen=True)
 class _At:
     """What ρ² and its gradient share."""
 
     parts: list[Array]  # B κ for each term, (K, N, n)
-    mean_grads: list[Array]  # dμ/dx for each term, (K, n, D), if they are wanted
     A: Array  # (K, N, n)
     share: Array  # c / var Z, (K, n)
     v: Array  # (K, n)
@@ -76,37 +85,50 @@ class Ensemble:
 
     def squared_correlation(self, source: int | IntArray, X: Array) -> Array:
         """ρ² of the integral with an observation of a source, or one for each point, at each X_i: shape (K, n)."""
-        return self._at(source, X).rho2
+        return self._at(source, self._points(X)).rho2
+
+    def squared_correlations(self, sources: Sequence[int], X: Array) -> list[Array]:
+        """The same for each of several sources, all of them at each X_i."""
+        points = self._points(X)
+        return [self._at(source, points).rho2 for source in sources]
 
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """ρ² (K, n), and its gradient in X (K, n, D)."""
-        at = self._at(source, X, with_grad=True)
+        points = self._points(X, with_grad=True)
+        at = self._at(source, points)
         per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(-at.rho2, at.v, at.unknown)
         by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
         gradient = np.zeros((*per_c.shape, X.shape[1]))
-        for term, part, mean_grad in zip(self.terms, at.parts, at.mean_grads, strict=True):
+        for term, part, mean_grad in zip(self.terms, at.parts, points.mean_grads, strict=True):
             gradient += (_of(term.B[:, 0], source) * per_c)[:, :, None] * mean_grad
             gradient += term.profile.contract_grad_x_over_scales(X, self.X, term.scales, by_cov * part)
         return at.rho2, gradient
 
-    def _at(self, source: int | IntArray, X: Array, with_grad: bool = False) -> _At:
+    def _points(self, X: Array, with_grad: bool = False) -> _Points:
         shape = (len(self.factors), len(self.s), len(X))
         steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
-        c = np.zeros((len(self.factors), len(X))) + _of(self.constants[:, 0], source)
-        covariance = np.broadcast_to(_of(self.constants[:, self.s], source), shape)
-        parts, mean_grads = [], []
+        kernels, means, mean_grads = [], [], []
         features: dict[type, Array] = {}
         for term in self.terms:
             kind = type(term.profile)
             features[kind] = term.profile.features(steps) if kind not in features else features[kind]
-            part = term.profile.over_scales(features[kind], term.scales).reshape(shape)
-            part *= _of(term.B[:, self.s], source)
-            covariance = covariance + part
+            kernels.append(term.profile.over_scales(features[kind], term.scales).reshape(shape))
             if with_grad:
                 mean, mean_grad = term.embedding.mean_and_grad_x(X)
                 mean_grads.append(mean_grad)
             else:
                 mean = term.embedding.mean(X)
+            means.append(mean)
+        return _Points(X, kernels, means, mean_grads)
+
+    def _at(self, source: int | IntArray, points: _Points) -> _At:
+        shape = (len(self.factors), len(self.s), len(points.X))
+        c = np.zeros((len(self.factors), len(points.X))) + _of(self.constants[:, 0], source)
+        covariance = np.zeros(shape) + _of(self.constants[:, self.s], source)
+        parts = []
+        for term, kernel, mean in zip(self.terms, points.kernels, points.means, strict=True):
+            part = kernel * _of(term.B[:, self.s], source)
+            covariance += part
             c += _of(term.B[:, 0], source) * mean
             parts.append(part)
         A = self._solved(covariance)
@@ -116,7 +138,7 @@ class Ensemble:
         unknown = v > self.floor[:, None] * total
         share = linalg.ratio(c, self.variance[:, None], self.variance[:, None] > 0)
         rho2 = linalg.ratio(share * c, v, unknown)
-        return _At(parts, mean_grads, A, share, v, unknown, np.minimum(rho2, 1))
+        return _At(parts, A, share, v, unknown, np.minimum(rho2, 1))
 
     def _solved(self, b: Array, transposed: bool = False) -> Array:
         """C⁻¹ b or C⁻ᵀ b, shape (K, N, n)."""

@@ -339,19 +339,27 @@ class Parametrisation:
         The density is that of the observations in standard units. There may be a relation between the sources for each
         θ, shape (K, L), or one for all.
         """
-        values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
         low, high = self.bounds.T
-        inside = np.flatnonzero(((Theta >= low) & (Theta <= high)).all(axis=1))
-        for at in self._few_at_a_time(len(inside)):
-            rows = inside[at]
-            of = relations[rows] if relations is not None and relations.ndim == 2 else relations
-            value, gradient = self._log_likelihood_and_grad(Theta[rows], of)
-            values[rows], gradients[rows] = self.power * value, self.power * gradient
+        inside = (Theta >= low) & (Theta <= high)
+        relations = np.ones((1, self.n_sources)) if relations is None else np.atleast_2d(relations)
+        if not inside.all():
+            rows = inside.all(axis=1)
+            values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
+            of = relations if len(relations) == 1 else relations[rows]
+            values[rows], gradients[rows] = self.log_posterior_and_grad(Theta[rows], of)
+            return values, gradients
+        values, gradients = np.empty(len(Theta)), np.empty_like(Theta)
+        for at in self._few_at_a_time(len(Theta)):
+            of = relations if len(relations) == 1 else relations[at]
+            values[at], gradients[at] = self._log_likelihood_and_grad(Theta[at], of)
+        values *= self.power
+        gradients *= self.power
         for columns, prior in self._priors:
             value, gradient = prior.log_density_and_grad(Theta[:, columns])
             values += value
             gradients[:, columns] += gradient
-        gradients[~np.isfinite(values)] = 0.0
+        if not np.isfinite(values.sum()):
+            gradients[~np.isfinite(values)] = 0.0
         return values, gradients
 
     def _few_at_a_time(self, n: int) -> Iterator[slice]:
@@ -359,7 +367,7 @@ class Parametrisation:
         step = max(CHUNK // max(len(self._fixed), 1), 1)
         return (slice(first, first + step) for first in range(0, n, step))
 
-    def _log_likelihood_and_grad(self, Theta: Array, relations: Array | None) -> tuple[Array, Array]:
+    def _log_likelihood_and_grad(self, Theta: Array, relations: Array) -> tuple[Array, Array]:
         pairs = self._pairs
         loadings, noise = self._loadings.at(Theta, relations), self._noise(Theta)
         B = loadings.B()

@@ -161,7 +161,7 @@ class Integrator(Ledger):
                 raise ValueError("nothing is known yet: look at rates after the first evaluations")
             rate = self._next_rate(belief)
             points = self.measure.check_points(X)
-            return np.array([rate.value(source, points) for source in self._used()])
+            return rate.values(self._used(), points)
 
     def forecast(self, budget: float, sources: Sequence[int] | None = None) -> Forecast:
         """The standard deviation to be expected, if the budget were spent by today's model.

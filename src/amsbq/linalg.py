@@ -9,6 +9,7 @@ LAPACK's rectangular full packed format: half the numbers to compute, and as fas
 from __future__ import annotations
 
 from functools import lru_cache
+from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, 
 from .checks import Array, IntArray
 
 EPS = float(np.finfo(float).eps)
+LOG_2_PI = log(2 * pi)
 
 
 def variance_floor(n: int) -> float:
@@ -135,8 +137,9 @@ def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
         alpha[k] = dpftrs(n, A, r, uplo="L")[0].ravel()
         pivots[k] = A[rows]
         dpftri(n, A, uplo="L", overwrite_a=1)
-    values = -0.5 * (alpha @ r + n * np.log(2 * np.pi)) - np.log(pivots).sum(axis=1)
-    return np.where(failed, -np.inf, values), alpha
+    values = -0.5 * (alpha @ r + n * LOG_2_PI) - np.log(pivots).sum(axis=1)
+    values[failed] = -np.inf
+    return values, alpha
 
 
 def whiten_packed(A: Array, b: Array) -> tuple[float, Array]:

@@ -44,11 +44,12 @@ class Loadings:
     def at(self, Theta: Array, relations: Array | None = None) -> LoadingsAt:
         """For vectors Θ and relations (K, L) or (L,), which by default are all one."""
         relation = np.ones((1, 1, self.related.shape[1])) if relations is None else np.atleast_2d(relations)[:, None, :]
-        A, w, log_own = (Theta @ self._maps).reshape(len(Theta), 3, *self.related.shape).swapaxes(0, 1)
-        A = np.exp(A)
-        own = np.exp(log_own) * self.with_own
-        alone = self.related & (relation == 0)
-        return LoadingsAt(self, A, A * (w + relation * self.related), A * A * own, A * A * alone)
+        Z = (Theta @ self._maps).reshape(len(Theta), 3, *self.related.shape)
+        A, own = np.exp(Z[:, 0]), np.exp(Z[:, 2])
+        w = A * (Z[:, 1] + relation * self.related)
+        own *= A * A * self.with_own
+        alone = A * A * (self.related & (relation == 0))
+        return LoadingsAt(self, A, w, own, alone)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class LoadingsAt:
     def B(self) -> Array:
         """B of each term, shape (K, Q, L, L)."""
         B = self.w[..., :, None] * self.w[..., None, :]
-        np.einsum("kqll->kql", B)[...] += self.own + self.alone
+        _diagonal(B)[...] += self.own + self.alone
         return B
 
     def variances(self) -> Array:
@@ -73,8 +74,15 @@ class LoadingsAt:
 
     def gradient(self, by_B: Array) -> Array:
         """The gradient in θ, shape (K, P), given that in the upper triangles of B (K, Q, L, L)."""
-        diagonal = np.einsum("kqll->kql", by_B)
+        diagonal = _diagonal(by_B)
         by_w = (by_B @ self.w[..., None])[..., 0] + (self.w[..., None, :] @ by_B)[..., 0, :]
-        by_a = by_w * self.w + 2 * diagonal * (self.own + self.alone)
-        by_all = np.stack([by_a, by_w * self.A, diagonal * self.own], axis=1)
+        by_all = np.empty((len(by_w), 3, *by_w.shape[1:]))
+        by_all[:, 0] = by_w * self.w + 2 * diagonal * (self.own + self.alone)
+        by_all[:, 1] = by_w * self.A
+        by_all[:, 2] = diagonal * self.own
         return np.asarray(by_all.reshape(len(by_all), -1) @ self.maps._maps.T)
+
+
+def _diagonal(B: Array) -> Array:
+    """Of each matrix, as a view."""
+    return B.reshape(*B.shape[:2], -1)[:, :, :: B.shape[-1] + 1]

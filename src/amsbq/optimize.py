@@ -24,7 +24,7 @@ STARTS, MOST_STARTS = 256, 512  #: points of the measure at which the rate is lo
 FEWEST_STARTS, MANY = 64, 1000  #: fewer, down to so many, with more than so many observations
 POLISHED = 12  #: of them
 WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
-CLOSE = 1e-5  #: near enough to a maximum, as a share of the best rate seen
+CLOSE = 1e-4  #: near enough to a maximum, as a share of the best rate seen
 HOPELESS = 0.02  #: so much below the best, it is not worth to go on
 LONGEST = 0.2  #: step of a climb, in u
 DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
@@ -84,16 +84,16 @@ class Search:
             starts, polished = starts // 2, max(polished // 2, 2)  # where a look is a lot of work, fewer of them
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
-        values = np.array([self._screened(rate, source, X) for source in self.sources]).reshape(-1, starts)
+        values = self._screened(rate, self.sources, X)
         highest = values.max(axis=1, initial=-np.inf)
-        found, climbing = [], []
+        found, climbing, neighbours = [], [], self._neighbours(X)
         for source, screened, top in zip(self.sources, values, highest, strict=True):
             if not np.isfinite(top) and top < 0:
                 continue
             i = int(screened.argmax())
             found.append(Choice(source, X[i], float(screened[i])))
             if np.isfinite(top) and (top >= WORTH_POLISHING * highest.max() or top <= 0):
-                climbing.append((source, X[self._peaks(X, screened, polished)]))
+                climbing.append((source, X[_peaks(screened, neighbours, polished)]))
         if not found:
             return None
         if climbing:
@@ -171,11 +171,16 @@ class Search:
         X = self._rounded(end.x.reshape(X.shape))
         return _Set(sources, X, rate.joint(sources, X))
 
-    def _screened(self, rate: Rate, source: int, X: Array) -> Array:
-        allowed = affordable(self.committed + rate.costs[source].expected(X), self.budget) & ~self._near(X, source)
-        values = np.full(len(X), -np.inf)
-        if allowed.any():
-            values[allowed] = rate.value(source, X[allowed])
+    def _screened(self, rate: Rate, sources: Sequence[int], X: Array) -> Array:
+        """The rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
+        values = np.full((len(sources), len(X)), -np.inf)
+        total = [self.committed + rate.costs[source].expected(X) for source in sources]
+        allowed = affordable(np.reshape(total, values.shape), self.budget)
+        allowed &= ~np.reshape([self._near(X, source) for source in sources], values.shape)
+        rows = np.flatnonzero(allowed.any(axis=1))
+        if len(rows):
+            found = rate.values([sources[row] for row in rows.tolist()], X)
+            values[rows] = np.where(allowed[rows], found, -np.inf)
         return values
 
     def _near(self, X: Array, source: int) -> NDArray[np.bool_]:
@@ -185,13 +190,11 @@ class Search:
             near |= (np.abs(self._u(X) - self._u(x)) <= NEIGHBOURHOOD).all(axis=1)
         return near
 
-    def _peaks(self, X: Array, values: Array, n: int) -> IntArray:
-        """The best of those points that are better than their neighbours."""
+    def _neighbours(self, X: Array) -> IntArray:
+        """The nearest few of the points to each of them, itself among them."""
         u = self._u(X)
         _, neighbours = cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
-        higher = values >= values[neighbours].max(axis=1)
-        order = np.lexsort((-values, ~higher))[:n]
-        return order[np.isfinite(values[order])]
+        return np.asarray(neighbours)
 
     def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
         """The best that climbs from the starts of each source lead to, all at once; ``unit`` is the size of rates."""
@@ -207,7 +210,7 @@ class Search:
         X, found = self._rounded(u), []
         for source, _ in starts:
             ends = X[sources == source]
-            values = self._screened(rate, source, ends)
+            [values] = self._screened(rate, [source], ends)
             found.append(Choice(source, ends[values.argmax()], float(values.max())))
         return found
 
@@ -221,6 +224,13 @@ class Search:
     def _rounded(self, u: Array) -> Array:
         low, high = self.measure.reach.T
         return self._x(np.clip(np.round(u, DIGITS), low, high))
+
+
+def _peaks(values: Array, neighbours: IntArray, n: int) -> IntArray:
+    """The best of those points that are better than their neighbours."""
+    higher = values >= values[neighbours].max(axis=1)
+    order = np.lexsort((-values, ~higher))[:n]
+    return order[np.isfinite(values[order])]
 
 
 def _finite(gradient: Array) -> Array:
