@@ -14,6 +14,7 @@ from .integrator import Integrator
 from .kernels import RBF, Constant, Matern
 from .measures import Empirical, Gaussian, Product, Uniform, as_measure
 from .model import EvidenceGradient, MultiSourceGP, Posterior
+from .recall import read_result
 from .records import Evaluation, Forecast, Query
 from .result import Result
 from .runner import integrate
@@ -45,5 +46,6 @@ __all__ = [
     "integrate",
     "kernel_mean",
     "kernel_variance",
+    "read_result",
 ]
 __version__ = "0.1.0"

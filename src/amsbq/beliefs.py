@@ -48,6 +48,9 @@ class Belief(Protocol):
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of a source at each X_i, averaged over the hyperparameters."""
 
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """The same, of the source as a function of one input, with the others integrated out."""
+
     def given(self, data: Data) -> Belief:
         """The same hyperparameters, given one more observation, or a few: ``data`` begin with the old ones."""
 
@@ -69,6 +72,9 @@ class Fixed:
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         return self.posterior.predict(source, X)
+
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        return self.posterior.main_effect(source, input, t)
 
     def given(self, data: Data) -> Fixed:
         posterior = self.posterior
@@ -124,6 +130,9 @@ class Learned:
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         return self._extended().predict(source, X)
 
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        return self._extended().main_effect(source, input, t)
+
     def given(self, data: Data) -> Belief:
         return self._extended().given(data)
 
@@ -174,10 +183,16 @@ class _Extended:
         )
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        return self._averaged(source, [posterior.predict(source, X) for posterior in self.posteriors])
+
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        return self._averaged(source, [posterior.main_effect(source, input, t) for posterior in self.posteriors])
+
+    def _averaged(self, source: int, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Means and variances in standard units by each of the posteriors, as those of a source."""
         level, spread = self.learned.units(source)
-        means, variances = zip(*(posterior.predict(source, X) for posterior in self.posteriors), strict=True)
-        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
-        return level + spread * np.mean(means, axis=0), spread**2 * variance
+        means, variances = zip(*found, strict=True)
+        return level + spread * np.mean(means, axis=0), spread**2 * (np.mean(variances, axis=0) + np.var(means, axis=0))
 
     def given(self, data: Data) -> Belief:
         learned = self.learned

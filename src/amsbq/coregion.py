@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from .checks import Array, IntArray, correlations, frozen, numbers, shown
 from .embeddings import embed
-from .kernels import Kernel, check_kernel
+from .kernels import Constant, Kernel, ProductKernel, check_kernel
 from .measures import Measure
 from .threads import MANY
 
@@ -57,7 +57,7 @@ class Coregionalisation:
         sizes = {len(term.B) for term in terms}
         if len(sizes) > 1:
             raise ValueError(f"all terms must have the same number of sources, got B of sizes {sorted(sizes)}")
-        self.terms = tuple(terms)
+        self.terms, self.measure = tuple(terms), measure
         self.n_sources = sizes.pop()
         self.embeddings = tuple(embed(term.kernel, measure) for term in terms)
         with np.errstate(over="ignore"):
@@ -154,6 +154,21 @@ class Coregionalisation:
             weights = term.B[target, s]
             values, gradients = values + weights * mean, gradients + weights[:, None] * gradient
         return np.asarray(values), np.asarray(gradients)
+
+    def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, float]:
+        """cov[∫ f_source(x) π(dx_others) at t (m, 1), f_s(X)], shape (m, n), and the variance of the former."""
+        others = [d for d in range(X.shape[1]) if d != input]
+        cov, variance = np.zeros((len(t), len(X))), 0.0
+        for term in self.terms:
+            kernel = term.kernel
+            if not isinstance(kernel, ProductKernel):
+                cov += term.B[source, s]
+                variance += term.B[source, source]
+                continue
+            rest = embed(kernel.over(others), self.measure.over(others)) if others else embed(Constant(), self.measure)
+            cov += term.B[source, s] * rest.mean(X[:, others]) * kernel.over([input]).values(t, X[:, [input]])
+            variance += term.B[source, source] * rest.variance
+        return cov, float(variance)
 
     def integral_variance(self, target: int) -> float:
         """var Z_target: the paper's ⟨⟨k_11⟩⟩."""

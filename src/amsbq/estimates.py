@@ -6,6 +6,8 @@ Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
@@ -54,11 +56,30 @@ class Estimate:
         squares = inflation * (self.scales / unit) ** 2 + (deviations / unit) ** 2
         self.std = float(unit * np.sqrt(self.weights @ squares))
 
+    @classmethod
+    def unknown(cls) -> Estimate:
+        """Before anything is known."""
+        nothing = cls([0.0])
+        nothing.mean = np.nan
+        return nothing
+
+    def plain(self) -> dict[str, Any]:
+        """All of it, as plain numbers and lists."""
+        arrays = {name: getattr(self, name).tolist() for name in ("centres", "scales", "weights")}
+        return {**arrays, "dof": self.dof, "effective_draws": self.effective_draws}
+
+    @classmethod
+    def recalled(cls, plain: dict[str, Any]) -> Estimate:
+        """From plain numbers, where null is infinity."""
+        return cls(**{**plain, "dof": np.inf if plain["dof"] is None else plain["dof"]})
+
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"
 
     def summary(self) -> str:
         """The mean, the standard deviation and the 95 % interval, to as many digits as are known."""
+        if np.isnan(self.mean):
+            return "nothing is known yet"
         if np.isnan(self.std):
             return f"{self.mean:.6g}, without an error bar"
         digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if 0 < self.std < np.inf else 6

@@ -163,7 +163,17 @@ class Integrator(Ledger):
             points = self.measure.check_points(X)
             return rate.values(self._used(), points)
 
-    def forecast(self, budget: float, sources: Sequence[int] | None = None) -> Forecast:
+    def preview(self) -> Choice | None:
+        """What would be asked next, if there were money for it; None if nothing is worth it."""
+        with threads_for(len(self.knowledge)):
+            belief = self.knowledge.belief
+            if belief is None:
+                return None
+            search = Search(self.measure, self._available(), self._rng(self._asked))
+            choice = search.best(self._next_rate(belief))
+            return None if choice is None or self._worthless(choice) else choice
+
+    def forecast(self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECAST_STEPS) -> Forecast:
         """The standard deviation to be expected, if the budget were spent by today's model.
 
         The variance of an integral does not depend on the values to come, so with fixed hyperparameters the future can
@@ -175,10 +185,12 @@ class Integrator(Ledger):
             In total, with what is spent already.
         sources : list of ints, optional
             Only those that are to be evaluated from now on: what would it be without some of them?
+        steps : int
+            No more evaluations than that.
 
         Returns
         -------
-        A list of (total cost, standard deviation), from now until the budget is spent, in at most 300 steps.
+        A list of (total cost, standard deviation), from now until the budget is spent.
         """
         budget = positive_number(budget, "budget")
         among = self._available() if sources is None else [self._used_source(s, "sources") for s in sources]
@@ -190,18 +202,18 @@ class Integrator(Ledger):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact = isinstance(belief, Fixed)
-            step = 1 if exact else FORECASTING
+            every = 1 if exact else FORECASTING
             on_its_way = [(q.source, q.x) for q in self.pending] + [(c.source, c.x) for c in self._initial]
-            rate = self._rate(belief.posteriors[::step], on_its_way)
+            rate = self._rate(belief.posteriors[::every], on_its_way)
             now = belief.estimate.std
-            before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::step]])
+            before = np.mean([posterior.integral()[1] for posterior in belief.posteriors[::every]])
             rows, k = [], self._asked
             cost = self.committed + math.fsum(self._price(choice) for choice in self._initial)
             while True:
                 left = np.mean([posterior.integral()[1] for posterior in rate.posteriors])
                 rows.append((cost, float(now * np.sqrt(left / before))))
                 search = Search(self.measure, among, self._rng(k), budget, cost)
-                choice = search.best(rate) if len(rows) <= FORECAST_STEPS else None
+                choice = search.best(rate) if len(rows) <= steps else None
                 if choice is None or self._worthless(choice):
                     return Forecast(rows, exact)
                 x = choice.x[None]

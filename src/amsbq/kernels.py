@@ -12,7 +12,7 @@ which never holds more than an n × m matrix.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from math import sqrt
 from typing import Any, ClassVar, Self
@@ -160,6 +160,10 @@ class ProductKernel(Kernel):
         other = copy(self)
         other.lengthscales = lengthscales
         return other
+
+    def over(self, inputs: Sequence[int]) -> Self:
+        """The factor of the product that depends on some of the dimensions."""
+        return self.with_lengthscales(self.lengthscales[list(inputs)] if self.lengthscales.ndim else self.lengthscales)
 
     def lengthscales_in(self, dim: int) -> Array:
         """One lengthscale for each of ``dim`` dimensions."""

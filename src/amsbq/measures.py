@@ -109,6 +109,10 @@ class Measure(ABC):
         """(D, 2), in u: the box of inputs that are worth evaluating, without tails that hardly ever happen."""
         return frozen((self.bounds - self.median[:, None]) / self.width[:, None])
 
+    @abstractmethod
+    def over(self, inputs: Sequence[int]) -> Measure:
+        """The distribution of some of the inputs, whatever the others are."""
+
     def same_as(self, other: Measure) -> bool:
         """Whether they are the same, as far as can be told."""
         return self is other or repr(self) == repr(other)
@@ -174,6 +178,9 @@ class Uniform(Measure):
     def from_cube(self, U: Array) -> Array:
         return np.asarray(self.bounds[:, 0] + U * self.width)
 
+    def over(self, inputs: Sequence[int]) -> Uniform:
+        return Uniform(*self.bounds[list(inputs)].T)
+
 
 class Gaussian(Measure):
     """The multivariate normal distribution.
@@ -214,6 +221,9 @@ class Gaussian(Measure):
 
     def from_cube(self, U: Array) -> Array:
         return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
+
+    def over(self, inputs: Sequence[int]) -> Gaussian:
+        return Gaussian(self.mean[list(inputs)], self.cov[np.ix_(inputs, inputs)])
 
     @cached_property
     def axes(self) -> Array:
@@ -276,6 +286,14 @@ class Product(Measure):
     def from_cube(self, U: Array) -> Array:
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
+    def over(self, inputs: Sequence[int]) -> Product:
+        other = copy(self)
+        other.__dict__ = {}
+        other.distributions = tuple(self.distributions[d] for d in inputs)
+        other.marginals = tuple((self.marginals or ())[d] for d in inputs)  # they are much work
+        other.dim, other.bounds, other.width = len(inputs), self.bounds[list(inputs)], self.width[list(inputs)]
+        return other
+
 
 class Empirical(Measure):
     """Weighted samples, for example of a posterior distribution: integrals are weighted averages over them.
@@ -321,6 +339,9 @@ class Empirical(Measure):
     def from_cube(self, U: Array) -> Array:
         order = np.argsort(self.samples[:, 0], kind="stable")
         return self.samples[order[np.searchsorted(np.cumsum(self.weights[order])[:-1], U[:, 0])]]
+
+    def over(self, inputs: Sequence[int]) -> Empirical:
+        return Empirical(self.samples[:, list(inputs)], self.weights)
 
     def same_as(self, other: Measure) -> bool:
         return isinstance(other, Empirical) and all(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import linalg
-from .checks import Array, IntArray, non_negative, source_number, source_numbers, vector
+from .checks import Array, IntArray, count, non_negative, source_number, source_numbers, vector
 from .coregion import Coregionalisation, Term
 from .data import Data
 from .measures import as_measure
@@ -150,6 +150,29 @@ class Posterior:
         prior = self.gp.prior.integral_variance(source)
         variance = max(prior - float(w @ w), linalg.variance_floor(0) * prior)
         return float(self.gp.mean[source] + w @ self._beta), variance
+
+    def main_effect(self, source: int, input: int, t: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of ∫ f_source(x) π(dx_others), a function of one input, at each of its values t_i.
+
+        The other inputs are integrated out by their own distribution, whatever this one is.
+        """
+        source, gp = source_number(source, self.gp.n_sources), self.gp
+        if not 0 <= (input := count(input, "input")) < gp.dim:
+            raise ValueError(f"there is no input {input}: there are {gp.dim}, numbered 0 to {gp.dim - 1}")
+        t = gp.measure.over([input]).check_points(t, "t")
+        cov, prior = gp.prior.main_effect_cov(source, input, t, self.sources, self.X)
+        A = linalg.solve_lower(self._C, cov.T)
+        mean = gp.mean[source] + self._beta @ A
+        return mean, np.maximum(prior - np.einsum("ni,ni->i", A, A), linalg.variance_floor(0) * prior)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and variance of each observation, its noise included, given all the others: shape (N,) each.
+
+        With α = G⁻¹ r, what is left of observation i is α_i / G⁻¹_ii, and its variance is 1 / G⁻¹_ii.
+        """
+        rows = linalg.inverse_lower(self._C)
+        variance = 1 / np.einsum("ji,ji->i", rows, rows)
+        return self.y - variance * linalg.solve_lower_transposed(self._C, self._beta), variance
 
     def squared_correlation(self, source: int, X: ArrayLike, target: int = 0) -> Array:
         """ρ² of the target's integral with one new, noisy observation of a source at each X_i (Eq. 7), shape (n,)."""

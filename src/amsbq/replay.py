@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from .checks import frozen
+from .estimates import Estimate
 from .integrator import Integrator
 from .journal import Journal, JournalError
 from .measures import Empirical, Measure
 from .records import Query
 from .sources import Source
+
+MOST_SAMPLES = 100_000  #: numbers that a journal may begin with
 
 
 def description(it: Integrator, initial: Any = None) -> dict[str, Any]:
@@ -45,13 +48,21 @@ def _measure(measure: Measure) -> str:
     return repr(measure)
 
 
+def _samples(measure: Measure) -> dict[str, Any]:
+    """Those of a measure that consists of them, unless they are very many: its name does not tell them."""
+    if isinstance(measure, Empirical) and measure.samples.size <= MOST_SAMPLES:
+        return {"samples": measure.samples, "weights": measure.weights}
+    return {}
+
+
 def begin_or_resume(
     journal: Journal, it: Integrator, initial: Any = None, about: dict[str, Any] | None = None
 ) -> Recorder:
     """Begin a new journal, or bring the integrator to where an old one ends; and what goes on writing it."""
     now = description(it, initial)
     if journal.header is None:
-        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **(about or {})})
+        also = {**_samples(it.measure), **(about or {})}
+        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **also})
         return Recorder(journal, it)
     before = journal.header.get("problem", {})
     different = list(_differences(before, now, ""))
@@ -61,7 +72,7 @@ def begin_or_resume(
             "move this one away"
         )
     try:
-        _replay(it, journal.events)
+        replay(it, journal.events)
         recorder = Recorder(journal, it)
         known = {event["id"] for event in journal.events if event["event"] == "known"}
         if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
@@ -89,7 +100,7 @@ def _short(value: Any) -> str:
     return repr(value)
 
 
-def _replay(it: Integrator, events: Sequence[dict[str, Any]]) -> None:
+def replay(it: Integrator, events: Sequence[dict[str, Any]]) -> None:
     """Through the same methods as when it happened, but without deciding or learning anything again."""
     place: dict[int, int] = {}  # of an evaluation, by the id of its query
     stopped: dict[str, Any] = {}
@@ -156,10 +167,12 @@ class Recorder:
                 self.journal.write({"event": "fitted", **learned}, durable=False)
         self.journal.write({"event": "known", "id": latest.id, "mean": latest.mean, "std": latest.std}, durable=False)
 
-    def stopped(self, reason: str) -> None:
-        """At the end."""
+    def stopped(self, reason: str, estimate: Estimate | None) -> None:
+        """At the end, with what is known then."""
         if self.journal is not None and not self._was_over:
-            self.journal.write({"event": "stopped", "reason": reason, "spent": self.it.spent, "budget": self.it.budget})
+            found = {} if estimate is None else {"estimate": estimate.plain()}
+            ended = {"reason": reason, "spent": self.it.spent, "budget": self.it.budget}
+            self.journal.write({"event": "stopped", **ended, **found})
 
     def _write(self, kind: str, query: int, **content: Any) -> None:
         if self.journal is not None:

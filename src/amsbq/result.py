@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .diagnostics import Finding, diagnose
 from .estimates import Estimate
 from .integrator import Integrator
 from .records import Evaluation
@@ -24,6 +26,11 @@ REASONS = {
 }
 
 
+def input_names(dim: int) -> list[str]:
+    """Where nobody has given them any."""
+    return [f"x{d}" for d in range(dim)]
+
+
 @dataclass(frozen=True)
 class Result:
     """The integral, and how it was found.
@@ -36,9 +43,13 @@ class Result:
         Each with source, x, value, variance, cost, status, reason, and mean and std of the integral after it.
     spent : float
     stopped : str
-        "budget", "tolerance", "exhausted", "evaluations" or "interrupted".
+        "budget", "tolerance", "exhausted", "evaluations" or "interrupted"; empty while a run goes on.
     names : list of str
         Of the sources.
+    inputs : list of str
+        Of the inputs.
+    integrator : Integrator or None
+        That the run was decided by: what it believes of the sources. None for results of other methods.
     """
 
     estimate: Estimate
@@ -47,11 +58,14 @@ class Result:
     stopped: str
     names: list[str]
     budget: float = math.inf
+    inputs: Sequence[str] = ()
+    integrator: Integrator | None = None
 
     @classmethod
-    def of(cls, it: Integrator, stopped: str) -> Result:
+    def of(cls, it: Integrator, stopped: str, inputs: Sequence[str] | None = None) -> Result:
         """What an integrator knows."""
-        return cls(it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget)
+        named = inputs or input_names(it.measure.dim)
+        return cls(it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it)
 
     @property
     def mean(self) -> float:
@@ -75,11 +89,23 @@ class Result:
             import pandas
         except ImportError:
             raise ImportError("to_pandas needs pandas: pip install 'amsbq[pandas]'") from None
-        rows = [
+        return pandas.DataFrame(self.rows())
+
+    def diagnose(self) -> list[Finding]:
+        """Can it be believed, was every source worth its money, what would more buy: in words, warnings first."""
+        if self.integrator is None:
+            raise ValueError("there is no model to diagnose: this result is of a method without one")
+        return diagnose(self.integrator, self.estimate, self.inputs)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The evaluations, as plain numbers and words."""
+        dim = len(self.evaluations[0].x) if self.evaluations else 0
+        inputs = self.inputs or input_names(dim)
+        return [
             {
                 "id": e.id,
                 "source": self.names[e.source],
-                **{f"x{d}": value for d, value in enumerate(e.x.tolist())},
+                **dict(zip(inputs, e.x.tolist(), strict=True)),
                 "value": e.value,
                 "variance": e.variance,
                 "cost": e.cost,
@@ -90,7 +116,6 @@ class Result:
             }
             for e in self.evaluations
         ]
-        return pandas.DataFrame(rows)
 
     def __str__(self) -> str:
         rows = self._rows()
@@ -114,7 +139,7 @@ class Result:
 
     def _why(self) -> str:
         of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"
-        return f"{REASONS.get(self.stopped, self.stopped)}; spent {self.spent:.6g}{of}"
+        return f"{REASONS.get(self.stopped, self.stopped) or 'not yet'}; spent {self.spent:.6g}{of}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         rows = [("source", "made", "failed", "cost")]

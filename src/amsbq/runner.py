@@ -177,8 +177,10 @@ def run(
             runner.recorder = begin_or_resume(book, it, initial, about)
         with progress_display(it, progress) as display:
             stopped = runner.run(display)
-    if len(it.knowledge):
-        return Result.of(it, stopped)
+        result = Result.of(it, stopped, (about or {}).get("inputs")) if len(it.knowledge) else None
+        runner.recorder.stopped(stopped, result.estimate if result else None)
+    if result is not None:
+        return result
     raise no_success(it, stopped)
 
 
@@ -247,7 +249,6 @@ class Runner:
                     self._collect()
             except KeyboardInterrupt:
                 reason = "interrupted"
-        self.recorder.stopped(reason)
         return reason
 
     @contextmanager

@@ -1,0 +1,263 @@
+"""Can the answer be believed, was every source worth its money, what would more of it buy? In words.
+
+Everything here looks at what an integrator knows; nothing is evaluated, and hyperparameters are not learned again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .beliefs import DRAWS
+from .checks import Array, IntArray
+from .estimates import Estimate
+from .integrator import Integrator
+from .model import Posterior
+from .records import Evaluation
+
+FEW = 3  #: evaluations of the primary source, below which an error bar rests on what was assumed
+ENOUGH = 8  #: observations, for how well they are predicted to tell anything
+SURPRISED = 1.6  #: root mean square of standardised residuals, which should be one
+PARTS = 4  #: of the range of an input, in which residuals are compared
+UNEVEN = 3.5  #: times larger in one part than in another
+HARDLY = 1.05  #: times wider without a source: it did not matter
+PRICEY = 0.05  #: of what was spent
+FASTEST = 2.0  #: exponent of the cost that an outlook counts with
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth knowing of a run."""
+
+    level: str  #: "good", "note" or "warning"
+    about: str
+    text: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}" + (f" {self.advice}" if self.advice else "")
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """How far each observation is from what all the others say of it, in standard deviations."""
+
+    sources: IntArray  # (N,)
+    X: Array  # (N, D)
+    z: Array  # (N,)
+
+    def of(self, source: int) -> Array:
+        return np.asarray(self.z[self.sources == source])
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What a source was worth: how many times wider the error bar would be without it, and its share of the cost."""
+
+    times_wider: float
+    share: float
+
+
+def residuals(posteriors: Sequence[Posterior]) -> Residuals:
+    """By leaving one out, averaged over posteriors with different hyperparameters."""
+    first = posteriors[0]
+    means, variances = zip(*(posterior.leave_one_out() for posterior in posteriors), strict=True)
+    variance = np.mean(variances, axis=0) + np.var(means, axis=0)
+    return Residuals(first.sources, first.X, (first.y - np.mean(means, axis=0)) / np.sqrt(variance))
+
+
+def bought(it: Integrator) -> list[Bought]:
+    """For each source."""
+    belief = it.knowledge.belief
+    assert belief is not None
+    total = it.spent or 1.0
+    out = []
+    for source in range(len(it.names)):
+        ratios = [_variance_without(posterior, source) / posterior.integral()[1] for posterior in belief.posteriors]
+        cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
+        out.append(Bought(float(np.sqrt(np.mean(ratios))), cost / total))
+    return out
+
+
+def _variance_without(posterior: Posterior, source: int) -> float:
+    data = posterior._data
+    kept = replace(data, **{name: values[data.s != source] for name, values in vars(data).items()})
+    return posterior.gp._condition(kept, posterior.jitter).integral()[1]
+
+
+def decay(evaluations: Sequence[Evaluation]) -> float | None:
+    """The exponent p with which the error bar shrinks, like cost^-p, in the later part of a run; None if too short."""
+    costs = np.cumsum([e.cost for e in evaluations])
+    stds = np.array([e.std for e in evaluations])
+    late = np.isfinite(stds) & (stds > 0) & (costs >= 0.25 * (costs[-1] if len(costs) else 0.0)) & (costs > 0)
+    if late.sum() < ENOUGH or costs[late][-1] < 1.5 * costs[late][0]:
+        return None
+    return min(float(-np.polyfit(np.log(costs[late]), np.log(stds[late]), 1)[0]), FASTEST)
+
+
+def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> list[Finding]:
+    """All findings, what matters most first."""
+    belief = it.knowledge.belief
+    if belief is None or it.starting:
+        return [Finding("note", "start", "the first evaluations are still to come: nothing can be said yet.")]
+    left = residuals(belief.posteriors)
+    findings = [
+        *_failures(it),
+        *_few(it),
+        *_fit(it, left),
+        *_evenness(it, left, inputs),
+        *_draws(estimate),
+        *_worth(it),
+        *_outlook(it, estimate),
+    ]
+    order = ("warning", "note", "good")
+    return sorted(findings, key=lambda finding: order.index(finding.level))
+
+
+def _failures(it: Integrator) -> Iterator[Finding]:
+    for source, name in enumerate(it.names):
+        of = [e for e in it.evaluations if e.source == source]
+        failed = [e for e in of if e.status == "failed"]
+        if failed:
+            level = "warning" if len(failed) > 0.1 * len(of) or source in it.failures.retired else "note"
+            again = " It was given up." if source in it.failures.retired else ""
+            yield Finding(
+                level,
+                "failures",
+                f"{len(failed)} of {len(of)} evaluations of {name} failed, the last one with: "
+                f"{failed[-1].reason}.{again}",
+                "Where evaluations fail the estimate rests on their neighbours: if failures have a pattern, mend "
+                "the source, or leave those inputs out of the distribution.",
+            )
+
+
+def _few(it: Integrator) -> Iterator[Finding]:
+    n = int(np.sum(it.knowledge.data.s == 0))
+    if n < FEW:
+        yield Finding(
+            "warning",
+            "few evaluations",
+            f"{it.names[0]} was evaluated {_times(n)} only: the error bar rests on what is assumed of such functions.",
+            f"Spend enough for {FEW} or more.",
+        )
+
+
+def _fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
+    for source, name in enumerate(it.names):
+        z = left.of(source)
+        if len(z) < ENOUGH:
+            continue
+        size, outside = float(np.sqrt(np.mean(z**2))), float(np.mean(np.abs(z) > 2))
+        said = (
+            f"predicted from all other observations, those of {name} are off by {size:.1f} times what was expected "
+            f"(root mean square of {len(z)}), and {100 * outside:.0f} % of them by more than two standard deviations "
+            "(5 % should be)."
+        )
+        if size > SURPRISED:
+            yield Finding(
+                "warning",
+                "fit",
+                said,
+                "The model does not fit: look for jumps, kinks or noise that it was not told of (noise='learn'), and "
+                "trust the error bar less.",
+            )
+        else:
+            yield Finding("good", "fit", said)
+
+
+def _evenness(it: Integrator, left: Residuals, inputs: Sequence[str]) -> Iterator[Finding]:
+    """Whether residuals are much larger in one part of an input's range than in another."""
+    for source, name in enumerate(it.names):
+        rows = np.flatnonzero(left.sources == source)
+        if len(rows) < PARTS * ENOUGH:
+            continue
+        for d, label in enumerate(inputs):
+            order = rows[np.argsort(left.X[rows, d], kind="stable")]
+            parts = np.array_split(order, PARTS)
+            sizes = np.array([np.sqrt(np.median(left.z[part] ** 2)) for part in parts])
+            rough = int(sizes.argmax())
+            if sizes[rough] > UNEVEN * max(np.median(sizes), 1e-12) and sizes[rough] > 1.0:
+                low, high = left.X[parts[rough], d].min(), left.X[parts[rough], d].max()
+                yield Finding(
+                    "warning",
+                    "stationarity",
+                    f"{name} is much harder to predict for {label} between {low:.4g} and {high:.4g} than elsewhere "
+                    f"({sizes[rough] / np.median(sizes):.0f} times): it seems to vary faster there.",
+                    f"The model takes functions to vary alike everywhere. Integrate that part by itself, or use an "
+                    f"input in which it is smoother, such as the logarithm of {label}.",
+                )
+
+
+def _draws(estimate: Estimate) -> Iterator[Finding]:
+    n = estimate.effective_draws
+    if np.isinf(estimate.dof):
+        yield Finding(
+            "note",
+            "hyperparameters",
+            "only the most probable hyperparameters were used: the error bar does not know that they are uncertain.",
+            "model='auto' averages over them.",
+        )
+    elif n < DRAWS / 3:
+        yield Finding(
+            "warning",
+            "hyperparameters",
+            f"of {DRAWS} draws of the hyperparameters only about {n:.0f} are different: their uncertainty is not fully "
+            "in the error bar.",
+            "A few more evaluations usually help.",
+        )
+    else:
+        yield Finding(
+            "good",
+            "hyperparameters",
+            f"averaged over {DRAWS} draws, worth {n:.0f} independent ones (effective sample).",
+        )
+
+
+def _worth(it: Integrator) -> Iterator[Finding]:
+    if len(it.names) == 1:
+        return
+    for name, found in list(zip(it.names, bought(it), strict=True))[1:]:
+        cost = f"it took {100 * found.share:.2g} % of what was spent"
+        if found.times_wider < HARDLY and found.share > PRICEY:
+            yield Finding(
+                "note",
+                "worth",
+                f"{name} did not pay: without it the error bar would be no wider, and {cost}.",
+                "Leave it out, or find a cheaper or better approximation.",
+            )
+        elif found.times_wider >= HARDLY:
+            yield Finding(
+                "good",
+                "worth",
+                f"{name} paid: without it the error bar would be {found.times_wider:.1f} times wider, and {cost}.",
+            )
+        else:
+            yield Finding("note", "worth", f"{name} told little, but {cost} only.")
+
+
+def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:
+    p = decay(it.evaluations)
+    if p is None or not 0 < estimate.std < math.inf:
+        return
+    if p < 0.1:
+        yield Finding(
+            "note",
+            "outlook",
+            "the error bar has hardly shrunk in the later part of the run: more of the same buys little.",
+            "See whether a warning above says why.",
+        )
+        return
+    half = it.spent * 2 ** (1 / p)
+    percent = 100 * estimate.std / abs(estimate.mean) if estimate.mean else math.inf
+    one = it.spent * percent ** (1 / p) if percent > 1 else 0.0
+    further = f", and one percent of the integral about {one:.3g}" if 0 < one < 1e3 * it.spent else ""
+    now = f" It is {percent:.2g} % of the integral now." if math.isfinite(percent) else ""
+    said = f"the error bar shrinks like cost^-{p:.1f}: half of it takes a budget of about {half:.3g} in total{further}."
+    yield Finding("note", "outlook", said + now)
+
+
+def _times(n: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n} times")

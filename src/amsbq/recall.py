@@ -1,0 +1,154 @@
+"""A run as its journal tells it, without the functions that it called: to look at, whether it is over or goes on."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from .checks import frozen
+from .estimates import Estimate
+from .integrator import Integrator
+from .journal import read_journal
+from .measures import Empirical, Gaussian, Measure, Product, Uniform
+from .models import MODELS
+from .records import Evaluation
+from .replay import replay
+from .result import Result, input_names
+from .sources import Source
+
+MEASURES = {"Uniform": Uniform, "Gaussian": Gaussian, "Product": Product}
+
+Event = dict[str, Any]
+
+
+def read_result(path: str | os.PathLike[str]) -> Result:
+    """What is known of a run by its journal; nothing is locked, evaluated or learned again.
+
+    The integrator of the result is there if the journal tells enough to make it again: not so if its model is a
+    `MultiSourceGP` of yours, or its measure a distribution that scipy.stats does not have.
+
+    >>> read_result("nowhere.jsonl")
+    Traceback (most recent call last):
+    amsbq.journal.JournalError: the journal nowhere.jsonl cannot be read: No such file or directory
+    """
+    header, events = read_journal(path)
+    last = events[-1] if events and events[-1]["event"] == "stopped" else {}
+    evaluations = _evaluations(events)
+    it = _integrator(header, events, last)
+    dim = len(evaluations[0].x) if evaluations else it.measure.dim if it is not None else 0
+    budget = last.get("budget", header.get("budget"))
+    return Result(
+        _estimate(last, it, evaluations),
+        evaluations,
+        math.fsum(e.cost for e in evaluations),
+        last.get("reason", ""),
+        [source["name"] for source in header["problem"]["sources"]],
+        math.inf if budget is None else budget,
+        header.get("inputs") or input_names(dim),
+        it,
+    )
+
+
+def _evaluations(events: Sequence[Event]) -> list[Evaluation]:
+    asked = {event["id"]: event for event in events if event["event"] == "asked"}
+    known = {event["id"]: event for event in events if event["event"] == "known"}
+    out = []
+    for event in (e for e in events if e["event"] in ("told", "failed")):
+        query, after = asked[event["id"]], known.get(event["id"], {})
+        fine = event["event"] == "told"
+        out.append(
+            Evaluation(
+                event["id"],
+                query["source"],
+                frozen(np.array(query["x"], dtype=float)),
+                event["value"] if fine else math.nan,
+                event["variance"] if fine else 0.0,
+                query["cost"] if event["cost"] is None else event["cost"],
+                "ok" if fine else "failed",
+                "" if fine else event["reason"],
+                math.nan if after.get("mean") is None else after["mean"],
+                math.nan if after.get("std") is None else after["std"],
+            )
+        )
+    return out
+
+
+def _estimate(last: Event, it: Integrator | None, evaluations: Sequence[Evaluation]) -> Estimate:
+    if "estimate" in last:
+        return Estimate.recalled(last["estimate"])
+    if it is not None and it.knowledge.belief is not None and not it.starting:
+        return it.knowledge.belief.estimate
+    known = [e for e in evaluations if not math.isnan(e.std)]
+    return Estimate([known[-1].mean], [known[-1].std]) if known else Estimate.unknown()
+
+
+def _integrator(header: Event, events: Sequence[Event], last: Event) -> Integrator | None:
+    problem, measure = header["problem"], _measure(header)
+    if measure is None or problem["model"] not in MODELS:
+        return None
+    budget = last.get("budget", header.get("budget"))
+    sources = [_source(**source) for source in problem["sources"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were there the first time
+        it = Integrator(
+            sources,
+            measure,
+            budget=budget,
+            model=problem["model"],
+            acquisition=problem["acquisition"],
+            seed=problem["seed"],
+            initial=problem["initial"],
+        )
+    asked = {event["id"]: event["cost"] for event in events if event["event"] == "asked"}
+    priced = [
+        {**event, "cost": asked[event["id"]] if event["cost"] is None else event["cost"]}
+        if event["event"] in ("told", "failed")
+        else event
+        for event in events
+    ]
+    replay(it, priced)
+    return it
+
+
+def _source(name: str, cost: Any, noise: Any, valid: Any) -> Source:
+    """One that cannot be called; what a function said of its cost is learned from what was paid."""
+    unknown = isinstance(cost, str)
+    return Source(
+        cost="measured" if unknown else cost, noise=noise, valid=None if valid is None else tuple(valid), name=name
+    )
+
+
+def _measure(header: Event) -> Measure | None:
+    """That of the header, if the same can be made from its name."""
+    text: str = header["problem"]["measure"]
+    if "samples" in header:
+        return Empirical(header["samples"], header["weights"])
+    try:
+        measure: Measure = _made(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return measure if repr(measure) == text else None
+
+
+def _made(node: Any) -> Any:
+    """Of a tree of calls of measures and of scipy.stats distributions, with plain numbers."""
+    if isinstance(node, ast.List):
+        return [_made(entry) for entry in node.elts]
+    if not isinstance(node, ast.Call):
+        return ast.literal_eval(node)
+    if not isinstance(node.func, ast.Name):
+        raise ValueError("not the name of a measure")
+    name = node.func.id
+    distribution = getattr(stats, name) if name not in MEASURES else None
+    if distribution is not None and not isinstance(distribution, stats.rv_continuous):
+        raise ValueError("not a distribution")
+    arguments, named = [_made(a) for a in node.args], {k.arg: _made(k.value) for k in node.keywords if k.arg}
+    made: Any = MEASURES.get(name, distribution)
+    return made(*arguments, **named)

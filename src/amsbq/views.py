@@ -1,0 +1,185 @@
+"""What pictures of a run show, as numbers: the same for those on paper (`plots`) and those on a page (`report`).
+
+Notation: L sources, D inputs; curves are over a grid t (n,) of one input.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from .beliefs import Belief
+from .checks import Array, IntArray, shown, source_number
+from .diagnostics import Residuals
+from .diagnostics import residuals as residuals_of
+from .integrator import Integrator
+from .kernels import ProductKernel
+from .measures import Empirical, Gaussian, Product
+from .optimize import Choice
+from .recall import read_result
+from .records import Forecast
+from .result import Result
+
+POINTS = 201  #: of a grid
+ACROSS = 41  #: points of each side of a slice
+FORECAST_STEPS = 40  #: evaluations that a picture looks ahead
+MANY = 400  #: observations above which looking ahead takes too long for a picture
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function of one input, with its uncertainty."""
+
+    t: Array
+    mean: Array
+    std: Array
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """What was known of the integral after each evaluation."""
+
+    cost: Array  # (n,), in total
+    mean: Array  # NaN before anything was known
+    std: Array
+    sources: IntArray
+    failed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the next evaluation is worth for its cost, along one input through where it would be made."""
+
+    t: Array
+    rates: Array  # (L, n)
+    next: Choice | None
+
+
+def as_result(run: Result | Integrator | str | os.PathLike[str]) -> Result:
+    """A result, of a result, an integrator, or the path of a journal."""
+    if isinstance(run, Result):
+        return run
+    if isinstance(run, Integrator):
+        return Result.of(run, run.stopped or "")
+    if isinstance(run, str | os.PathLike):
+        return read_result(run)
+    raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {shown(run)}")
+
+
+def integrator_of(result: Result) -> Integrator:
+    """Whatever decided the run, if it knows anything."""
+    if result.integrator is None:
+        raise ValueError(
+            "this picture needs a model, and there is none: the result is of another method, or its journal does not "
+            "tell enough to make it again"
+        )
+    if result.integrator.knowledge.belief is None:
+        raise ValueError("nothing is known yet: look again after the first evaluations")
+    return result.integrator
+
+
+def belief_of(result: Result) -> Belief:
+    belief = integrator_of(result).knowledge.belief
+    assert belief is not None
+    return belief
+
+
+def convergence(result: Result) -> Convergence:
+    of = result.evaluations
+    return Convergence(
+        np.cumsum([e.cost for e in of]),
+        np.array([e.mean for e in of], dtype=float),
+        np.array([e.std for e in of], dtype=float),
+        np.array([e.source for e in of], dtype=np.intp),
+        np.array([e.status == "failed" for e in of], dtype=bool),
+    )
+
+
+def grid(result: Result, input: int, n: int = POINTS) -> Array:
+    """Values of one input, over all that are worth evaluating."""
+    measure = integrator_of(result).measure.over([source_number(input, len(result.inputs), "input")])
+    ends = measure.median[0] + measure.axes[0, 0] * measure.reach[0]
+    low, high = np.clip(ends, *measure.bounds[0])
+    return np.linspace(low, high, n)
+
+
+def density(result: Result, input: int, t: Array) -> Array | None:
+    """Of the distribution of one input, at each t_i; None if it has none."""
+    measure = integrator_of(result).measure.over([input])
+    if isinstance(measure, Product):
+        return np.asarray(measure.distributions[0].pdf(t), dtype=float)
+    if isinstance(measure, Gaussian):
+        return np.asarray(stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t))
+    if isinstance(measure, Empirical):
+        if np.ptp(measure.samples) == 0:
+            return None
+        return np.asarray(stats.gaussian_kde(measure.samples[:, 0], weights=measure.weights)(t))
+    return np.full(len(t), 1 / measure.width[0])
+
+
+def effects(result: Result, input: int, t: Array) -> list[Curve]:
+    """Each source as a function of one input, with the others integrated out."""
+    belief, out = belief_of(result), []
+    for source in integrator_of(result)._used():
+        mean, variance = belief.main_effect(source, input, t)
+        out.append(Curve(t, mean, np.sqrt(variance)))
+    return out
+
+
+def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
+    """The mean of a source over two inputs, the others at their medians: the grids (n,) and (n,), and values (n, n)."""
+    ti, tj = grid(result, i, ACROSS), grid(result, j, ACROSS)
+    X = np.tile(integrator_of(result).measure.median, (ACROSS * ACROSS, 1))
+    X[:, i], X[:, j] = np.tile(ti, ACROSS), np.repeat(tj, ACROSS)
+    mean, _ = belief_of(result).predict(source, X)
+    return ti, tj, mean.reshape(ACROSS, ACROSS)
+
+
+def rates(result: Result, input: int) -> Rates:
+    it, t = integrator_of(result), grid(result, input)
+    choice = it.preview()
+    X = np.tile(it.measure.median if choice is None else choice.x, (len(t), 1))
+    X[:, input] = t
+    return Rates(t, it.rates(X), choice)
+
+
+def correlation(result: Result) -> Array:
+    """Between the sources at the same input, as learned, shape (L, L): without their constant levels."""
+    matrices = []
+    for posterior in belief_of(result).posteriors:
+        B = np.sum([term.B for term in posterior.gp.terms if isinstance(term.kernel, ProductKernel)], axis=0)
+        scale = np.sqrt(np.where(np.diagonal(B) > 0, np.diagonal(B), 1.0))
+        matrices.append(B / scale / scale[:, None])
+    return np.asarray(np.mean(matrices, axis=0))
+
+
+def costs(result: Result, input: int, t: Array) -> Array:
+    """What an evaluation of each source is expected to cost along one input, the others at their medians: (L, n)."""
+    it = integrator_of(result)
+    X = np.tile(it.measure.median, (len(t), 1))
+    X[:, input] = t
+    return np.array([cost.expected(X) for cost in it.prices.costs])
+
+
+def forecast(result: Result, budget: float | None = None) -> Forecast | None:
+    """What to expect for so much money, by default twice what is spent; None if that would take too long to tell."""
+    it = integrator_of(result)
+    if len(it.knowledge) > MANY or it.starting or any(it.prices.unknown(source) for source in it._used()):
+        return None
+    return it.forecast(budget or 2 * max(it.committed, 1e-12), steps=FORECAST_STEPS)
+
+
+def residuals(result: Result) -> Residuals:
+    """By leaving one out."""
+    return residuals_of(belief_of(result).posteriors)
+
+
+def shares(result: Result) -> tuple[Array, Array]:
+    """How many evaluations of each source were made, and what they cost."""
+    groups = [[e.cost for e in result.evaluations if e.source == source] for source in range(len(result.names))]
+    return np.array([float(len(group)) for group in groups]), np.array([math.fsum(group) for group in groups])
