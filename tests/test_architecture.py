@@ -7,7 +7,7 @@ from pathlib import Path
 
 import amsbq
 
-EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "threadpoolctl"}
+EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "threadpoolctl", "plotly"}
 SOURCE = Path(amsbq.__file__).parent
 ORDER = [
     "checks",
@@ -53,6 +53,7 @@ ORDER = [
     "executors",
     "views",
     "plots",
+    "report",
     "config",
     "__init__",
     "experiments.__init__",

@@ -68,7 +68,7 @@ def test_a_run_and_all_that_can_be_asked_of_it(problem):
     run = amsbq("run", problem)
     assert run.returncode == 0
     assert run.stdout.strip().startswith("integral: ")
-    assert f"journal: {journal}; go on with: amsbq resume {journal} --budget 6" in run.stdout
+    assert f"look at it with: amsbq report {journal}\ngo on with: amsbq resume {journal} --budget 6" in run.stdout
     assert "1 fine, 1 coarse" in run.stderr  # plain lines, as there is no terminal
     header, _ = read_journal(journal)
     assert header["file"] == "problem.toml"
@@ -76,7 +76,7 @@ def test_a_run_and_all_that_can_be_asked_of_it(problem):
     again = amsbq("run", problem, "--json")
     assert again.returncode == 0
     found = json.loads(again.stdout)
-    assert set(found) == {"mean", "std", "interval", "spent", "stopped", "evaluations"}
+    assert set(found) == {"mean", "std", "interval", "spent", "stopped", "evaluations", "findings"}
     assert found["stopped"] == "budget"
     assert found["spent"] <= 3.0
     assert found["interval"][0] < found["mean"] < found["interval"][1]
@@ -90,7 +90,7 @@ def test_a_run_and_all_that_can_be_asked_of_it(problem):
     assert as_json["spent"] == pytest.approx(found["spent"])
     assert as_json["sources"]["fine"]["told"] == sum(e["source"] == "fine" for e in found["evaluations"])
 
-    report = amsbq("report", journal).stdout.splitlines()
+    report = amsbq("report", journal, "--text").stdout.splitlines()
     assert "load" in next(line for line in report if "source" in line)
     assert len(report) >= len(found["evaluations"])
 

@@ -9,8 +9,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from .experiments.reproduce import EXPERIMENTS, SEEDS, reproduce
 from .experiments.study import Settings
 from .journal import Journal, JournalError, read_journal
 from .progress import Lines
+from .recall import read_result
 from .replay import begin_or_resume
+from .report import report
 from .result import REASONS, Result
 from .runner import run
 from .stopping import tolerance
@@ -36,6 +38,7 @@ EXAMPLES = """examples:
   amsbq run problem.toml --json > a.json  for other programs
   amsbq resume problem.jsonl              go on after a crash, or with --budget 20
   amsbq status problem.jsonl              where a run is, while it runs
+  amsbq report problem.jsonl              a page with pictures and diagnostics, to look at or to mail
 """
 
 
@@ -152,10 +155,19 @@ def _add_report(commands: Any) -> None:
         commands,
         "report",
         _report,
-        "all evaluations of a run",
-        "The status of a run, and a table of all its evaluations with what was known of the integral after each.",
+        "a page that shows a run",
+        "Write one HTML file that shows a run: the answer, whether to believe it, pictures to look into, and every\n"
+        "evaluation. It needs no network, and can be mailed. The run may be in progress: nothing is locked or changed.",
+        "examples:\n"
+        "  amsbq report run.jsonl             writes run.html\n"
+        "  amsbq report run.jsonl --watch     writes it again while the run goes on: keep it open in a browser\n"
+        "  amsbq report run.jsonl --text      a table on the terminal instead",
     )
     parser.add_argument("journal", type=Path, metavar="run.jsonl")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="where to write it (default: beside the journal)")
+    parser.add_argument("--watch", action="store_true", help="go on until the run has stopped; interrupt to leave")
+    parser.add_argument("--every", type=_positive, default=5.0, metavar="S", help="seconds (default: %(default)g)")
+    parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
 
 
 def _add_forecast(commands: Any) -> None:
@@ -261,9 +273,13 @@ def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
     with _executor(problem, options) as executor:
         result = run(it, rules, executor, options.workers, journal, None, progress, about)
     if options.json:
-        print(json.dumps(_as_json(result, problem.names)))
+        print(json.dumps(_as_json(result)))
     else:
-        print(f"\n{result}\n\njournal: {journal}; go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
+        warned = [f"warning: {finding}\n" for finding in result.diagnose() if finding.level == "warning"]
+        next_steps = (
+            f"look at it with: amsbq report {journal}\ngo on with: amsbq resume {journal} --budget {2 * it.budget:g}"
+        )
+        print(f"\n{result}\n\n{''.join(warned)}{next_steps}")
     return INTERRUPTED if result.stopped == "interrupted" else DONE
 
 
@@ -287,24 +303,15 @@ def _free_name(journal: Path) -> Path:
     return aside
 
 
-def _as_json(result: Result, names: list[str]) -> dict[str, Any]:
-    def plain(value: float) -> float | None:
-        return value if math.isfinite(value) else None
+def _as_json(result: Result) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    evaluations = [
-        {
-            "source": result.names[e.source],
-            "x": dict(zip(names, e.x.tolist(), strict=True)),
-            "value": plain(e.value),
-            "variance": e.variance,
-            "cost": e.cost,
-            "status": e.status,
-            "reason": e.reason,
-            "mean": plain(e.mean),
-            "std": plain(e.std),
-        }
-        for e in result.evaluations
-    ]
+    evaluations = []
+    for row in result.rows():
+        x = {name: row.pop(name) for name in result.inputs}
+        del row["id"]
+        evaluations.append({"source": row.pop("source"), "x": x, **{key: plain(value) for key, value in row.items()}})
     return {
         "mean": result.mean,
         "std": plain(result.std),
@@ -312,42 +319,39 @@ def _as_json(result: Result, names: list[str]) -> dict[str, Any]:
         "spent": result.spent,
         "stopped": result.stopped,
         "evaluations": evaluations,
-    }
-
-
-def _told(header: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a journal says of its run, in a few numbers."""
-    sources = [source["name"] for source in header["problem"]["sources"]]
-    asked = {event["id"]: event for event in events if event["event"] == "asked"}
-    ended = [event for event in events if event["event"] in ("told", "failed")]
-    known: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "known" and e["std"] is not None), {})
-    last = events[-1] if events else {}
-    costs = [asked[e["id"]]["cost"] if e["cost"] is None else e["cost"] for e in ended]
-    return {
-        "mean": known.get("mean"),
-        "std": known.get("std"),
-        "spent": math.fsum(costs),
-        "budget": last.get("budget", header.get("budget")),
-        "stopped": last.get("reason") if last.get("event") == "stopped" else None,
-        "pending": len(asked) - len(ended),
-        "sources": {
-            name: {
-                kind: sum(e["event"] == kind and asked[e["id"]]["source"] == source for e in ended)
-                for kind in ("told", "failed")
-            }
-            for source, name in enumerate(sources)
-        },
+        "findings": [vars(finding) for finding in result.diagnose()],
     }
 
 
 def _status(options: argparse.Namespace) -> int:
-    now = _told(*read_journal(options.journal))
+    now = _now(read_result(options.journal, model=False))
     print(json.dumps(now) if options.json else _status_text(now))
     return DONE
 
 
+def _now(result: Result) -> dict[str, Any]:
+    """What a run is at, in a few numbers."""
+    known = not math.isnan(result.mean)
+    return {
+        "mean": result.mean if known else None,
+        "std": result.std if known and math.isfinite(result.std) else None,
+        "spent": result.spent,
+        "budget": result.budget if math.isfinite(result.budget) else None,
+        "stopped": result.stopped or None,
+        "pending": result.pending,
+        "sources": {
+            name: {
+                kind: sum(e.status == status and e.source == source for e in result.evaluations)
+                for kind, status in (("told", "ok"), ("failed", "failed"))
+            }
+            for source, name in enumerate(result.names)
+        },
+    }
+
+
 def _status_text(now: dict[str, Any]) -> str:
-    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g} ± {now['std']:.2g}"
+    std = "" if now["std"] is None else f" ± {now['std']:.2g}"
+    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
     of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
     state = f"{now['pending']} on their way" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
@@ -355,25 +359,46 @@ def _status_text(now: dict[str, Any]) -> str:
 
 
 def _report(options: argparse.Namespace) -> int:
-    header, events = read_journal(options.journal)
-    print(_status_text(_told(header, events)))
-    sources = [source["name"] for source in header["problem"]["sources"]]
-    asked = {event["id"]: event for event in events if event["event"] == "asked"}
-    known = {event["id"]: event for event in events if event["event"] == "known"}
-    width = max(len(name) for name in sources)
-    names = header.get("inputs") or [f"x{d}" for d in range(len(next(iter(asked.values()))["x"]) if asked else 0)]
-    print(
-        f"\n{'':>5}  {'source':{width}}  {'  '.join(f'{n:>10}' for n in names)}  {'value':>12}  {'cost':>10}  integral"
-    )
-    for number, event in enumerate((e for e in events if e["event"] in ("told", "failed")), 1):
-        query, after = asked[event["id"]], known.get(event["id"], {})
-        cost = query["cost"] if event["cost"] is None else event["cost"]
-        value = f"{event['value']:12.6g}" if event["event"] == "told" else f"{'failed':>12}"
-        integral = "" if after.get("std") is None else f"{after['mean']:.6g} ± {after['std']:.2g}"
-        x = "  ".join(f"{xi:10.5g}" for xi in query["x"])
-        reason = f"  {event['reason']}" if event["event"] == "failed" else ""
-        print(f"{number:5}  {sources[query['source']]:{width}}  {x}  {value}  {cost:10.4g}  {integral}{reason}")
+    journal = options.journal
+    if options.text:
+        print("\n".join(_table(read_result(journal, model=False))))
+        return DONE
+    output = options.output or journal.with_suffix(".html")
+    if not options.watch:
+        print(f"wrote {report(journal, output)}")
+        return DONE
+    print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
+    with suppress(KeyboardInterrupt):
+        _watch(journal, output, options.every)
+    print(f"wrote {output}")
     return DONE
+
+
+def _watch(journal: Path, output: Path, every: float) -> None:
+    """Write the page again whenever the journal has grown, until its run has stopped."""
+    size = -1
+    while True:
+        now = journal.stat().st_size if journal.exists() else 0
+        if now and now != size:
+            size = now
+            result = read_result(journal, model=False)
+            report(journal, output, refresh=every)
+            if result.stopped:
+                return
+        time.sleep(every)
+
+
+def _table(result: Result) -> Iterator[str]:
+    yield _status_text(_now(result))
+    width = max(len(name) for name in result.names)
+    inputs = "  ".join(f"{name:>10}" for name in result.inputs)
+    yield f"\n{'':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
+    for number, e in enumerate(result.evaluations, 1):
+        value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
+        integral = "" if math.isnan(e.std) else f"{e.mean:.6g} ± {e.std:.2g}"
+        x = "  ".join(f"{xi:10.5g}" for xi in e.x)
+        reason = f"  {e.reason}" if e.reason else ""
+        yield f"{number:5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
 
 
 def _forecast(options: argparse.Namespace) -> int:

@@ -118,20 +118,22 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> list[
 
 
 def _failures(it: Integrator) -> Iterator[Finding]:
+    said, serious, last = [], False, ""
     for source, name in enumerate(it.names):
         of = [e for e in it.evaluations if e.source == source]
         failed = [e for e in of if e.status == "failed"]
         if failed:
-            level = "warning" if len(failed) > 0.1 * len(of) or source in it.failures.retired else "note"
-            again = " It was given up." if source in it.failures.retired else ""
-            yield Finding(
-                level,
-                "failures",
-                f"{len(failed)} of {len(of)} evaluations of {name} failed, the last one with: "
-                f"{failed[-1].reason}.{again}",
-                "Where evaluations fail the estimate rests on their neighbours: if failures have a pattern, mend "
-                "the source, or leave those inputs out of the distribution.",
-            )
+            retired = source in it.failures.retired
+            said.append(f"{len(failed)} of {len(of)} of {name}" + (", which was given up" if retired else ""))
+            serious, last = serious or retired or len(failed) > 0.1 * len(of), failed[-1].reason
+    if said:
+        yield Finding(
+            "warning" if serious else "note",
+            "failures",
+            f"evaluations failed: {', '.join(said)}. The last one with: {last}.",
+            "There the estimate rests on neighbours: if they have a pattern, mend the source, or take those inputs "
+            "out of the distribution.",
+        )
 
 
 def _few(it: Integrator) -> Iterator[Finding]:

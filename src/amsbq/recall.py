@@ -28,11 +28,12 @@ MEASURES = {"Uniform": Uniform, "Gaussian": Gaussian, "Product": Product}
 Event = dict[str, Any]
 
 
-def read_result(path: str | os.PathLike[str]) -> Result:
-    """What is known of a run by its journal; nothing is locked, evaluated or learned again.
+def read_result(path: str | os.PathLike[str], model: bool = True) -> Result:
+    """What is known of a run by its journal; nothing is locked or evaluated.
 
     The integrator of the result is there if the journal tells enough to make it again: not so if its model is a
-    `MultiSourceGP` of yours, or its measure a distribution that scipy.stats does not have.
+    `MultiSourceGP` of yours, or its measure a distribution that scipy.stats does not have. Without ``model`` it is not
+    made, which is faster.
 
     >>> read_result("nowhere.jsonl")
     Traceback (most recent call last):
@@ -41,7 +42,7 @@ def read_result(path: str | os.PathLike[str]) -> Result:
     header, events = read_journal(path)
     last = events[-1] if events and events[-1]["event"] == "stopped" else {}
     evaluations = _evaluations(events)
-    it = _integrator(header, events, last)
+    it = _integrator(header, events, last) if model else None
     dim = len(evaluations[0].x) if evaluations else it.measure.dim if it is not None else 0
     budget = last.get("budget", header.get("budget"))
     return Result(
@@ -53,6 +54,7 @@ def read_result(path: str | os.PathLike[str]) -> Result:
         math.inf if budget is None else budget,
         header.get("inputs") or input_names(dim),
         it,
+        sum(event["event"] == "asked" for event in events) - len(evaluations),
     )
 
 

@@ -50,6 +50,8 @@ class Result:
         Of the inputs.
     integrator : Integrator or None
         That the run was decided by: what it believes of the sources. None for results of other methods.
+    pending : int
+        Evaluations that were asked for and not told.
     """
 
     estimate: Estimate
@@ -60,12 +62,15 @@ class Result:
     budget: float = math.inf
     inputs: Sequence[str] = ()
     integrator: Integrator | None = None
+    pending: int = 0
 
     @classmethod
     def of(cls, it: Integrator, stopped: str, inputs: Sequence[str] | None = None) -> Result:
         """What an integrator knows."""
         named = inputs or input_names(it.measure.dim)
-        return cls(it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it)
+        return cls(
+            it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending)
+        )
 
     @property
     def mean(self) -> float:
