@@ -25,7 +25,7 @@ from .estimates import Estimate
 from .ledger import Ledger
 from .measures import Measure
 from .records import Query
-from .result import Result
+from .result import Result, input_names
 from .runner import Runner, integrate, no_success
 from .sources import as_sources
 
@@ -67,7 +67,8 @@ class Survey(Ledger):
             latest = next(following) if e.source == source else None
             known = known if latest is None else (latest.mean, latest.std)
             evaluations.append(replace(e, mean=known[0], std=known[1]))
-        return Result(answer, evaluations, self.spent, stopped, self.names, self.budget)
+        inputs = input_names(self.measure.dim)
+        return Result(answer, evaluations, self.spent, stopped, self.names, self.budget, inputs)
 
 
 def vanilla_bq(sources: Any, measure: Any, **options: Any) -> Result:

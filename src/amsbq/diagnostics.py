@@ -154,7 +154,7 @@ def _fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
             continue
         size, outside = float(np.sqrt(np.mean(z**2))), float(np.mean(np.abs(z) > 2))
         said = (
-            f"predicted from all other observations, those of {name} are off by {size:.1f} times what was expected "
+            f"predicted from all other observations, those of {name} are off by {size:.2g} times what was expected "
             f"(root mean square of {len(z)}), and {100 * outside:.0f} % of them by more than two standard deviations "
             "(5 % should be)."
         )

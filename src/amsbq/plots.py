@@ -50,18 +50,16 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     """The estimate with two standard deviations against cost, and which source was asked when."""
     result, ax = views.as_result(run), _axes(ax)
     seen = views.convergence(result)
-    known = np.isfinite(seen.mean)
-    cost, mean, std = seen.cost[known], seen.mean[known], np.nan_to_num(seen.std[known])
-    ax.fill_between(cost, mean - 2 * std, mean + 2 * std, step="post", color=FAINT, alpha=0.5, linewidth=0)
-    ax.step(cost, mean, where="post", color="0.2", linewidth=1.2, label="mean ± 2 std")
+    cost, low, high = seen.band()
+    ax.fill_between(cost, low, high, step="post", color=FAINT, alpha=0.5, linewidth=0)
+    ax.step(cost, seen.mean[seen.known], where="post", color="0.2", linewidth=1.2, label="mean ± 2 std")
     for source, name in enumerate(result.names):
-        of = known & (seen.sources == source) & ~seen.failed
+        of = seen.known & (seen.sources == source) & ~seen.failed
         _dots(ax, seen.cost[of], seen.mean[of], source, _size(cost), label=name)
     if seen.failed.any():
         at = np.full(seen.failed.sum(), 0.02)
         ax.plot(seen.cost[seen.failed], at, "kx", markersize=5, transform=ax.get_xaxis_transform(), label="failed")
-    _zoom(ax, mean - 2 * std, mean + 2 * std)
-    ax.set(xlabel="cost", ylabel="integral")
+    ax.set(xlabel="cost", ylabel="integral", ylim=seen.zoom())
     _legend(ax)
     return ax
 
@@ -310,21 +308,13 @@ def _measure(ax: Axes, density: Array | None, t: Array) -> None:
     ax.patch.set_visible(False)
 
 
-def _zoom(ax: Axes, low: Array, high: Array) -> None:
-    """Leave out what is far from where the run ended, at its beginning."""
-    if not len(low):
-        return
-    later = slice(len(low) // 3, None)
-    bottom, top = float(low[later].min()), float(high[later].max())
-    room = 0.15 * (top - bottom) or 1.0
-    ax.set_ylim(bottom - room, top + room)
-
-
 def _legend(ax: Axes) -> None:
     """Above the axes, where no data are."""
     handles, labels = ax.get_legend_handles_labels()
+    width = ax.get_window_extent().width / ax.get_figure(root=True).dpi if labels else 0.0  # type: ignore[union-attr]
+    columns = int(width / (0.55 + 0.07 * max(map(len, labels), default=1)))  # inches
     at: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
-    ax.legend(handles, labels, ncols=3, frameon=False, fontsize="small", **at)
+    ax.legend(handles, labels, ncols=min(max(columns, 1), 4), frameon=False, fontsize="small", **at)
 
 
 def _line(ax: Axes, t: Array, values: Array, source: int, label: str, std: Array | None = None) -> None:

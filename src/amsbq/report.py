@@ -23,7 +23,7 @@ import numpy as np
 from . import views
 from .integrator import Integrator
 from .journal import read_journal
-from .plots import LOOKS, RATES
+from .plots import DENSE, LOOKS, RATES
 from .result import REASONS, Result
 
 DIGITS = 6  #: of numbers that are only drawn
@@ -211,28 +211,17 @@ def _panel(label: str, traces: list[dict[str, Any]], **layout: Any) -> dict[str,
 
 def _convergence(result: Result) -> Figure:
     seen = views.convergence(result)
-    known = np.isfinite(seen.mean)
-    cost, mean, std = seen.cost[known], seen.mean[known], np.nan_to_num(seen.std[known])
-    traces = [
-        *_band(cost, mean - 2 * std, mean + 2 * std, GREY, "hv"),
-        _line(cost, mean, GREY, "mean ± 2 std", shape="hv"),
-    ]
+    (cost, low, high), (bottom, top) = seen.band(), seen.zoom()
+    traces = _band(cost, low, high, GREY, "hv")
+    traces.append(_line(cost, seen.mean[seen.known], GREY, "mean ± 2 std", shape="hv"))
     for source, name in enumerate(result.names):
-        of = known & (seen.sources == source) & ~seen.failed
+        of = seen.known & (seen.sources == source) & ~seen.failed
         texts = [f"{m:.6g} ± {s:.2g}" for m, s in zip(seen.mean[of], seen.std[of], strict=True)]
         traces.append(_dots(seen.cost[of], seen.mean[of], source, name, texts))
-    if len(mean):
-        later = slice(len(mean) // 3, None)
-        low, high = float((mean - 2 * std)[later].min()), float((mean + 2 * std)[later].max())
-        room = 0.15 * (high - low) or 1.0
-        if seen.failed.any():
-            bottom = np.full(int(seen.failed.sum()), low - 0.9 * room)
-            traces.append(_crosses(seen.cost[seen.failed], bottom))
-        span = {"range": [low - room, high + room]}
-    else:
-        span = {}
+    if seen.failed.any():
+        traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
     said = f"From {len(result.evaluations)} evaluations: {result.estimate.summary()}."
-    axes = {"xaxis": {"title": {"text": "cost"}}, "yaxis": {"title": {"text": "integral"}, **span}}
+    axes = {"xaxis": {"title": {"text": "cost"}}, "yaxis": {"title": {"text": "integral"}, "range": [bottom, top]}}
     return _figure("convergence", "The estimate against cost", said, [_panel("", traces, **axes)])
 
 
@@ -301,7 +290,7 @@ def _forecast(result: Result, ahead: Any) -> Figure:
         traces.append(_line(costs, stds, LOOKS[1]["color"], "to be expected", dash="dash"))
         said += f" For {rows[-1][0]:.4g} in total, {rows[-1][1]:.2g} is to be expected."
     titles = _titles("cost", "standard deviation")
-    titles["yaxis"] |= {"type": "log", "exponentformat": "power", "dtick": 1}
+    titles["yaxis"] |= {"type": "log", "dtick": 1}
     return _figure("forecast", "The error bar, and what more money buys", said, [_panel("", traces, **titles)])
 
 
@@ -370,7 +359,7 @@ def _costs_panel(result: Result, d: int, t: Any) -> dict[str, Any]:
         traces.append({**dots, "showlegend": False})
     titles = _titles(result.inputs[d], "cost of an evaluation")
     if expected.max() > 5 * expected.min() > 0:
-        titles["yaxis"] |= {"type": "log", "exponentformat": "power", "dtick": 1}
+        titles["yaxis"] |= {"type": "log", "dtick": 1}
     else:
         titles["yaxis"]["rangemode"] = "tozero"
     return _panel(result.inputs[d], traces, **titles)
@@ -408,8 +397,9 @@ def _band(x: Any, low: Any, high: Any, colour: str, shape: str = "linear") -> li
 
 def _dots(x: Any, y: Any, source: int, name: str, texts: list[str] | None = None) -> dict[str, Any]:
     colour, symbol = LOOKS[source % len(LOOKS)]["color"], SYMBOLS[source % len(SYMBOLS)]
-    size = 8 if len(x) <= 150 else 4
-    marker = {"color": colour, "symbol": symbol, "size": size, "line": {"color": "white", "width": 0.5}}
+    few = len(x) <= DENSE
+    edge = {"color": "white", "width": 0.5 if few else 0}
+    marker = {"color": colour, "symbol": symbol, "size": 8 if few else 4, "line": edge}
     out = {"type": "scatter", "mode": "markers", "x": _short(x), "y": _short(y), "name": _text(name), "marker": marker}
     return out if texts is None else {**out, "text": texts, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>"}
 

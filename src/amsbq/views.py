@@ -50,6 +50,26 @@ class Convergence:
     sources: IntArray
     failed: NDArray[np.bool_]
 
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """After which evaluations anything was."""
+        return np.isfinite(self.mean)
+
+    def band(self) -> tuple[Array, Array, Array]:
+        """Cost, and two standard deviations below and above the mean, where these are known: else the mean."""
+        std = np.where(np.isfinite(self.std), self.std, 0.0)[self.known]
+        return self.cost[self.known], self.mean[self.known] - 2 * std, self.mean[self.known] + 2 * std
+
+    def zoom(self) -> tuple[float, float]:
+        """The range of the band without its beginning, and some room."""
+        _, low, high = self.band()
+        later = slice(len(low) // 3, None)
+        bottom, top = float(low[later].min(initial=np.inf)), float(high[later].max(initial=-np.inf))
+        if not bottom <= top:
+            return 0.0, 1.0
+        room = 0.15 * (top - bottom) or 1.0
+        return bottom - room, top + room
+
 
 @dataclass(frozen=True)
 class Rates:

@@ -15,6 +15,18 @@
   const table = document.getElementById("evaluations"), body = document.createElement("tbody");
   let sorted = { column: 0, up: true };
   const text = (value) => value === null ? "" : typeof value === "number" && !Number.isInteger(value) ? String(+value.toPrecision(7)) : String(value);
+  const status = data.columns.indexOf("status");
+  const line = (row) => {
+    const line = document.createElement("tr");
+    if (row[status] === "failed") line.className = "failed";
+    row.forEach((value, i) => {
+      const cell = line.insertCell();
+      cell.textContent = text(value);
+      if (data.words.includes(i)) { cell.className = "words"; cell.title = cell.textContent; }
+    });
+    return line;
+  };
+  const ready = () => document.readyState === "complete";
   const fill = () => {
     const { column, up } = sorted, empty = (v) => v === null || v === "";
     const rows = [...data.rows].sort((a, b) => {
@@ -22,17 +34,7 @@
       if (empty(x) || empty(y)) return empty(x) - empty(y);
       return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1);
     });
-    const status = data.columns.indexOf("status");
-    body.replaceChildren(...rows.map((row) => {
-      const line = document.createElement("tr");
-      if (row[status] === "failed") line.className = "failed";
-      row.forEach((value, i) => {
-        const cell = line.insertCell();
-        cell.textContent = text(value);
-        if (data.words.includes(i)) { cell.className = "words"; cell.title = cell.textContent; }
-      });
-      return line;
-    }));
+    body.replaceChildren(...rows.slice(0, ready() ? rows.length : 100).map(line));  // the rest when the page is there
     headings.forEach((heading, i) => heading.setAttribute("aria-sort", i !== column ? "none" : up ? "ascending" : "descending"));
   };
   const head = table.createTHead().insertRow();
@@ -65,10 +67,12 @@
     script.textContent = document.getElementById("library").textContent;
     document.head.append(script);
     for (const figure of data.figures) seen.observe(document.getElementById(`plot-${figure.id}`));
+    setTimeout(() => { if (body.rows.length < data.rows.length) fill(); }, 500);
   };
   const layout = (panel) => {
     const css = getComputedStyle(root), colour = (name) => css.getPropertyValue(name).trim();
-    const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), linecolor: colour("--line"), automargin: true };
+    const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), linecolor: colour("--line"), automargin: true,
+      exponentformat: "power" };
     const axes = {};
     for (const key of ["xaxis", "yaxis", "yaxis2"]) if (key !== "yaxis2" || panel.layout.yaxis2) axes[key] = { ...axis, ...panel.layout[key] };
     return { ...panel.layout, ...axes, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",

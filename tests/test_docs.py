@@ -1,0 +1,105 @@
+"""The documentation: its code runs, its figures are drawn, and the site builds, with nothing that needs a network."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amsbq.config import load_problem
+from docs import execute
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if execute.has_code(page.read_text(encoding="utf-8")))
+LOADS = re.compile(
+    r"""<(?:script|img|iframe|source|audio|video|embed|object)\b[^>]*?\b(?:src|data|srcset)\s*=\s*["']?(?:https?:)?//[^\s>]*"""
+    r"""|<link\b(?=[^>]*\brel=["']?[^"'>]*(?:stylesheet|preconnect|preload|icon))[^>]*\bhref=["']?(?:https?:)?//[^\s>]*"""
+    r"""|@import\s+(?:url\()?["']?(?:https?:)?//[^\s>]*|url\(["']?(?:https?:)?//[^\s>]*""",
+    re.I,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_the_code_of_a_page_runs(page, tmp_path):
+    pytest.importorskip("matplotlib")
+    missing = execute.missing(page.read_text(encoding="utf-8"))
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed")
+    execute.run(page, tmp_path)
+
+
+def test_every_figure_is_drawn_by_its_page():
+    """One that is shown by a page without code would have nobody to draw it."""
+    shown = {page: execute.figures(page.read_text(encoding="utf-8")) for page in DOCS.rglob("*.md")}
+    assert [page for page, names in shown.items() if names and page not in PAGES] == []
+
+
+def test_the_problem_file_of_the_reference(tmp_path):
+    text = (DOCS / "reference" / "problem-files.md").read_text(encoding="utf-8")
+    [block] = [block for block in execute.blocks(text) if block.file == "problem.toml"]
+    (tmp_path / "problem.toml").write_text(block.code)
+    (tmp_path / "simulators.py").write_text("def stochastic(x):\n    return 1.0\n")
+    (tmp_path / "coarse").write_text("#!/bin/sh\n")
+    (tmp_path / "coarse").chmod(0o755)
+    problem = load_problem(tmp_path / "problem.toml")
+    assert problem.names == ["rate", "dose"]
+    assert len(problem.sources) == 3
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    pytest.importorskip("latex2mathml")
+    folder = tmp_path_factory.mktemp("site")
+    environment = {**os.environ, "AMSBQ_DOCS_RUN": "0", "NO_MKDOCS_2_WARNING": "1"}  # the code has tests of its own
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder
+
+
+def test_the_site_builds_and_every_page_is_there(site):
+    for page in DOCS.rglob("*.md"):
+        assert (site / page.relative_to(DOCS).with_suffix(".html")).exists()
+    assert not list(site.rglob("*.py"))
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    found = {
+        str(file.relative_to(site)): LOADS.findall(file.read_text(encoding="utf-8"))
+        for kind in ("*.html", "*.css", "*.svg")
+        for file in site.rglob(kind)
+    }
+    assert {name: loads for name, loads in found.items() if loads} == {}
+
+
+def test_what_counts_as_a_load():
+    assert LOADS.search('<script src="https://example.org/x.js">')
+    assert LOADS.search('<link rel="stylesheet" href="//example.org/x.css">')
+    assert LOADS.search("@import url('http://example.org/x.css')")
+    assert not LOADS.search('<a href="https://example.org">')
+    assert not LOADS.search('<svg xmlns="http://www.w3.org/2000/svg">')
+
+
+def test_mathematics_and_help_are_there(site):
+    mathematics = (site / "explanation" / "mathematics.html").read_text(encoding="utf-8")
+    assert "<math" in mathematics
+    assert "arithmatex" not in mathematics
+    commands = (site / "reference" / "cli.html").read_text(encoding="utf-8")
+    assert "usage: amsbq resume" in commands
+
+
+def test_links_of_the_repository_stay_right():
+    """Pages of the site that the README links to."""
+    for name in re.findall(r"\]\((docs/[^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / name).exists(), name
