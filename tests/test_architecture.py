@@ -44,6 +44,7 @@ ORDER = [
     "diagnostics",
     "stopping",
     "result",
+    "summary",
     "progress",
     "journal",
     "replay",

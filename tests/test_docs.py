@@ -97,9 +97,3 @@ def test_mathematics_and_help_are_there(site):
     assert "arithmatex" not in mathematics
     commands = (site / "reference" / "cli.html").read_text(encoding="utf-8")
     assert "usage: amsbq resume" in commands
-
-
-def test_links_of_the_repository_stay_right():
-    """Pages of the site that the README links to."""
-    for name in re.findall(r"\]\((docs/[^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
-        assert (ROOT / name).exists(), name

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from .executors import SteadyPool
 from .experiments.demonstration import demonstrate
 from .experiments.reproduce import EXPERIMENTS, SEEDS, reproduce
 from .experiments.study import Settings
-from .journal import Journal, JournalError, read_journal
+from .journal import JournalError, read_journal
 from .progress import Lines
 from .recall import read_result
-from .replay import begin_or_resume
+from .replay import bring_to_its_end
 from .report import report
-from .result import REASONS, Result
 from .runner import run
 from .stopping import tolerance
+from .summary import as_json, state, state_text, table
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 MARKS = {True: "✓", False: "✗", None: "–"}  #: of claims that hold, that do not, and that only the paper makes
@@ -176,7 +176,8 @@ def _add_forecast(commands: Any) -> None:
         "forecast",
         _forecast,
         "what error to expect for more money",
-        "The standard deviation to expect if a budget were spent, by what a run has learned so far.",
+        "The standard deviation to expect if a budget were spent, by what a run has learned so far. The run may be in\n"
+        "progress.",
         "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
     )
     parser.add_argument("problem", type=Path, metavar="problem.toml")
@@ -273,7 +274,7 @@ def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
     with _executor(problem, options) as executor:
         result = run(it, rules, executor, options.workers, journal, None, progress, about)
     if options.json:
-        print(json.dumps(_as_json(result)))
+        print(json.dumps(as_json(result)))
     else:
         warned = [f"warning: {finding}\n" for finding in result.diagnose() if finding.level == "warning"]
         next_steps = (
@@ -303,65 +304,16 @@ def _free_name(journal: Path) -> Path:
     return aside
 
 
-def _as_json(result: Result) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    evaluations = []
-    for row in result.rows():
-        x = {name: row.pop(name) for name in result.inputs}
-        del row["id"]
-        evaluations.append({"source": row.pop("source"), "x": x, **{key: plain(value) for key, value in row.items()}})
-    return {
-        "mean": result.mean,
-        "std": plain(result.std),
-        "interval": list(result.interval(0.95)),
-        "spent": result.spent,
-        "stopped": result.stopped,
-        "evaluations": evaluations,
-        "findings": [vars(finding) for finding in result.diagnose()],
-    }
-
-
 def _status(options: argparse.Namespace) -> int:
-    now = _now(read_result(options.journal, model=False))
-    print(json.dumps(now) if options.json else _status_text(now))
+    now = state(read_result(options.journal, model=False))
+    print(json.dumps(now) if options.json else state_text(now))
     return DONE
-
-
-def _now(result: Result) -> dict[str, Any]:
-    """What a run is at, in a few numbers."""
-    known = not math.isnan(result.mean)
-    return {
-        "mean": result.mean if known else None,
-        "std": result.std if known and math.isfinite(result.std) else None,
-        "spent": result.spent,
-        "budget": result.budget if math.isfinite(result.budget) else None,
-        "stopped": result.stopped or None,
-        "pending": result.pending,
-        "sources": {
-            name: {
-                kind: sum(e.status == status and e.source == source for e in result.evaluations)
-                for kind, status in (("told", "ok"), ("failed", "failed"))
-            }
-            for source, name in enumerate(result.names)
-        },
-    }
-
-
-def _status_text(now: dict[str, Any]) -> str:
-    std = "" if now["std"] is None else f" ± {now['std']:.2g}"
-    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
-    of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
-    state = f"{now['pending']} on their way" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
-    made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
-    return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
 
 
 def _report(options: argparse.Namespace) -> int:
     journal = options.journal
     if options.text:
-        print("\n".join(_table(read_result(journal, model=False))))
+        print("\n".join(table(read_result(journal, model=False))))
         return DONE
     output = options.output or journal.with_suffix(".html")
     if not options.watch:
@@ -388,19 +340,6 @@ def _watch(journal: Path, output: Path, every: float) -> None:
         time.sleep(every)
 
 
-def _table(result: Result) -> Iterator[str]:
-    yield _status_text(_now(result))
-    width = max(len(name) for name in result.names)
-    inputs = "  ".join(f"{name:>10}" for name in result.inputs)
-    yield f"\n{'':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
-    for number, e in enumerate(result.evaluations, 1):
-        value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
-        integral = "" if math.isnan(e.std) else f"{e.mean:.6g} ± {e.std:.2g}"
-        x = "  ".join(f"{xi:10.5g}" for xi in e.x)
-        reason = f"  {e.reason}" if e.reason else ""
-        yield f"{number:5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
-
-
 def _forecast(options: argparse.Namespace) -> int:
     problem = load_problem(options.problem)
     path = options.journal or problem.path.with_suffix(".jsonl")
@@ -410,8 +349,7 @@ def _forecast(options: argparse.Namespace) -> int:
             f"{options.problem} --budget {problem.budget / 4:g}"
         )
     it = problem.integrator(options.budget)
-    with Journal(path) as journal:
-        begin_or_resume(journal, it)
+    bring_to_its_end(it, *read_journal(path), path)
     try:
         print(it.forecast(it.budget))
     except ValueError as error:

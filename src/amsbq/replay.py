@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,23 +65,29 @@ def begin_or_resume(
         also = {**_samples(it.measure), **(about or {})}
         journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **also})
         return Recorder(journal, it)
-    before = journal.header.get("problem", {})
-    different = list(_differences(before, now, ""))
+    bring_to_its_end(it, journal.header, journal.events, journal.path, initial)
+    recorder = Recorder(journal, it)
+    known = {event["id"] for event in journal.events if event["event"] == "known"}
+    if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
+        it.note_what_is_known()
+        recorder.known()
+    return recorder
+
+
+def bring_to_its_end(
+    it: Integrator, header: dict[str, Any], events: Sequence[dict[str, Any]], path: Path, initial: Any = None
+) -> None:
+    """Tell an integrator everything that a journal tells, if that is of a run like it."""
+    different = list(_differences(header.get("problem", {}), description(it, initial), ""))
     if different:
         raise JournalError(
-            f"{journal.path} is the journal of another run, where {'; '.join(different)}. Choose another journal, or "
+            f"{path} is the journal of another run, where {'; '.join(different)}. Choose another journal, or "
             "move this one away"
         )
     try:
-        replay(it, journal.events)
-        recorder = Recorder(journal, it)
-        known = {event["id"] for event in journal.events if event["event"] == "known"}
-        if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
-            it.note_what_is_known()
-            recorder.known()
-        return recorder
+        replay(it, events)
     except (KeyError, ValueError, TypeError) as error:
-        raise JournalError(f"{journal.path} tells of something that cannot have happened: {error}") from None
+        raise JournalError(f"{path} tells of something that cannot have happened: {error}") from None
 
 
 def _differences(before: Any, now: Any, where: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array
+from ..plots import LOOKS as OF_SOURCES
 from .study import PERCENTILES, SECONDARY, VANILLA, errors_at
 
 if TYPE_CHECKING:
@@ -24,11 +25,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     PERCENTILES: {"color": "#777777", "linestyle": ":", "linewidth": 2.0},
     SECONDARY: {"color": "#AAAAAA", "linestyle": (0, (6, 2))},
 }
-SOURCES = [
-    {"color": "#0072B2", "linestyle": "-", "marker": "o"},
-    {"color": "#D55E00", "linestyle": "--", "marker": "s"},
-    {"color": "#009E73", "linestyle": "-.", "marker": "^"},
-]
+
+
+SOURCES = OF_SOURCES
 
 
 def panels(

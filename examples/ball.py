@@ -1,0 +1,89 @@
+"""How far does a ball fly? What the average costs by several methods, and where the runs were made, as one picture.
+
+    python examples/ball.py [--seeds 8] [--budget 20] [picture.png]
+
+Needs matplotlib: pip install 'amsbq[plot]'.
+"""
+
+import argparse
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import stats
+
+import amsbq
+from amsbq import baselines, plots
+
+INPUTS = [stats.norm(40, 3), stats.uniform(0.5, 0.5)]  # speed in m/s, angle
+
+
+def simulator(x):
+    """How far the ball flies through the air, in metres."""
+    r, v = np.zeros(2), x[0] * np.array([np.cos(x[1]), np.sin(x[1])])
+    while r[1] >= 0:
+        r, v = r + 2e-3 * v, v - 2e-3 * (0.004 * np.hypot(*v) * v + [0, 9.81])
+    return r[0]
+
+
+def formula(x):
+    """The same without the air: cheap, and off by half."""
+    return x[0] ** 2 * np.sin(2 * x[1]) / 9.81
+
+
+SOURCES = [amsbq.Source(simulator), amsbq.Source(formula, cost=0.01)]
+METHODS = {
+    "Monte Carlo": (baselines.monte_carlo, ":"),
+    "quasi Monte Carlo": (baselines.quasi_monte_carlo, "--"),
+    "Bayesian quadrature, simulator alone": (baselines.vanilla_bq, "-."),
+    "amsbq, simulator and formula": (amsbq.integrate, "-"),
+}
+
+
+def truth(nodes=12):
+    """By Gauss's rules, with as many runs of the simulator as it takes."""
+    z, wz = np.polynomial.hermite_e.hermegauss(nodes)
+    u, wu = np.polynomial.legendre.leggauss(nodes)
+    values = [[simulator([40 + 3 * zi, 0.75 + 0.25 * ui]) for ui in u] for zi in z]
+    return wz @ np.array(values) @ wu / (wz.sum() * wu.sum())
+
+
+def errors(method, budget, seeds, costs):
+    """The median over seeds of the relative error, when so much was spent."""
+    exact, found = truth(), []
+    for seed in range(seeds):
+        options = {} if method in (baselines.monte_carlo, baselines.quasi_monte_carlo) else {"progress": False}
+        result = method(SOURCES, INPUTS, budget=budget, seed=seed, **options)
+        spent = np.cumsum([e.cost for e in result.evaluations])
+        known = [abs(e.mean / exact - 1) for e in result.evaluations]
+        latest = np.searchsorted(spent, costs + 1e-9, side="right")
+        found.append(np.append(np.nan, known)[latest])
+    return np.median(found, axis=0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("picture", nargs="?", default="ball.png")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--budget", type=float, default=20.0)
+    options = parser.parse_args()
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    costs = np.linspace(2, options.budget, 200)
+    for i, (name, (method, line)) in enumerate(METHODS.items()):
+        colour = "#D55E00" if i == len(METHODS) - 1 else ("0.65", "0.45", "0.2")[i]
+        error = errors(method, options.budget, options.seeds, costs)
+        left.plot(costs, 100 * error, linestyle=line, color=colour, label=name, linewidth=1.5 + (i == 3))
+    left.set(xlabel="cost, in runs of the simulator", yscale="log", ylabel=f"error in %, median of {options.seeds} runs")
+    left.yaxis.set_major_formatter("{x:g}")
+    left.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
+
+    result = amsbq.integrate(SOURCES, INPUTS, budget=min(options.budget, 6.0), progress=False)
+    plots.sources(result, right, 1)
+    right.set(xlabel="angle", ylabel="flight in m, averaged over speeds")
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(options.picture, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
