@@ -54,6 +54,7 @@ ORDER = [
     "executors",
     "views",
     "plots",
+    "charts",
     "report",
     "config",
     "__init__",
