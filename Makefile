@@ -5,13 +5,19 @@ BIN := $(VENV)/bin
 # Test workers share the cores between them: one BLAS thread each.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint figures clean
+.PHONY: demo test browser lint figures docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
 
-test: lint
+test: lint browser
 	$(TEST_ENV) $(BIN)/pytest -n auto
+
+# The page of `amsbq report` is tested in Chromium. Where nobody has it and we may, as in a container, it is installed.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y chromium >/dev/null; } \
+	|| echo "there is no Chromium: tests of the report page in a browser are skipped"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -19,7 +25,11 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 figures: $(VENV)/installed
-	$(BIN)/python examples/forrester.py docs/forrester.png
+	$(BIN)/python examples/ball.py docs/picture.png
+
+# Runs the code on all pages, then writes site/index.html: open it in a browser, no server is needed.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,4 +38,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

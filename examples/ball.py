@@ -1,6 +1,6 @@
 """How far does a ball fly? What the average costs by several methods, and where the runs were made, as one picture.
 
-    python examples/ball.py [--seeds 8] [--budget 20] [picture.png]
+    python examples/ball.py [--seeds 8] [--budget 16] [picture.png]
 
 Needs matplotlib: pip install 'amsbq[plot]'.
 """
@@ -47,9 +47,9 @@ def truth(nodes=12):
     return wz @ np.array(values) @ wu / (wz.sum() * wu.sum())
 
 
-def errors(method, budget, seeds, costs):
+def errors(method, exact, budget, seeds, costs):
     """The median over seeds of the relative error, when so much was spent."""
-    exact, found = truth(), []
+    found = []
     for seed in range(seeds):
         options = {} if method in (baselines.monte_carlo, baselines.quasi_monte_carlo) else {"progress": False}
         result = method(SOURCES, INPUTS, budget=budget, seed=seed, **options)
@@ -64,16 +64,18 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("picture", nargs="?", default="ball.png")
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--budget", type=float, default=20.0)
+    parser.add_argument("--budget", type=float, default=16.0)
     options = parser.parse_args()
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    costs = np.linspace(2, options.budget, 200)
+    costs, exact = np.linspace(2, options.budget, 200), truth()
     for i, (name, (method, line)) in enumerate(METHODS.items()):
         colour = "#D55E00" if i == len(METHODS) - 1 else ("0.65", "0.45", "0.2")[i]
-        error = errors(method, options.budget, options.seeds, costs)
+        error = errors(method, exact, options.budget, options.seeds, costs)
         left.plot(costs, 100 * error, linestyle=line, color=colour, label=name, linewidth=1.5 + (i == 3))
-    left.set(xlabel="cost, in runs of the simulator", yscale="log", ylabel=f"error in %, median of {options.seeds} runs")
+    left.set(
+        xlabel="cost, in runs of the simulator", yscale="log", ylabel=f"error in %, median of {options.seeds} runs"
+    )
     left.yaxis.set_major_formatter("{x:g}")
     left.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
 

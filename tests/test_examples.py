@@ -28,9 +28,10 @@ def test_the_epidemic_as_a_notebook():
     assert shown.startswith("Estimate(7")
 
 
-def test_forrester_draws_its_picture(tmp_path):
+def test_the_ball_draws_its_picture(tmp_path):
     pytest.importorskip("matplotlib")
-    picture = tmp_path / "forrester.png"
+    picture = tmp_path / "ball.png"
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    subprocess.run([sys.executable, EXAMPLES / "forrester.py", picture], check=True, env=environment)
+    command = [sys.executable, EXAMPLES / "ball.py", picture, "--seeds", "1", "--budget", "3"]
+    subprocess.run(command, check=True, env=environment)
     assert picture.read_bytes().startswith(b"\x89PNG")

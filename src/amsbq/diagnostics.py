@@ -55,10 +55,16 @@ class Residuals:
 
 @dataclass(frozen=True)
 class Bought:
-    """What a source was worth: how many times wider the error bar would be without it, and its share of the cost."""
+    """What a source was worth: how many times wider the error bar would be without it, and what that has cost."""
 
     times_wider: float
-    share: float
+    cost: float
+    share: float  #: of all that was spent
+
+    @property
+    def per_cost(self) -> float:
+        """By how much it has shrunk the variance, in logarithms, for each unit of cost."""
+        return 2 * math.log(max(self.times_wider, 1.0)) / self.cost if self.cost > 0 else math.inf
 
 
 def residuals(posteriors: Sequence[Posterior]) -> Residuals:
@@ -78,7 +84,7 @@ def bought(it: Integrator) -> list[Bought]:
     for source in range(len(it.names)):
         ratios = [_variance_without(posterior, source) / posterior.integral()[1] for posterior in belief.posteriors]
         cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
-        out.append(Bought(float(np.sqrt(np.mean(ratios))), cost / total))
+        out.append(Bought(float(np.sqrt(np.mean(ratios))), cost, cost / total))
     return out
 
 
@@ -221,8 +227,11 @@ def _draws(estimate: Estimate) -> Iterator[Finding]:
 def _worth(it: Integrator) -> Iterator[Finding]:
     if len(it.names) == 1:
         return
-    for name, found in list(zip(it.names, bought(it), strict=True))[1:]:
+    primary, *others = bought(it)
+    for name, found in zip(it.names[1:], others, strict=True):
         cost = f"it took {100 * found.share:.2g} % of what was spent"
+        times = found.per_cost / primary.per_cost if 0 < primary.per_cost < math.inf else math.inf
+        money = f": for the same money, {times:.2g} times as much as {it.names[0]}" if math.isfinite(times) else ""
         if found.times_wider < HARDLY and found.share > PRICEY:
             yield Finding(
                 "note",
@@ -231,11 +240,8 @@ def _worth(it: Integrator) -> Iterator[Finding]:
                 "Leave it out, or find a cheaper or better approximation.",
             )
         elif found.times_wider >= HARDLY:
-            yield Finding(
-                "good",
-                "worth",
-                f"{name} paid: without it the error bar would be {found.times_wider:.1f} times wider, and {cost}.",
-            )
+            wider = f"without it the error bar would be {found.times_wider:.1f} times wider"
+            yield Finding("good", "worth", f"{name} paid: {wider}, and {cost}{money}.")
         else:
             yield Finding("note", "worth", f"{name} told little, but {cost} only.")
 
