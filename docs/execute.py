@@ -1,0 +1,137 @@
+"""The code on the pages of this site: what there is of it, and running it.
+
+A page is one program. Its blocks are run in their order, in one namespace, in an empty folder:
+
+    ```python                       is executed; figures that the page shows are files that its blocks save
+    ```sh                           is executed by a shell, unless a comment before it says <!-- not run: why -->
+    ```toml title="problem.toml"    is written to that file, whatever its language
+
+`tests/test_docs.py` does it with warnings as errors; `hooks.py` does it to show what blocks print, and their figures.
+
+    python docs/execute.py docs/quickstart.md /tmp/folder
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK = re.compile(
+    r"^(?P<skip><!-- not run: .*?-->\n+)?^```(?P<language>python|sh|toml)(?P<options>[^\n]*)\n(?P<code>.*?)^```$",
+    re.M | re.S,
+)
+TITLE = re.compile(r'title="([^"]+)"')
+NEEDS = re.compile(r"^\s*(?:import|from) (distributed|umbridge|matplotlib)\b|\.to_(pandas)\(\)", re.M)
+FIGURE = re.compile(r"!\[[^\]]*\]\(([\w.-]+\.svg)\)")
+OUTPUTS = "outputs.json"  #: what blocks printed, in the folder in which they were run
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of code of a page."""
+
+    language: str
+    file: str | None  # to be written, not executed
+    code: str
+    line: int  # of its first line on the page
+    end: int  # where it ends in the text of the page
+    run: bool
+
+
+def blocks(markdown: str) -> list[Block]:
+    """All of a page that mean something."""
+    found = []
+    for match in BLOCK.finditer(markdown):
+        title = TITLE.search(match["options"])
+        language = match["language"]
+        run = title is None and language in ("python", "sh") and match["skip"] is None
+        line = markdown.count("\n", 0, match.start("code")) + 1
+        found.append(Block(language, title and title[1], match["code"], line, match.end(), run))
+    return found
+
+
+def figures(markdown: str) -> list[str]:
+    """The names of those that a page shows, and that its code has to draw."""
+    return list(dict.fromkeys(FIGURE.findall(markdown)))
+
+
+def has_code(markdown: str) -> bool:
+    """Whether there is anything to execute."""
+    return any(block.language == "python" and block.run for block in blocks(markdown))
+
+
+def missing(markdown: str) -> list[str]:
+    """Packages that the page needs and that are not installed."""
+    needed = dict.fromkeys(found[1] or found[2] for found in NEEDS.finditer(markdown))
+    return [name for name in needed if importlib.util.find_spec(name) is None]
+
+
+def run(page: Path, folder: Path) -> list[str]:
+    """Run a page in a folder; returns what each of its blocks printed."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    markdown = page.read_text(encoding="utf-8")
+    settings = {"svg.hashsalt": page.stem}  # the same figures every time
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    outputs = []
+    with matplotlib.rc_context(settings), contextlib.chdir(folder), _importable(folder):
+        for block in blocks(markdown):
+            if block.file is not None:
+                (folder / block.file).write_text(block.code, encoding="utf-8")
+                if block.code.startswith("#!"):
+                    (folder / block.file).chmod(0o755)
+            outputs.append(_output(block, page, namespace) if block.run else "")
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+    absent = [name for name in figures(markdown) if not (folder / name).exists()]
+    if absent:
+        raise FileNotFoundError(f"{page} shows {', '.join(absent)}, which none of its blocks has drawn")
+    return outputs
+
+
+def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
+    if block.language == "sh":
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-e"], input=block.code, text=True, capture_output=True, env={**os.environ, "PATH": path}
+        )
+        if done.returncode:
+            raise RuntimeError(f"{page}, line {block.line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+    printed = io.StringIO()
+    # Line numbers of a traceback are those of the page.
+    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+@contextlib.contextmanager
+def _importable(folder: Path):
+    """Let modules that a page writes be imported, and forgotten after it."""
+    sys.path.insert(0, str(folder))
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])  # for its processes
+    try:
+        yield
+    finally:
+        sys.path[:] = [entry for entry in sys.path if entry != str(folder)]
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(f"{folder}{os.sep}"):
+                del sys.modules[name]
+
+
+if __name__ == "__main__":
+    page, folder = (Path(argument).resolve() for argument in sys.argv[1:])
+    (folder / OUTPUTS).write_text(json.dumps(run(page, folder)), encoding="utf-8")
