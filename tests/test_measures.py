@@ -159,3 +159,18 @@ def test_sobol_points_cover_the_measure(measure):
         assert np.abs(ranks - (np.arange(1000) + 0.5) / 1000).max() < (
             0.01 if isinstance(measure, amsbq.Uniform) else 0.05
         )
+
+
+def test_the_same_distribution_is_prepared_once():
+    class Odd(stats.rv_continuous):
+        def _pdf(self, x):
+            return 2 * x
+
+    one, two = (amsbq.Product([stats.gamma(5, loc=1, scale=4)]) for _ in range(2))
+    assert one.marginals[0] is two.marginals[0]
+    assert one.for_learning().marginals[0] is two.for_learning().marginals[0]
+    other = amsbq.Product([stats.gamma(5, loc=1, scale=4.5)])
+    assert other.marginals[0] is not one.marginals[0]
+    mine, theirs = amsbq.Product([Odd(a=0, b=1, name="gamma")()]), amsbq.Product([stats.gamma(5)])
+    assert mine.marginals[0] is not theirs.marginals[0]
+    assert amsbq.Product([Odd(a=0, b=1, name="odd")()]).marginals[0] is not mine.marginals[0]

@@ -1,5 +1,7 @@
 """Pictures of runs: what they show is what is known, and nothing is cut off, small or large."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -102,10 +104,10 @@ def test_what_is_shown_is_what_is_known(results):
     np.testing.assert_allclose(line.get_xdata()[-1], result.spent)
 
     t = views.grid(result, 0)
-    mean, variance = result.integrator.knowledge.belief.predict(1, t[:, None])
+    mean, std = result.integrator.knowledge.belief.predict(1, t[:, None])
     curve = views.effects(result, 0, t)[1]
     np.testing.assert_allclose(curve.mean, mean, rtol=1e-10)
-    np.testing.assert_allclose(curve.std, np.sqrt(variance), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(curve.std, std, rtol=1e-6, atol=1e-9)
 
     seen = views.rates(result, 0)
     assert seen.next.rate >= 0.999 * seen.rates.max()
@@ -159,3 +161,40 @@ def test_before_anything_is_known():
     assert plots.convergence(result) is not None
     with pytest.raises(ValueError, match="nothing is known yet"):
         plots.rates(result)
+
+
+def test_names_are_shown_as_they_are():
+    sources = [
+        amsbq.Source(source(0).function, name="$a_{b$ <i>"),
+        amsbq.Source(source(1).function, cost=0.1, name="_coarse"),
+    ]
+    result = amsbq.integrate(sources, [(0, 1)], budget=3, model="icm", progress=False)
+    for name in EACH:
+        ax = getattr(plots, name)(result)
+        texts_are_inside(ax.figure)
+    labels = [text.get_text() for text in plots.convergence(result).get_legend().get_texts()]
+    assert labels == ["mean ± 2 std", r"\$a_{b\$ <i>", "\u200b_coarse"]
+
+
+def test_densities_that_cannot_be_drawn_are_not():
+    for measure in ([stats.gamma(0.1)], amsbq.Empirical([[0.1], [1.0], [2.0]], weights=[1, 2, 0])):
+        result = amsbq.integrate(source(0), measure, budget=3, model="icm", progress=False)
+        assert views.density(result, 0, views.grid(result, 0)) is None
+        assert plots.sources(result) is not None
+
+
+def test_sources_that_are_not_there(results):
+    with pytest.raises(ValueError, match="there is no source 9"):
+        plots.slices(results["one input"], 9)
+
+
+def test_a_retired_source_leaves_nothing_to_ask():
+    it = amsbq.Integrator([source(0)], [(0, 1)], model="icm")
+    it.observe(0, [0.5], 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is retired
+        while (query := it.ask()) is not None:
+            it.fail(query, "no licence")
+    assert it.preview() is None
+    assert len(it.forecast(100)) == 1
+    assert plots.rates(it) is not None

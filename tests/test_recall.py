@@ -2,14 +2,17 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import amsbq
+from amsbq import runner, views
 from amsbq.journal import Journal, JournalError, read_journal
 from amsbq.recall import _measure, read_result
+from amsbq.summary import as_json
 
 
 def fine(x):
@@ -61,6 +64,7 @@ MEASURES = [
     amsbq.Uniform([0, -1], [1, 1.5]),
     amsbq.Gaussian([0.1, 0.2], [[1.0, 0.3], [0.3, 2.0]]),
     amsbq.Product([stats.gamma(5, loc=1, scale=4), stats.truncnorm(-1, 2), stats.uniform(0, 1), stats.norm(40, 3)]),
+    amsbq.Product([stats.truncnorm(-1, np.inf)]),
 ]
 
 
@@ -136,7 +140,7 @@ def test_findings_of_an_honest_run():
     assert "warning" not in levels
     assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
     outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
-    assert "half of it takes a budget of about" in outlook.text
+    assert "half of it takes" in outlook.text
 
 
 def test_findings_name_what_is_wrong():
@@ -163,7 +167,7 @@ def test_few_evaluations_are_said_to_be_few():
     it.observe(0, [0.3], fine([0.3]))
     few = next(finding for finding in amsbq.Result.of(it, "budget").diagnose() if finding.about == "few evaluations")
     assert few.level == "warning"
-    assert "was evaluated once only" in few.text
+    assert "has one evaluation only" in few.text
 
 
 def test_a_useless_source_did_not_pay():
@@ -189,3 +193,73 @@ def test_uneven_functions_are_noticed_and_even_ones_are_not():
             it.observe(0, [x], float(f(x)))
         found.append(("warning", "stationarity") in findings(amsbq.Result.of(it, "budget")))
     assert found == [True, False]
+
+
+def test_what_is_not_valid_has_failed_in_the_journal_too(tmp_path):
+    checked = amsbq.Source(fine, valid=(-1, 0.9))
+    options = {"model": "icm", "journal": tmp_path / "run.jsonl", "progress": False}
+    result = amsbq.integrate(checked, [(0, 1)], budget=5, **options)
+    for model in (True, False):
+        again = read_result(tmp_path / "run.jsonl", model)
+        assert [(e.status, e.reason) for e in again.evaluations] == [(e.status, e.reason) for e in result.evaluations]
+    assert any(e.status == "failed" for e in result.evaluations)
+
+
+def test_data_that_were_given_before_are_not_forgotten_in_silence(tmp_path):
+    it = amsbq.Integrator([amsbq.Source(fine)], [(0, 1)], budget=3, model="icm")
+    for x in np.linspace(0, 0.6, 8):
+        it.observe(0, [x], fine([x]))
+    result = runner.run(it, journal=tmp_path / "run.jsonl", progress=False)
+    again = read_result(tmp_path / "run.jsonl")
+    assert again.integrator is None
+    assert again.mean == result.mean
+
+
+def test_a_larger_budget_is_told_at_once(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run(path, model="icm", budget=3)
+    run(path, model="icm", budget=5, max_evaluations=5)
+    kinds = [event["event"] for event in read_journal(path)[1]]
+    assert "resumed" in kinds
+    lines = path.read_text().splitlines(keepends=True)
+    (tmp_path / "part.jsonl").write_text("".join(lines[: 2 + kinds.index("resumed")]))
+    assert read_result(tmp_path / "part.jsonl", model=False).budget == 5
+
+
+def test_a_run_without_a_primary_value_is_warned_of():
+    def broken(x):
+        raise RuntimeError("no licence")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = amsbq.integrate(
+            [amsbq.Source(broken), amsbq.Source(coarse, cost=0.1)], [(0, 1)], budget=3, progress=False, model="icm"
+        )
+    assert {("warning", "failures"), ("warning", "few evaluations")} <= findings(result)
+
+
+def test_hyperparameters_of_ones_own_are_called_so():
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
+    result = amsbq.integrate(fine, amsbq.Uniform(0, 1), budget=4, model=gp, progress=False)
+    said = next(finding for finding in result.diagnose() if finding.about == "hyperparameters")
+    assert "given, not learned" in said.text
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e155])
+def test_units_do_not_matter_to_what_is_said_and_shown(unit):
+    result = amsbq.integrate(lambda x: unit * fine(x), [(0, 1)], budget=9, model="icm", progress=False)
+    plain = amsbq.integrate(fine, [(0, 1)], budget=9, model="icm", progress=False)
+    assert {(f.level, f.about) for f in result.diagnose()} == findings(plain)
+    t = views.grid(result, 0)
+    np.testing.assert_allclose(views.effects(result, 0, t)[0].std / unit, views.effects(plain, 0, t)[0].std, rtol=1e-3)
+    assert len(result.estimate.summary()) < 100
+
+
+def test_inputs_that_are_called_like_columns():
+    result = amsbq.integrate(fine, [(0, 1)], budget=3, model="icm", progress=False)
+    named = replace(result, inputs=["value"])
+    assert [row["value"] for row in named.rows()] == [e.value for e in result.evaluations]
+    assert [row["x.value"] for row in named.rows()] == [e.x[0] for e in result.evaluations]
+    told = as_json(named)["evaluations"][0]
+    assert told["x"] == {"value": result.evaluations[0].x[0]}
+    assert told["value"] == result.evaluations[0].value

@@ -6,11 +6,11 @@
 
 # %%
 import matplotlib.pyplot as plt
-import numpy as np
 from scipy import stats
 from simulators import equations, stochastic
 
 import amsbq
+from amsbq import plots
 
 # %% [markdown]
 # ## The problem
@@ -42,20 +42,17 @@ print(it.estimate())
 # ## What it did
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-rates = np.linspace(1.5, 50, 200)
-for source, (name, style) in enumerate([("stochastic", "C0-"), ("equations", "C1--")]):
-    mean, variance = it.knowledge.belief.predict(source, rates[:, None])
-    left.plot(rates, mean, style, label=name)
-    left.fill_between(rates, mean - 2 * variance**0.5, mean + 2 * variance**0.5, color=style[:2], alpha=0.15)
-    made = [e for e in it.evaluations if e.source == source]
-    left.plot([e.x[0] for e in made], [e.value for e in made], style[:2] + "o", markersize=4)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+plots.sources(it, left)
 left.set(xlabel="infection rate / recovery rate", ylabel="most people ill at once", ylim=(0, 105))
-left.legend(frameon=False, loc="lower right")
-
-steps = [(k, e.mean, 2 * e.std) for k, e in enumerate(it.evaluations, 1) if np.isfinite(e.std)]
-k, mean, band = np.transpose(steps)
-right.errorbar(k, mean, band, fmt="o", markersize=3, color="C0", ecolor="C7")
+plots.convergence(it, right)
 right.axhline(70.49, color="k", linestyle=":")
-right.set(xlabel="evaluation", ylabel="expected number ± 2 std (dotted: truth)", ylim=(40, 100))
+right.set(ylabel="expected number (dotted: truth)", ylim=(40, 100))
 plt.show()
+
+# %% [markdown]
+# ## Can it be believed?
+
+# %%
+for finding in amsbq.Result.of(it, "budget").diagnose():
+    print(finding)

@@ -46,7 +46,7 @@ class Belief(Protocol):
         """The integral of the primary source."""
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of a source at each X_i, averaged over the hyperparameters."""
+        """Mean and standard deviation of a source at each X_i, averaged over the hyperparameters."""
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """The same, of the source as a function of one input, with the others integrated out."""
@@ -71,10 +71,12 @@ class Fixed:
         return Estimate([mean], [np.sqrt(variance)])
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        return self.posterior.predict(source, X)
+        mean, variance = self.posterior.predict(source, X)
+        return mean, np.sqrt(variance)
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        return self.posterior.main_effect(source, input, t)
+        mean, variance = self.posterior.main_effect(source, input, t)
+        return mean, np.sqrt(variance)
 
     def given(self, data: Data) -> Fixed:
         posterior = self.posterior
@@ -189,10 +191,11 @@ class _Extended:
         return self._averaged(source, [posterior.main_effect(source, input, t) for posterior in self.posteriors])
 
     def _averaged(self, source: int, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Means and variances in standard units by each of the posteriors, as those of a source."""
+        """Means and variances in standard units by each of the posteriors, as mean and deviation of a source."""
         level, spread = self.learned.units(source)
         means, variances = zip(*found, strict=True)
-        return level + spread * np.mean(means, axis=0), spread**2 * (np.mean(variances, axis=0) + np.var(means, axis=0))
+        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
+        return level + spread * np.mean(means, axis=0), spread * np.sqrt(variance)
 
     def given(self, data: Data) -> Belief:
         learned = self.learned

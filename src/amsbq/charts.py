@@ -108,7 +108,7 @@ def _sequence(result: Result) -> Chart:
 def _source_panel(result: Result, d: int, t: Any) -> dict[str, Any]:
     traces, alone = [], len(result.inputs) == 1
     density = views.density(result, d, t)
-    if density is not None and np.isfinite(density).all():
+    if density is not None:
         shade = _line(t, density, GREY, "distribution", fill="tozeroy", yaxis="y2", hoverinfo="skip", showlegend=False)
         traces.append({**shade, "line": {"width": 0}, "fillcolor": "rgba(128,136,145,0.18)"})
     for source, curve in enumerate(views.effects(result, d, t)):

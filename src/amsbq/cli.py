@@ -276,11 +276,12 @@ def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(as_json(result)))
     else:
-        warned = [f"warning: {finding}\n" for finding in result.diagnose() if finding.level == "warning"]
-        next_steps = (
-            f"look at it with: amsbq report {journal}\ngo on with: amsbq resume {journal} --budget {2 * it.budget:g}"
-        )
-        print(f"\n{result}\n\n{''.join(warned)}{next_steps}")
+        print(f"\n{result}\n")
+        for finding in result.diagnose():
+            if finding.level == "warning":
+                print(f"warning: {finding}")
+        print(f"look at it with: amsbq report {journal}")
+        print(f"go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
     return INTERRUPTED if result.stopped == "interrupted" else DONE
 
 
@@ -316,13 +317,15 @@ def _report(options: argparse.Namespace) -> int:
         print("\n".join(table(read_result(journal, model=False))))
         return DONE
     output = options.output or journal.with_suffix(".html")
+    if not output.name or output.is_dir():
+        raise UserError(f"--output must be the name of a file, got {output}")
     if not options.watch:
         print(f"wrote {report(journal, output)}")
         return DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
     with suppress(KeyboardInterrupt):
         _watch(journal, output, options.every)
-    print(f"wrote {output}")
+    print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
     return DONE
 
 
@@ -331,7 +334,7 @@ def _watch(journal: Path, output: Path, every: float) -> None:
     size = -1
     while True:
         now = journal.stat().st_size if journal.exists() else 0
-        if now and now != size:
+        if now != size and now and b"\n" in journal.read_bytes():
             size = now
             result = read_result(journal, model=False)
             report(journal, output, refresh=every)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .beliefs import DRAWS
+from .beliefs import DRAWS, Belief, Fixed
 from .checks import Array, IntArray
 from .estimates import Estimate
 from .integrator import Integrator
@@ -25,7 +25,7 @@ PARTS = 4  #: of the range of an input, in which residuals are compared
 UNEVEN = 3.5  #: times larger in one part than in another
 HARDLY = 1.05  #: times wider without a source: it did not matter
 PRICEY = 0.05  #: of what was spent
-FASTEST = 2.0  #: exponent of the cost that an outlook counts with
+SLOWEST, FASTEST = 0.1, 2.0  #: exponents of the cost between which an outlook counts with them
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,14 @@ def residuals(posteriors: Sequence[Posterior]) -> Residuals:
     return Residuals(first.sources, first.X, (first.y - np.mean(means, axis=0)) / np.sqrt(variance))
 
 
-def bought(it: Integrator) -> list[Bought]:
-    """For each source."""
-    belief = it.knowledge.belief
-    assert belief is not None
+def bought(it: Integrator, belief: Belief) -> dict[int, Bought]:
+    """For each source that was evaluated and that the model knows."""
     total = it.spent or 1.0
-    out = []
-    for source in range(len(it.names)):
+    out = {}
+    for source in sorted(set(belief.posteriors[0].sources.tolist())):
         ratios = [_variance_without(posterior, source) / posterior.integral()[1] for posterior in belief.posteriors]
         cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
-        out.append(Bought(float(np.sqrt(np.mean(ratios))), cost, cost / total))
+        out[source] = Bought(float(np.sqrt(np.mean(ratios))), cost, cost / total)
     return out
 
 
@@ -101,24 +99,25 @@ def decay(evaluations: Sequence[Evaluation]) -> float | None:
     late = np.isfinite(stds) & (stds > 0) & (costs >= 0.25 * (costs[-1] if len(costs) else 0.0)) & (costs > 0)
     if late.sum() < ENOUGH or costs[late][-1] < 1.5 * costs[late][0]:
         return None
-    return min(float(-np.polyfit(np.log(costs[late]), np.log(stds[late]), 1)[0]), FASTEST)
+    return float(-np.polyfit(np.log(costs[late]), np.log(stds[late]), 1)[0])
 
 
 def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> list[Finding]:
     """All findings, what matters most first."""
     belief = it.knowledge.belief
-    if belief is None or it.starting:
-        return [Finding("note", "start", "the first evaluations are still to come: nothing can be said yet.")]
-    left = residuals(belief.posteriors)
-    findings = [
-        *_failures(it),
-        *_few(it),
-        *_fit(it, left),
-        *_evenness(it, left, inputs),
-        *_draws(estimate),
-        *_worth(it),
-        *_outlook(it, estimate),
-    ]
+    findings = [*_failures(it)]
+    if belief is None or not len(it.knowledge):
+        findings.append(Finding("note", "start", "nothing is known yet."))
+    else:
+        left = residuals(belief.posteriors)
+        findings += [
+            *_few(it),
+            *_fit(it, left),
+            *_evenness(it, left, inputs),
+            *_draws(belief, estimate),
+            *_worth(it, belief),
+            *_outlook(it, estimate),
+        ]
     order = ("warning", "note", "good")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
@@ -148,7 +147,7 @@ def _few(it: Integrator) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "few evaluations",
-            f"{it.names[0]} was evaluated {_times(n)} only: the error bar rests on what is assumed of such functions.",
+            f"{it.names[0]} has {_count(n)} only: the error bar rests on what is assumed of such functions.",
             f"Spend enough for {FEW} or more.",
         )
 
@@ -199,9 +198,13 @@ def _evenness(it: Integrator, left: Residuals, inputs: Sequence[str]) -> Iterato
                 )
 
 
-def _draws(estimate: Estimate) -> Iterator[Finding]:
+def _draws(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
     n = estimate.effective_draws
-    if np.isinf(estimate.dof):
+    if isinstance(belief, Fixed):
+        yield Finding(
+            "note", "hyperparameters", "given, not learned: the error bar is right if they are.", "See whether it fits."
+        )
+    elif np.isinf(estimate.dof):
         yield Finding(
             "note",
             "hyperparameters",
@@ -224,11 +227,13 @@ def _draws(estimate: Estimate) -> Iterator[Finding]:
         )
 
 
-def _worth(it: Integrator) -> Iterator[Finding]:
-    if len(it.names) == 1:
+def _worth(it: Integrator, belief: Belief) -> Iterator[Finding]:
+    if len(it.names) == 1 or not (belief.posteriors[0].sources == 0).any():
         return
-    primary, *others = bought(it)
-    for name, found in zip(it.names[1:], others, strict=True):
+    sources = bought(it, belief)
+    primary = sources.pop(0)
+    for source, found in sources.items():
+        name = it.names[source]
         cost = f"it took {100 * found.share:.2g} % of what was spent"
         times = found.per_cost / primary.per_cost if 0 < primary.per_cost < math.inf else math.inf
         money = f": for the same money, {times:.2g} times as much as {it.names[0]}" if math.isfinite(times) else ""
@@ -250,22 +255,20 @@ def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:
     p = decay(it.evaluations)
     if p is None or not 0 < estimate.std < math.inf:
         return
-    if p < 0.1:
-        yield Finding(
-            "note",
-            "outlook",
-            "the error bar has hardly shrunk in the later part of the run: more of the same buys little.",
-            "See whether a warning above says why.",
-        )
+    if p < SLOWEST:
+        said = "the error bar has hardly shrunk in the later part of the run: more of the same buys little."
+        yield Finding("note", "outlook", said)
         return
-    half = it.spent * 2 ** (1 / p)
-    percent = 100 * estimate.std / abs(estimate.mean) if estimate.mean else math.inf
-    one = it.spent * percent ** (1 / p) if percent > 1 else 0.0
-    further = f", and one percent of the integral about {one:.3g}" if 0 < one < 1e3 * it.spent else ""
-    now = f" It is {percent:.2g} % of the integral now." if math.isfinite(percent) else ""
-    said = f"the error bar shrinks like cost^-{p:.1f}: half of it takes a budget of about {half:.3g} in total{further}."
-    yield Finding("note", "outlook", said + now)
+    fast = p > FASTEST  # it may not go on like that
+    p = min(p, FASTEST)
+    about, speed = ("no more than about", f"faster than cost^-{p:.0f}") if fast else ("about", f"like cost^-{p:.1f}")
+    said = f"the error bar shrinks {speed}: half of it takes {about} {it.spent * 2 ** (1 / p):.3g} in total"
+    share = estimate.std / abs(estimate.mean) if estimate.mean else math.inf
+    if 0.01 < share < 1:
+        said += f", and one percent of the integral {about} {it.spent * (100 * share) ** (1 / p):.3g}"
+    now = f" It is {100 * share:.2g} % of the integral now." if share < 1 else ""
+    yield Finding("note", "outlook", f"{said}.{now}")
 
 
-def _times(n: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n} times")
+def _count(n: int) -> str:
+    return "one evaluation" if n == 1 else f"{n} evaluations"

@@ -82,8 +82,10 @@ class Estimate:
             return "nothing is known yet"
         if np.isnan(self.std):
             return f"{self.mean:.6g}, without an error bar"
-        digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if 0 < self.std < np.inf else 6
         low, high = self.interval()
+        if not 1e-6 < self.std < 1e6:  # with so many zeros nobody can read them
+            return f"{self.mean:.6g} ± {self.std:.2g}, 95 % between {low:.6g} and {high:.6g}"
+        digits = max(0, 1 - int(np.floor(np.log10(self.std))))
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}, 95 % between {low:.{digits}f} and {high:.{digits}f}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

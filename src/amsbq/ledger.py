@@ -16,6 +16,11 @@ from .records import Evaluation, Query
 from .sources import as_sources, labels
 
 
+def outside(value: float, valid: tuple[float, float]) -> str:
+    """Why such a value is no value."""
+    return f"the value {value:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
+
+
 class Ledger(ABC):
     """The books of a run, and what may be written into them; what to ask for next is for others to decide.
 
@@ -94,8 +99,7 @@ class Ledger(ABC):
             raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
         charged = query.cost if cost is None else positive_number(cost, "cost")
         if valid is not None and not valid[0] <= y <= valid[1]:
-            reason = f"the value {y:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
-            self.fail(query, reason, charged)
+            self.fail(query, outside(y, valid), charged)
             return
         self._record(query, y, noise, charged)
         self.prices.paid(query.source, query.x, charged)

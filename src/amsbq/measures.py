@@ -52,9 +52,14 @@ class NumericMarginal:
     def __init__(self, panels: Panels) -> None:
         self.panels = panels
 
+    @cached_property
+    def tabulated(self) -> TabulatedMarginal:
+        """The same, for many lengthscales."""
+        return TabulatedMarginal(self.panels)
+
 
 class TabulatedMarginal(NumericMarginal):
-    """The same, for many lengthscales: variances of kernels are interpolated."""
+    """A marginal for many lengthscales: variances of kernels are interpolated."""
 
     def __init__(self, panels: Panels) -> None:
         super().__init__(panels)
@@ -277,9 +282,7 @@ class Product(Measure):
     @cached_property
     def _prepared(self) -> Product:
         other = copy(self)
-        other.marginals = tuple(
-            TabulatedMarginal(m.panels) if isinstance(m, NumericMarginal) else m for m in self.marginals or ()
-        )
+        other.marginals = tuple(m.tabulated if isinstance(m, NumericMarginal) else m for m in self.marginals or ())
         other.__dict__["_prepared"] = other
         return other
 
@@ -458,13 +461,30 @@ def _continuous(obj: Any, name: str) -> Any:
     return obj
 
 
+#: marginals that were made of distributions with that description
+_MADE: dict[str, NumericMarginal] = {}
+MOST_MADE = 64
+
+
 def _marginal(distribution: Any) -> Marginal:
     kind = getattr(distribution, "dist", None)
     if type(kind) is type(stats.uniform):
         return UniformMarginal(*(float(end) for end in distribution.support()))
     if type(kind) is type(stats.norm):
         return NormalMarginal(float(distribution.mean()), float(distribution.std()))
-    return NumericMarginal(cut(distribution))
+    if not _known_by_name(kind):
+        return NumericMarginal(cut(distribution))
+    name = describe(distribution)
+    if name not in _MADE:  # the tables that learning makes of it are worth seconds
+        if len(_MADE) >= MOST_MADE:
+            del _MADE[next(iter(_MADE))]
+        _MADE[name] = NumericMarginal(cut(distribution))
+    return _MADE[name]
+
+
+def _known_by_name(kind: Any) -> bool:
+    """Whether a distribution is one of scipy's own, so that its name and parameters tell all of it."""
+    return isinstance(kind, stats.rv_continuous) and type(getattr(stats, kind.name, None)) is type(kind)
 
 
 def _is_pair(obj: Any) -> bool:

@@ -174,6 +174,8 @@ class Search:
     def _screened(self, rate: Rate, sources: Sequence[int], X: Array) -> Array:
         """The rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
         values = np.full((len(sources), len(X)), -np.inf)
+        if not sources:
+            return values
         total = [self.committed + rate.costs[source].expected(X) for source in sources]
         allowed = affordable(np.reshape(total, values.shape), self.budget)
         allowed &= ~np.reshape([self._near(X, source) for source in sources], values.shape)

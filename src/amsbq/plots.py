@@ -41,6 +41,12 @@ DENSE = 150  #: evaluations above which markers would hide each other
 RATES = {"mi": "mutual information", "ivr": "variance reduction"}
 
 
+def text(name: str) -> str:
+    """A name as matplotlib shows it as it is: no mathematics, and no label that is taken for a hidden one."""
+    shown_name = name.replace("$", r"\$")
+    return f"\u200b{shown_name}" if shown_name.startswith("_") else shown_name
+
+
 def look(source: int) -> dict[str, Any]:
     """Of a source: a colour, a line and a marker."""
     return LOOKS[source % len(LOOKS)]
@@ -55,7 +61,7 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     ax.step(cost, seen.mean[seen.known], where="post", color="0.2", linewidth=1.2, label="mean ± 2 std")
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
-        _dots(ax, seen.cost[of], seen.mean[of], source, _size(cost), label=name)
+        _dots(ax, seen.cost[of], seen.mean[of], source, _size(cost), label=text(name))
     if seen.failed.any():
         at = np.full(seen.failed.sum(), 0.02)
         ax.plot(seen.cost[seen.failed], at, "kx", markersize=5, transform=ax.get_xaxis_transform(), label="failed")
@@ -77,11 +83,11 @@ def sources(run: Run, ax: Axes | None = None, input: int | str | None = None) ->
     d, ax = _input(result, 0 if input is None else input), _axes(ax)
     t, alone = views.grid(result, d), len(result.inputs) == 1
     for source, curve in enumerate(views.effects(result, d, t)):
-        _line(ax, t, curve.mean, source, result.names[source], curve.std)
+        _line(ax, t, curve.mean, source, text(result.names[source]), curve.std)
         of = [e for e in result.evaluations if e.source == source and e.status == "ok" and alone]
         _dots(ax, [e.x[0] for e in of], [e.value for e in of], source, 4.5)
     _measure(ax, views.density(result, d, t), t)
-    ax.set(xlabel=result.inputs[d], ylabel="output" if alone else "average output")
+    ax.set(xlabel=text(result.inputs[d]), ylabel="output" if alone else "average output")
     _legend(ax)
     return ax
 
@@ -89,7 +95,7 @@ def sources(run: Run, ax: Axes | None = None, input: int | str | None = None) ->
 def slices(run: Run, source: int = 0, axes: Any = None) -> Any:
     """The mean of a source: main effects on the diagonal, below it slices through the medians of the other inputs."""
     result = views.as_result(run)
-    n = len(result.inputs)
+    n, source = len(result.inputs), views.known_source(result, source)
     if axes is None:
         import matplotlib.pyplot as plt
 
@@ -107,16 +113,16 @@ def slices(run: Run, source: int = 0, axes: Any = None) -> Any:
         elif i == j:
             t = views.grid(result, i)
             curve = views.effects(result, i, t)[source]
-            _line(ax, t, curve.mean, source, result.names[source], curve.std)
+            _line(ax, t, curve.mean, source, text(result.names[source]), curve.std)
         else:
             ti, tj, z = values[j, i]
             filled = ax.contourf(ti, tj, z, levels=levels, cmap="cividis")
             ax.plot(of[:, i], of[:, j], "w.", markersize=4, markeredgecolor="k", markeredgewidth=0.4)
             ax.set(xlim=(ti[0], ti[-1]), ylim=(tj[0], tj[-1]))
-        ax.set(xlabel=result.inputs[i] if j == n - 1 else "", ylabel=result.inputs[j] if i == 0 < j else "")
+        ax.set(xlabel=text(result.inputs[i]) if j == n - 1 else "", ylabel=text(result.inputs[j]) if i == 0 < j else "")
         ax.tick_params(labelsize="x-small", labelbottom=j == n - 1, labelleft=i in (0, j))
     if filled is not None:
-        axes[0, 0].figure.colorbar(filled, ax=axes[:, -1], label=result.names[source], shrink=0.8)
+        axes[0, 0].figure.colorbar(filled, ax=axes[:, -1], label=text(result.names[source]), shrink=0.8)
     return axes
 
 
@@ -128,13 +134,13 @@ def rates(run: Run, ax: Axes | None = None, input: int | str | None = None) -> A
     d, ax = _input(result, 0 if input is None else input), _axes(ax)
     seen = views.rates(result, d)
     for source, values in enumerate(seen.rates):
-        _line(ax, seen.t, values, source, result.names[source])
+        _line(ax, seen.t, values, source, text(result.names[source]))
     if seen.next is not None:
         more = {"marker": "*", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
-        label = f"next: {result.names[seen.next.source]}"
+        label = f"next: {text(result.names[seen.next.source])}"
         _dots(ax, [seen.next.x[d]], [seen.next.rate], seen.next.source, 14, label=label, **more)
     kind = RATES.get(views.integrator_of(result).acquisition, "utility")
-    ax.set(xlabel=result.inputs[d], ylabel=f"{kind} per cost", ylim=(0, None))
+    ax.set(xlabel=text(result.inputs[d]), ylabel=f"{kind} per cost", ylim=(0, None))
     _legend(ax)
     return ax
 
@@ -151,7 +157,9 @@ def sequence(run: Run, ax: Axes | None = None) -> Axes:
         _dots(ax, fine, np.full(len(fine), source), source, _size(steps))
         ax.plot(failed, np.full(len(failed), source), "kx", markersize=5)
         made = f"{_percent(counts[source], sum(counts))} of evaluations\n{_percent(paid[source], sum(paid))} of cost"
-        ax.text(1.02, source, f"{name}\n{made}", transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+        ax.text(
+            1.02, source, f"{text(name)}\n{made}", transform=ax.get_yaxis_transform(), va="center", fontsize="small"
+        )
     ax.set(xlabel="evaluation", ylim=(len(result.names) - 0.5, -0.5), yticks=[])
     ax.spines["left"].set_visible(False)
     return ax
@@ -163,7 +171,7 @@ def shares(run: Run, ax: Axes | None = None) -> Axes:
     for row, parts in enumerate(views.shares(result)):
         of_all = parts / (parts.sum() or 1.0)
         for source, (share, left) in enumerate(zip(of_all, np.cumsum(of_all) - of_all, strict=True)):
-            label = None if row else result.names[source]
+            label = None if row else text(result.names[source])
             ax.barh(row, share, left=left, color=look(source)["color"], edgecolor="white", label=label)
             if share > 0.08:
                 middle: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": "small"}
@@ -179,7 +187,7 @@ def correlation(run: Run, ax: Axes | None = None) -> Axes:
     """The correlation between sources at the same input, as learned."""
     result, ax = views.as_result(run), _axes(ax)
     R = views.correlation(result)
-    names = result.names[: len(R)]
+    names = [text(name) for name in result.names[: len(R)]]
     ax.imshow(R, vmin=-1, vmax=1, cmap="PuOr")
     for i, j in np.ndindex(R.shape):
         ax.text(j, i, f"{R[i, j]:.2f}", ha="center", va="center", color="white" if abs(R[i, j]) > 0.6 else "black")
@@ -198,14 +206,14 @@ def costs(run: Run, ax: Axes | None = None, input: int | str | None = None) -> A
     t = views.grid(result, d)
     expected = views.costs(result, d, t)
     for source, values in enumerate(expected):
-        _line(ax, t, values, source, result.names[source])
+        _line(ax, t, values, source, text(result.names[source]))
         of = [e for e in result.evaluations if e.source == source and e.cost > 0]
         _dots(ax, [e.x[d] for e in of], [e.cost for e in of], source, 4.0, alpha=0.7)
     if expected.max() > 5 * expected.min() > 0:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
-    ax.set(xlabel=result.inputs[d], ylabel="cost of an evaluation")
+    ax.set(xlabel=text(result.inputs[d]), ylabel="cost of an evaluation")
     _legend(ax)
     return ax
 
@@ -238,7 +246,7 @@ def residuals(run: Run, ax: Axes | None = None) -> Axes:
         said = f"rms {math.sqrt(np.mean(z**2)):.2g}" if len(z) else "none"
         ax.text(source, 0.98, said, transform=ax.get_xaxis_transform(), ha="center", va="top", fontsize="small")
     slanted: dict[str, Any] = {"rotation": 20, "ha": "right"} if len("".join(result.names)) > 24 else {}
-    ax.set_xticks(range(len(result.names)), result.names, **slanted)
+    ax.set_xticks(range(len(result.names)), [text(name) for name in result.names], **slanted)
     ax.set(ylabel="leave-one-out residual / std", ylim=(-largest, 1.15 * largest), xlim=(-0.6, len(result.names) - 0.4))
     return ax
 
@@ -298,7 +306,7 @@ def _input(result: Result, input: int | str) -> int:
 
 def _measure(ax: Axes, density: Array | None, t: Array) -> None:
     """The distribution of an input, as a shadow at the bottom."""
-    if density is None or not np.isfinite(density).all():
+    if density is None:
         return
     beside = ax.twinx()
     beside.fill_between(t, density, color="0.5", alpha=0.18, linewidth=0, zorder=0)

@@ -16,6 +16,7 @@ from .checks import frozen
 from .estimates import Estimate
 from .integrator import Integrator
 from .journal import read_journal
+from .ledger import outside
 from .measures import Empirical, Gaussian, Measure, Product, Uniform
 from .models import MODELS
 from .records import Evaluation
@@ -41,10 +42,10 @@ def read_result(path: str | os.PathLike[str], model: bool = True) -> Result:
     """
     header, events = read_journal(path)
     last = events[-1] if events and events[-1]["event"] == "stopped" else {}
-    evaluations = _evaluations(events)
-    it = _integrator(header, events, last) if model else None
+    budget = _budget(header, events)
+    evaluations = _evaluations(header, events)
+    it = _integrator(header, events, budget) if model else None
     dim = len(evaluations[0].x) if evaluations else it.measure.dim if it is not None else 0
-    budget = last.get("budget", header.get("budget"))
     return Result(
         _estimate(last, it, evaluations),
         evaluations,
@@ -58,13 +59,24 @@ def read_result(path: str | os.PathLike[str], model: bool = True) -> Result:
     )
 
 
-def _evaluations(events: Sequence[Event]) -> list[Evaluation]:
+def _budget(header: Event, events: Sequence[Event]) -> float | None:
+    """The latest that was given; None is infinite."""
+    given = [header, *(event for event in events if event["event"] in ("resumed", "stopped"))]
+    budget: float | None = given[-1].get("budget")
+    return budget
+
+
+def _evaluations(header: Event, events: Sequence[Event]) -> list[Evaluation]:
+    valid = [source["valid"] or (-math.inf, math.inf) for source in header["problem"]["sources"]]
     asked = {event["id"]: event for event in events if event["event"] == "asked"}
     known = {event["id"]: event for event in events if event["event"] == "known"}
     out = []
     for event in (e for e in events if e["event"] in ("told", "failed")):
         query, after = asked[event["id"]], known.get(event["id"], {})
-        fine = event["event"] == "told"
+        low, high = valid[query["source"]]
+        told = event["event"] == "told"
+        fine = told and low <= event["value"] <= high
+        reason = outside(event["value"], (low, high)) if told else event["reason"]
         out.append(
             Evaluation(
                 event["id"],
@@ -74,7 +86,7 @@ def _evaluations(events: Sequence[Event]) -> list[Evaluation]:
                 event["variance"] if fine else 0.0,
                 query["cost"] if event["cost"] is None else event["cost"],
                 "ok" if fine else "failed",
-                "" if fine else event["reason"],
+                "" if fine else reason,
                 math.nan if after.get("mean") is None else after["mean"],
                 math.nan if after.get("std") is None else after["std"],
             )
@@ -91,11 +103,10 @@ def _estimate(last: Event, it: Integrator | None, evaluations: Sequence[Evaluati
     return Estimate([known[-1].mean], [known[-1].std]) if known else Estimate.unknown()
 
 
-def _integrator(header: Event, events: Sequence[Event], last: Event) -> Integrator | None:
+def _integrator(header: Event, events: Sequence[Event], budget: float | None) -> Integrator | None:
     problem, measure = header["problem"], _measure(header)
-    if measure is None or problem["model"] not in MODELS:
+    if measure is None or problem["model"] not in MODELS or _knew_more(events):
         return None
-    budget = last.get("budget", header.get("budget"))
     sources = [_source(**source) for source in problem["sources"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were there the first time
@@ -117,6 +128,16 @@ def _integrator(header: Event, events: Sequence[Event], last: Event) -> Integrat
     ]
     replay(it, priced)
     return it
+
+
+def _knew_more(events: Sequence[Event]) -> bool:
+    """Whether something was learned from observations that the journal does not tell of."""
+    told = 0
+    for event in events:
+        told += event["event"] == "told"
+        if event["event"] == "fitted" and event["n"] > told:
+            return True
+    return False
 
 
 def _source(name: str, cost: Any, noise: Any, valid: Any) -> Source:
@@ -143,6 +164,10 @@ def _made(node: Any) -> Any:
     """Of a tree of calls of measures and of scipy.stats distributions, with plain numbers."""
     if isinstance(node, ast.List):
         return [_made(entry) for entry in node.elts]
+    if isinstance(node, ast.Name) and node.id == "inf":
+        return math.inf
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_made(node.operand)
     if not isinstance(node, ast.Call):
         return ast.literal_eval(node)
     if not isinstance(node.func, ast.Name):

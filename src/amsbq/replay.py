@@ -67,6 +67,9 @@ def begin_or_resume(
         return Recorder(journal, it)
     bring_to_its_end(it, journal.header, journal.events, journal.path, initial)
     recorder = Recorder(journal, it)
+    budgets = [entry["budget"] for entry in (journal.header, *journal.events) if "budget" in entry]
+    if it.budget != (math.inf if budgets[-1] is None else budgets[-1]):
+        journal.write({"event": "resumed", "budget": it.budget})
     known = {event["id"] for event in journal.events if event["event"] == "known"}
     if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
         it.note_what_is_known()

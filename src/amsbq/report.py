@@ -43,10 +43,15 @@ def report(
     result = views.as_result(run)
     header = read_journal(run)[0] if isinstance(run, str | os.PathLike) else None
     path = Path(path)
+    if not path.name or path.is_dir():
+        raise ValueError(f"the page needs the name of a file, got {path}")
     text = page(result, path.stem, header, None if result.stopped else refresh)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
     return path
 
 
@@ -86,7 +91,7 @@ def page(result: Result, name: str, header: dict[str, Any] | None = None, refres
         budget=escape(spent),
         percent=f"{100 * share:.1f}",
         why=escape(f"Stopped: {REASONS.get(result.stopped, result.stopped)}." if result.stopped else ""),
-        findings="".join(_findings(result)),
+        findings="".join(_findings(result, header)),
         pictures="".join(_picture(figure) for figure in figures),
         settings="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _settings(result, header)),
     )
@@ -104,12 +109,11 @@ def _answer(result: Result) -> tuple[str, str, str]:
     return centre, std, f"{escape(between)}."
 
 
-def _findings(result: Result) -> Iterator[str]:
+def _findings(result: Result, header: dict[str, Any] | None) -> Iterator[str]:
     if result.integrator is None:
-        yield (
-            '<li class="note"><b>No model</b>: the journal does not tell enough to make the model of this run again (a '
-            "model or a distribution of its own), so there are only pictures of what was evaluated.</li>"
-        )
+        why = "its method has none" if header is None else "the journal does not tell enough to make it again"
+        said = f"there is no model of this run, because {why}: the pictures are only of what was evaluated."
+        yield f'<li class="note"><b>No model</b>: {said}</li>'
         return
     for finding in result.diagnose():
         said = f"{finding.text} {finding.advice}".strip()

@@ -16,6 +16,8 @@ from .records import Evaluation
 if TYPE_CHECKING:
     import pandas
 
+#: of a table of evaluations, beside the inputs
+COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
 #: why runs stop, in words
 REASONS = {
     "budget": "the budget does not pay for more",
@@ -72,6 +74,12 @@ class Result:
             it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending)
         )
 
+    @classmethod
+    def without_values(cls, it: Integrator) -> Result:
+        """Of an integrator that knows nothing yet."""
+        named = input_names(it.measure.dim)
+        return cls(Estimate.unknown(), list(it.evaluations), it.spent, "", it.names, it.budget, named, it)
+
     @property
     def mean(self) -> float:
         return self.estimate.mean
@@ -103,9 +111,8 @@ class Result:
         return diagnose(self.integrator, self.estimate, self.inputs)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The evaluations, as plain numbers and words."""
-        dim = len(self.evaluations[0].x) if self.evaluations else 0
-        inputs = self.inputs or input_names(dim)
+        """The evaluations, as plain numbers and words; inputs that are called like another column get a prefix."""
+        inputs = [f"x.{name}" if name in COLUMNS else name for name in self.inputs]
         return [
             {
                 "id": e.id,

@@ -15,11 +15,14 @@ def as_json(result: Result) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    evaluations = []
-    for row in result.rows():
-        x = {name: row.pop(name) for name in result.inputs}
-        del row["id"]
-        evaluations.append({"source": row.pop("source"), "x": x, **{key: plain(value) for key, value in row.items()}})
+    evaluations = [
+        {
+            "source": result.names[e.source],
+            "x": dict(zip(result.inputs, e.x.tolist(), strict=True)),
+            **{key: plain(getattr(e, key)) for key in ("value", "variance", "cost", "status", "reason", "mean", "std")},
+        }
+        for e in result.evaluations
+    ]
     return {
         "mean": result.mean,
         "std": plain(result.std),

@@ -28,6 +28,7 @@ from .result import Result
 POINTS = 201  #: of a grid
 ACROSS = 41  #: points of each side of a slice
 FORECAST_STEPS = 40  #: evaluations that a picture looks ahead
+FEWEST_SAMPLES = 5  #: that have a density to be drawn
 MANY = 400  #: observations above which looking ahead takes too long for a picture
 
 
@@ -85,7 +86,7 @@ def as_result(run: Result | Integrator | str | os.PathLike[str]) -> Result:
     if isinstance(run, Result):
         return run
     if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "")
+        return Result.of(run, run.stopped or "") if len(run.knowledge) else Result.without_values(run)
     if isinstance(run, str | os.PathLike):
         return read_result(run)
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {shown(run)}")
@@ -107,6 +108,11 @@ def belief_of(result: Result) -> Belief:
     belief = integrator_of(result).knowledge.belief
     assert belief is not None
     return belief
+
+
+def known_source(result: Result, source: int) -> int:
+    """The number of a source, if the model knows it."""
+    return source_number(source, len(integrator_of(result)._used()))
 
 
 def convergence(result: Result) -> Convergence:
@@ -131,28 +137,31 @@ def grid(result: Result, input: int, n: int = POINTS) -> Array:
 def density(result: Result, input: int, t: Array) -> Array | None:
     """Of the distribution of one input, at each t_i; None if it has none."""
     measure = integrator_of(result).measure.over([input])
-    if isinstance(measure, Product):
-        return np.asarray(measure.distributions[0].pdf(t), dtype=float)
-    if isinstance(measure, Gaussian):
-        return np.asarray(stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t))
     if isinstance(measure, Empirical):
-        if np.ptp(measure.samples) == 0:
+        likely = measure.weights > 1e-3 * measure.weights.max()
+        samples = measure.samples[likely, 0]
+        if len(np.unique(samples)) < FEWEST_SAMPLES:
             return None
-        return np.asarray(stats.gaussian_kde(measure.samples[:, 0], weights=measure.weights)(t))
-    return np.full(len(t), 1 / measure.width[0])
+        values = stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
+    elif isinstance(measure, Product):
+        values = measure.distributions[0].pdf(t)
+    elif isinstance(measure, Gaussian):
+        values = stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t)
+    else:
+        values = np.full(len(t), 1 / measure.width[0])
+    values = np.asarray(values, dtype=float)
+    return values if np.isfinite(values).all() else None
 
 
 def effects(result: Result, input: int, t: Array) -> list[Curve]:
     """Each source as a function of one input, with the others integrated out."""
-    belief, out = belief_of(result), []
-    for source in integrator_of(result)._used():
-        mean, variance = belief.main_effect(source, input, t)
-        out.append(Curve(t, mean, np.sqrt(variance)))
-    return out
+    belief = belief_of(result)
+    return [Curve(t, *belief.main_effect(source, input, t)) for source in integrator_of(result)._used()]
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
     """The mean of a source over two inputs, the others at their medians: the grids (n,) and (n,), and values (n, n)."""
+    known_source(result, source)
     ti, tj = grid(result, i, ACROSS), grid(result, j, ACROSS)
     X = np.tile(integrator_of(result).measure.median, (ACROSS * ACROSS, 1))
     X[:, i], X[:, j] = np.tile(ti, ACROSS), np.repeat(tj, ACROSS)
@@ -172,7 +181,8 @@ def correlation(result: Result) -> Array:
     """Between the sources at the same input, as learned, shape (L, L): without their constant levels."""
     matrices = []
     for posterior in belief_of(result).posteriors:
-        B = np.sum([term.B for term in posterior.gp.terms if isinstance(term.kernel, ProductKernel)], axis=0)
+        varying = [term.B for term in posterior.gp.terms if isinstance(term.kernel, ProductKernel)]
+        B = np.sum(varying, axis=0) if varying else np.eye(posterior.gp.n_sources)
         scale = np.sqrt(np.where(np.diagonal(B) > 0, np.diagonal(B), 1.0))
         matrices.append(B / scale / scale[:, None])
     return np.asarray(np.mean(matrices, axis=0))

@@ -115,8 +115,8 @@ def state(it: Integrator, grid: Array, **labels: Any) -> list[Row]:
     rates = it.rates(grid[:, None])
     rows = []
     for source in range(len(it.sources)):
-        mean, variance = belief.predict(source, grid[:, None])
-        columns = zip(grid, mean, np.sqrt(variance), rates[source], strict=True)
+        mean, std = belief.predict(source, grid[:, None])
+        columns = zip(grid, mean, std, rates[source], strict=True)
         rows += [{**labels, "source": source + 1, "x": x, "mean": m, "std": s, "rate": r} for x, m, s, r in columns]
     return rows
 
