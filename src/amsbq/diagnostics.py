@@ -30,9 +30,21 @@ SLOWEST, FASTEST = 0.1, 2.0  #: exponents of the cost between which an outlook c
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth knowing of a run."""
+    """One thing worth knowing of a run.
 
-    level: str  #: "good", "note" or "warning"
+    Attributes
+    ----------
+    level : str
+        "good", "note" or "warning".
+    about : str
+        In a word or two: "failures", "few evaluations", "fit", "stationarity", "hyperparameters", "worth" or "outlook".
+    text : str
+        What was found.
+    advice : str
+        What to do about it, if there is anything to do.
+    """
+
+    level: str
     about: str
     text: str
     advice: str = ""
