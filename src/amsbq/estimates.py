@@ -83,9 +83,9 @@ class Estimate:
         if np.isnan(self.std):
             return f"{self.mean:.6g}, without an error bar"
         low, high = self.interval()
-        if not 1e-6 < self.std < 1e6:  # with so many zeros nobody can read them
+        if self.std and not 1e-6 < self.std < 1e6:  # with so many zeros nobody can read them
             return f"{self.mean:.6g} ± {self.std:.2g}, 95 % between {low:.6g} and {high:.6g}"
-        digits = max(0, 1 - int(np.floor(np.log10(self.std))))
+        digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if self.std else 6
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}, 95 % between {low:.{digits}f} and {high:.{digits}f}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
