@@ -21,6 +21,7 @@ from .records import Evaluation
 FEW = 3  #: evaluations of the primary source, below which an error bar rests on what was assumed
 ENOUGH = 8  #: observations, for how well they are predicted to tell anything
 SURPRISED = 1.6  #: root mean square of standardised residuals, which should be one
+OUTSIDE = 0.15  #: of them that may be off by more than two standard deviations
 PARTS = 4  #: of the range of an input, in which residuals are compared
 UNEVEN = 3.5  #: times larger in one part than in another
 HARDLY = 1.05  #: times wider without a source: it did not matter
@@ -183,6 +184,8 @@ def _fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
                 "The model does not fit: look for jumps, kinks or noise that it was not told of (noise='learn'), and "
                 "trust the error bar less.",
             )
+        elif outside > OUTSIDE and len(z) >= 2 * ENOUGH:
+            yield Finding("note", "fit", said, "A few are surprises: see where, in the picture of the residuals.")
         else:
             yield Finding("good", "fit", said)
 
@@ -248,7 +251,7 @@ def _worth(it: Integrator, belief: Belief) -> Iterator[Finding]:
         name = it.names[source]
         cost = f"it took {100 * found.share:.2g} % of what was spent"
         times = found.per_cost / primary.per_cost if 0 < primary.per_cost < math.inf else math.inf
-        money = f": for the same money, {times:.2g} times as much as {it.names[0]}" if math.isfinite(times) else ""
+        money = f": for the same money, {_brief(times)} times as much as {it.names[0]}" if math.isfinite(times) else ""
         if found.times_wider < HARDLY and found.share > PRICEY:
             yield Finding(
                 "note",
@@ -257,7 +260,7 @@ def _worth(it: Integrator, belief: Belief) -> Iterator[Finding]:
                 "Leave it out, or find a cheaper or better approximation.",
             )
         elif found.times_wider >= HARDLY:
-            wider = f"without it the error bar would be {found.times_wider:.1f} times wider"
+            wider = f"without it the error bar would be {_brief(found.times_wider)} times wider"
             yield Finding("good", "worth", f"{name} paid: {wider}, and {cost}{money}.")
         else:
             yield Finding("note", "worth", f"{name} told little, but {cost} only.")
@@ -280,6 +283,11 @@ def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:
         said += f", and one percent of the integral {about} {it.spent * (100 * share) ** (1 / p):.3g}"
     now = f" It is {100 * share:.2g} % of the integral now." if share < 1 else ""
     yield Finding("note", "outlook", f"{said}.{now}")
+
+
+def _brief(number: float) -> str:
+    """Two digits, and no exponent for large ones."""
+    return f"{number:.0f}" if 10 <= number < 1e6 else f"{number:.2g}"
 
 
 def _count(n: int) -> str:
