@@ -334,7 +334,8 @@ def _line(ax: Axes, t: Array, values: Array, source: int, label: str, std: Array
 
 def _dots(ax: Axes, x: Any, y: Any, source: int, size: float, **more: Any) -> None:
     style = {"color": look(source)["color"], "marker": look(source)["marker"], "linestyle": "none"}
-    ax.plot(x, y, **{**style, "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.4, **more})
+    edge = {"markeredgecolor": "white", "markeredgewidth": 0.4 if size > 3 else 0.0}
+    ax.plot(x, y, **{**style, "markersize": size, **edge, **more})
 
 
 def _size(points: Any) -> float:
