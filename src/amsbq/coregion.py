@@ -21,6 +21,9 @@ from .measures import Measure
 from .threads import MANY
 
 BLOCK = 2**16  #: numbers that a cache holds
+#: of a term and observations: B of each pair of them, and the upper triangle of κ
+Part = tuple[Array, Array]
+
 KEPT = 200  #: observations up to which kernels are kept; beyond, evaluating half of them twice is faster
 
 
@@ -88,14 +91,14 @@ class Coregionalisation:
         pairs = zip(self.terms, parts, strict=True)
         return np.asarray(sum(term.kernel.contract_log_grad_x(X, X2, C * part) for term, part in pairs))
 
-    def kernels(self, X: Array) -> list[Array] | None:
-        """κ(X, X) of each term, if that is not much to keep."""
-        return [term.kernel.values(X, X) for term in self.terms] if len(X) <= KEPT else None
+    def parts(self, s: IntArray, X: Array) -> list[Part] | None:
+        """What the next two have in common, for each term, if that is not much to keep."""
+        return [(term.B[:, s][s], term.kernel.upper(X)) for term in self.terms] if len(X) <= KEPT else None
 
-    def gram(self, s: IntArray, X: Array, kernels: list[Array] | None = None) -> Array:
+    def gram(self, s: IntArray, X: Array, parts: list[Part] | None = None) -> Array:
         """The lower triangle of cov[f_s(X), f_s(X)], in Fortran's order; what is above it has no meaning."""
-        if kernels is not None:
-            return np.asarray(sum(term.B[:, s][s] * k for term, k in zip(self.terms, kernels, strict=True))).T
+        if parts is not None:
+            return np.asarray(sum(B * kernel for B, kernel in parts)).T
         G = np.zeros((len(s), len(s)), order="F")
 
         def fill(some: slice) -> None:
@@ -106,7 +109,7 @@ class Coregionalisation:
         return G
 
     def contract_gram(
-        self, s: IntArray, X: Array, alpha: Array, inverse: Array, kernels: list[Array] | None = None
+        self, s: IntArray, X: Array, alpha: Array, inverse: Array, parts: list[Part] | None = None
     ) -> tuple[list[Array], list[Array], Array]:
         """½ Σ_ij (α_i α_j - G⁻¹_ij) ∂gram_ij in each B (L, L), in the log lengthscales of each term, and in noise (L,).
 
@@ -118,16 +121,21 @@ class Coregionalisation:
         def contract(some: slice) -> list[tuple[Array, Array]]:
             below = slice(some.start, None)
             W = alpha[some, None] * alpha[below]
-            square = W[:, : len(W)]  # where both of a pair are among these columns
-            square *= 0.5
-            W -= inverse[below, some].T
-            np.einsum("ii->i", square)[...] += diagonal[some]
+            if parts is None:
+                square = W[:, : len(W)]  # where both of a pair are among these columns, each is there twice
+                square *= 0.5
+                W -= inverse[below, some].T
+                np.einsum("ii->i", square)[...] += diagonal[some]
+            else:
+                W -= inverse.T
+                W.ravel()[:: len(W) + 1] *= 0.5
             out = []
             for q, term in enumerate(self.terms):
-                A = W * (term.kernel.values(X[some], X[below]) if kernels is None else kernels[q])
+                B, kernel = parts[q] if parts else (term.B[:, s[below]][s[some]], term.kernel.values(X[some], X[below]))
+                A = W * kernel
                 sums = A @ of_source[below] if len(s) < MANY else np.einsum("ij,jl->il", A, of_source[below])
                 by_B = of_source[some].T @ sums
-                A *= term.B[:, s[below]][s[some]]
+                A *= B
                 out.append((by_B, term.kernel.contract_log_grad_log_lengthscales(X[some], X[below], A)))
             return out
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import lru_cache
 from math import sqrt
 from typing import Any, ClassVar, Self
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from .checks import Array, numbers, points, positive, shown
+from .checks import Array, IntArray, numbers, points, positive, shown
 
 
 class Kernel(ABC):
@@ -39,6 +40,10 @@ class Kernel(ABC):
     @abstractmethod
     def values(self, X: Array, Y: Array) -> Array:
         """The same, of points that are known to be good."""
+
+    def upper(self, X: Array) -> Array:
+        """κ(X_i, X_j) for i ≤ j, and zeros below the diagonal: shape (n, n)."""
+        return np.triu(self.values(X, X))
 
     @abstractmethod
     def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
@@ -263,6 +268,17 @@ class RBF(ProductKernel):
         np.exp(distances, out=distances)
         return distances
 
+    def upper(self, X: Array) -> Array:
+        x = (X - X[0]) / self.lengthscales if len(X) else X
+        distances: Array = cdist(x, x, "sqeuclidean")
+        places = _upper_triangle(len(X))
+        values = distances.ravel().take(places)
+        values *= -0.5
+        np.exp(values, out=values)
+        distances.fill(0.0)
+        distances.ravel()[places] = values
+        return distances
+
     def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
         origin = X[0] if len(X) else 0.0
         return np.asarray((A @ (Y - origin) - (X - origin) * A.sum(axis=1, keepdims=True)) / self.lengthscales**2)
@@ -348,6 +364,12 @@ class Matern(ProductKernel):
 
     def _s(self, u: Array) -> Array:
         return np.minimum(self.rate * np.abs(u), 800)  # where e^{-s} is zero, and a product of many s² still finite
+
+
+@lru_cache(maxsize=64)
+def _upper_triangle(n: int) -> IntArray:
+    """Where it is in a matrix of n rows, diagonal included, as places in its flat form."""
+    return np.flatnonzero(np.tri(n, dtype=bool).T)
 
 
 def _same_dim(X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array]:

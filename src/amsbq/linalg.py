@@ -36,13 +36,13 @@ def factorise(A: Array, prior: Array, jitter: float = 0.0, noise: float = 0.0) -
     n = len(A)
     if n == 0:
         return np.empty((0, 0), order="F"), jitter
-    if not np.isfinite(A.sum()) and not np.isfinite(A).all():
-        raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
     scale = _scale(prior)
     while True:
         C = np.array(A, order="F")
         C.ravel(order="K")[:: n + 1] += jitter * scale
         C, info = dpotrf(C, lower=1, clean=1, overwrite_a=1)
+        if not (info == 0 and np.isfinite(C.ravel(order="K")[:: n + 1].sum())) and not np.isfinite(A).all():
+            raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
         if info == 0:
             if noise + jitter >= variance_floor(n):
                 return C, jitter

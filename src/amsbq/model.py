@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import linalg
 from .checks import Array, IntArray, count, non_negative, source_number, source_numbers, vector
-from .coregion import Coregionalisation, Term
+from .coregion import Coregionalisation, Part, Term
 from .data import Data
 from .measures import as_measure
 
@@ -89,12 +89,12 @@ class MultiSourceGP:
 
     def _condition(self, data: Data, jitter: float = 0.0) -> Posterior:
         """The posterior, with at least the given jitter."""
-        kernels = self.prior.kernels(data.X)
-        G, scale = self.prior.gram(data.s, data.X, kernels), self.prior.variances[data.s] + data.noise_var
-        np.einsum("ii->i", G)[...] += data.noise_var
+        parts = self.prior.parts(data.s, data.X)
+        G, scale = self.prior.gram(data.s, data.X, parts), self.prior.variances[data.s] + data.noise_var
+        G.ravel(order="K")[:: len(G) + 1] += data.noise_var
         least = (data.noise_var / scale).min() if scale.all() and scale.size else 0.0
         C, jitter = linalg.factorise(G, scale, jitter, float(least))
-        return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter, kernels)
+        return Posterior(self, data, C, linalg.solve_lower(C, data.y - self.mean[data.s]), jitter, parts)
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class Posterior:
     """
 
     def __init__(
-        self, gp: MultiSourceGP, data: Data, C: Array, beta: Array, jitter: float, kernels: list[Array] | None = None
+        self, gp: MultiSourceGP, data: Data, C: Array, beta: Array, jitter: float, parts: list[Part] | None = None
     ) -> None:
-        self.gp, self.jitter, self._kernels = gp, jitter, kernels
+        self.gp, self.jitter, self._parts = gp, jitter, parts
         self.sources, self.X, self.y = data.s, data.X, data.y
         self._data, self._C, self._beta = data, C, beta
         self._whitened: dict[int, Array] = {}  # target -> w
@@ -221,7 +221,7 @@ class Posterior:
         s = self.sources
         alpha = linalg.solve_lower_transposed(self._C, self._beta)
         inverse = linalg.inverse(self._C)
-        by_B, by_scales, by_noise = self.gp.prior.contract_gram(s, self.X, alpha, inverse, self._kernels)
+        by_B, by_scales, by_noise = self.gp.prior.contract_gram(s, self.X, alpha, inverse, self._parts)
         return self.log_evidence(), EvidenceGradient(
             B=tuple(by + np.diag(self.jitter * by_noise) for by in by_B) if self.jitter else tuple(by_B),
             log_lengthscales=tuple(by_scales),
