@@ -33,7 +33,7 @@ SIDE = 3.0  #: the domain is [-SIDE, SIDE]²
 COSTS = (1.0, 0.05, 0.05)
 BUDGET = 50.0
 #: per source, how far means are shifted and variances grown at most, and the standard deviation of what weights gain:
-#: the paper does not say; with these the shares of the sources are about those that it found
+#: the paper does not say; of three sizes that were tried these give shares nearest to those that it found
 SHIFT, GROWTH, NOISE = 0.05, 0.05, 0.025
 PROBLEMS = 2  #: for each seed: they differ more than the runs of one of them
 PAPER_SHARES = (0.15, 0.57, 0.28)
