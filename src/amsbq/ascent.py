@@ -76,7 +76,8 @@ def climbed(
         change = new - x
         gained = new_value >= value + 1e-4 * _dot(change, g)
         past.add(gained, change, g - new_g)
-        if gained.all():
+        everyone = gained.all()
+        if everyone:
             x, value, g = new, new_value, new_g
             share.fill(1.0)
             tries.fill(0)
@@ -85,7 +86,7 @@ def climbed(
             value = np.where(gained, new_value, value)
             share, tries = np.where(gained, 1.0, SHRINK * share), np.where(gained, 0, tries + 1)
         next_d = _inwards(past.steps(_inwards(g, x, low, high), longest), x, low, high)
-        d = next_d if gained.all() else np.where(gained[:, None], next_d, d)
+        d = next_d if everyone else np.where(gained[:, None], next_d, d)
         gain, highest = _dot(d, g), max(highest, value.max())
         worth = (gain > tolerance) & (value + MANY * gain > highest - hopeless)
         goes_on = np.where(gained, worth, tries < TRIES)

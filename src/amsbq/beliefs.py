@@ -193,9 +193,8 @@ class _Extended:
     def _averaged(self, source: int, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         """Means and variances in standard units by each of the posteriors, as mean and deviation of a source."""
         level, spread = self.learned.units(source)
-        means, variances = zip(*found, strict=True)
-        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
-        return level + spread * np.mean(means, axis=0), spread * np.sqrt(variance)
+        mean, variance = averaged(found)
+        return level + spread * mean, spread * np.sqrt(variance)
 
     def given(self, data: Data) -> Belief:
         learned = self.learned
@@ -206,6 +205,12 @@ class _Extended:
         for new in learned.parametrisation.standardised(data).one_by_one(len(self.data.y)):
             posteriors = [_one_more(posterior, new) for posterior in posteriors]
         return replace(self, data=data, posteriors=posteriors)
+
+
+def averaged(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The mean and variance of a mixture, whose parts have these means and variances."""
+    means, variances = zip(*found, strict=True)
+    return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
 
 
 def _one_more(posterior: Posterior, new: Data) -> Posterior:

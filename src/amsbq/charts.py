@@ -5,15 +5,15 @@ What comes from a run is text in them: names are escaped, since the library take
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from . import views
-from .plots import DENSE, LOOKS, RATES
+from .journal import plain
+from .plots import DENSE, RATES, look
 from .result import Result
 
 DIGITS = 6  #: of numbers that are only drawn
@@ -47,10 +47,9 @@ def charts(result: Result) -> Iterator[Chart]:
         "What the next evaluation is worth",
         f"{RATES.get(result.integrator.acquisition, 'Utility').capitalize()} per cost, along an input through the best "
         "place (star).",
-        [_rates_panel(result, d) for d in inputs],
+        [_rates_panel(result, d, seen) for d, seen in enumerate(views.rates_along(result, inputs))],
     )
-    ahead = views.forecast(result)
-    yield _forecast(result, ahead)
+    yield _forecast(result)
     yield _residuals(result)
     if len(result.names) > 1:
         yield _correlation(result)
@@ -99,8 +98,7 @@ def _sequence(result: Result) -> Chart:
         f"{name}: {n:.0f} % of the evaluations, {c:.0f} % of the cost"
         for name, n, c in zip(result.names, made, cost, strict=True)
     ]
-    ticks = {"tickvals": list(range(len(result.names))), "ticktext": [_cut(name) for name in result.names]}
-    yaxis = {**ticks, "range": [len(result.names) - 0.5, -0.5], "zeroline": False}
+    yaxis = {**_ticks(result.names), "range": [len(result.names) - 0.5, -0.5], "zeroline": False}
     panel = _panel("", traces, xaxis={"title": {"text": "evaluation"}}, yaxis=yaxis, showlegend=False)
     return _figure("sequence", "Which source was asked when", "; ".join(parts) + ".", [panel])
 
@@ -112,9 +110,8 @@ def _source_panel(result: Result, d: int, t: Any) -> dict[str, Any]:
         shade = _line(t, density, GREY, "distribution", fill="tozeroy", yaxis="y2", hoverinfo="skip", showlegend=False)
         traces.append({**shade, "line": {"width": 0}, "fillcolor": "rgba(128,136,145,0.18)"})
     for source, curve in enumerate(views.effects(result, d, t)):
-        colour = LOOKS[source % len(LOOKS)]["color"]
-        traces += _band(t, curve.mean - 2 * curve.std, curve.mean + 2 * curve.std, colour)
-        traces.append(_line(t, curve.mean, colour, result.names[source], dash=DASHES[source % len(DASHES)]))
+        traces += _band(t, curve.mean - 2 * curve.std, curve.mean + 2 * curve.std, look(source)["color"])
+        traces.append(_of_source(t, curve.mean, source, result))
         of = [e for e in result.evaluations if alone and e.source == source and e.status == "ok"]
         if of:
             dots = _dots([e.x[0] for e in of], [e.value for e in of], source, result.names[source])
@@ -125,12 +122,8 @@ def _source_panel(result: Result, d: int, t: Any) -> dict[str, Any]:
     return _panel(result.inputs[d], traces, **titles, yaxis2=below)
 
 
-def _rates_panel(result: Result, d: int) -> dict[str, Any]:
-    seen = views.rates(result, d)
-    traces = []
-    for source, values in enumerate(seen.rates):
-        colour, dash = LOOKS[source % len(LOOKS)]["color"], DASHES[source % len(DASHES)]
-        traces.append(_line(seen.t, values, colour, result.names[source], dash=dash))
+def _rates_panel(result: Result, d: int, seen: views.Rates) -> dict[str, Any]:
+    traces = [_of_source(seen.t, values, source, result) for source, values in enumerate(seen.rates)]
     if seen.next is not None:
         star = _dots([seen.next.x[d]], [seen.next.rate], seen.next.source, f"next: {result.names[seen.next.source]}")
         marker = {**star["marker"], "symbol": "star", "size": 15}
@@ -140,16 +133,13 @@ def _rates_panel(result: Result, d: int) -> dict[str, Any]:
     return _panel(result.inputs[d], traces, **titles)
 
 
-def _forecast(result: Result, ahead: Any) -> Chart:
-    seen = views.convergence(result)
-    known = np.isfinite(seen.std) & (seen.std > 0) & (seen.cost > 0)
-    traces = [_line(seen.cost[known], seen.std[known], GREY, "so far")]
+def _forecast(result: Result) -> Chart:
+    traces = [_line(*views.convergence(result).shrinking(), GREY, "so far")]
     said = "How the standard deviation of the integral has shrunk."
-    rows = [row for row in ahead or () if row[1] > 0]
-    if len(rows) > 1:
-        costs, stds = np.array(rows).T
-        traces.append(_line(costs, stds, LOOKS[1]["color"], "to be expected", dash="dash"))
-        said += f" For {rows[-1][0]:.4g} in total, {rows[-1][1]:.2g} is to be expected."
+    ahead = views.forecast(result)
+    if len(ahead):
+        traces.append(_line(ahead[:, 0], ahead[:, 1], look(1)["color"], "to be expected", dash="dash"))
+        said += f" For {ahead[-1, 0]:.4g} in total, {ahead[-1, 1]:.2g} is to be expected."
     titles = _titles("cost", "standard deviation")
     titles["yaxis"] |= {"type": "log", "dtick": 1}
     return _figure("forecast", "The error bar, and what more money buys", said, [_panel("", traces, **titles)])
@@ -160,8 +150,6 @@ def _residuals(result: Result) -> Chart:
     for source, name in enumerate(result.names):
         z = left.of(source)
         traces.append(_dots(source + rng.uniform(-0.25, 0.25, size=len(z)), z, source, name, [f"{v:.2f}" for v in z]))
-    names = {"tickvals": list(range(len(result.names))), "ticktext": [_cut(name) for name in result.names]}
-    largest = max(4.0, 1.1 * float(np.abs(left.z).max(initial=0.0)))
     band = {
         "type": "rect",
         "xref": "paper",
@@ -175,8 +163,8 @@ def _residuals(result: Result) -> Chart:
     panel = _panel(
         "",
         traces,
-        xaxis={**names, "range": [-0.6, len(result.names) - 0.4], "zeroline": False},
-        yaxis={"title": {"text": "residual / std"}, "range": [-largest, largest]},
+        xaxis={**_ticks(result.names), "range": [-0.6, len(result.names) - 0.4], "zeroline": False},
+        yaxis={"title": {"text": "residual / std"}, "range": [-left.span, left.span]},
         shapes=[{**band, "fillcolor": "rgba(128,136,145,0.2)"}],
         showlegend=False,
     )
@@ -190,7 +178,6 @@ def _residuals(result: Result) -> Chart:
 
 def _correlation(result: Result) -> Chart:
     R = views.correlation(result)
-    names = [_cut(name) for name in result.names[: len(R)]]
     heat = {
         "type": "heatmap",
         "z": R.round(4).tolist(),
@@ -203,7 +190,7 @@ def _correlation(result: Result) -> Chart:
         "hovertemplate": "%{z:.4f}<extra></extra>",
         "showscale": False,
     }
-    ticks = {"tickvals": list(range(len(R))), "ticktext": names, "showgrid": False, "zeroline": False}
+    ticks = {**_ticks(result.names[: len(R)]), "showgrid": False, "zeroline": False}
     panel = _panel("", [heat], xaxis=ticks, yaxis={**ticks, "autorange": "reversed"})
     pairs = [f"{name} {R[0, i]:.2f}" for i, name in enumerate(result.names[: len(R)]) if i]
     said = f"Between sources at the same input, as learned; with {result.names[0]}: {', '.join(pairs) or 'none'}."
@@ -213,17 +200,25 @@ def _correlation(result: Result) -> Chart:
 def _costs_panel(result: Result, d: int, t: Any) -> dict[str, Any]:
     expected, traces = views.costs(result, d, t), []
     for source, values in enumerate(expected):
-        colour, dash = LOOKS[source % len(LOOKS)]["color"], DASHES[source % len(DASHES)]
-        traces.append(_line(t, values, colour, result.names[source], dash=dash))
+        traces.append(_of_source(t, values, source, result))
         of = [e for e in result.evaluations if e.source == source and e.cost > 0]
         dots = _dots([e.x[d] for e in of], [e.cost for e in of], source, result.names[source])
         traces.append({**dots, "showlegend": False})
     titles = _titles(result.inputs[d], "cost of an evaluation")
-    if expected.max() > 5 * expected.min() > 0:
+    if views.orders_apart(expected):
         titles["yaxis"] |= {"type": "log", "dtick": 1}
     else:
         titles["yaxis"]["rangemode"] = "tozero"
     return _panel(result.inputs[d], traces, **titles)
+
+
+def _ticks(names: Sequence[str]) -> dict[str, Any]:
+    """Of an axis with a place for each source."""
+    return {"tickvals": list(range(len(names))), "ticktext": [_cut(name) for name in names]}
+
+
+def _of_source(x: Any, y: Any, source: int, result: Result) -> dict[str, Any]:
+    return _line(x, y, look(source)["color"], result.names[source], dash=DASHES[source % len(DASHES)])
 
 
 def _titles(x: str, y: str) -> dict[str, Any]:
@@ -257,7 +252,7 @@ def _band(x: Any, low: Any, high: Any, colour: str, shape: str = "linear") -> li
 
 
 def _dots(x: Any, y: Any, source: int, name: str, texts: list[str] | None = None) -> dict[str, Any]:
-    colour, symbol = LOOKS[source % len(LOOKS)]["color"], SYMBOLS[source % len(SYMBOLS)]
+    colour, symbol = look(source)["color"], SYMBOLS[source % len(SYMBOLS)]
     few = len(x) <= DENSE
     edge = {"color": "white", "width": 0.5 if few else 0}
     marker = {"color": colour, "symbol": symbol, "size": 8 if few else 4, "line": edge}
@@ -271,8 +266,7 @@ def _crosses(x: Any, y: Any) -> dict[str, Any]:
 
 
 def _short(values: Any) -> list[Any]:
-    rounded = (float(f"{value:.{DIGITS}g}") for value in np.asarray(values, dtype=float))
-    return [value if math.isfinite(value) else None for value in rounded]
+    return [plain(float(f"{value:.{DIGITS}g}")) for value in np.asarray(values, dtype=float)]
 
 
 def _text(name: str) -> str:

@@ -336,8 +336,8 @@ def _watch(journal: Path, output: Path, every: float) -> None:
         now = journal.stat().st_size if journal.exists() else 0
         if now != size and now and b"\n" in journal.read_bytes():
             size = now
-            result = read_result(journal, model=False)
-            report(journal, output, refresh=every)
+            result = read_result(journal)
+            report(result, output, refresh=every)
             if result.stopped:
                 return
         time.sleep(every)

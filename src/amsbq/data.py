@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,16 +45,20 @@ class Data:
 
     def only(self, source: int) -> Data:
         """The observations of one source."""
-        return Data(*(frozen(values[self.s == source]) for values in vars(self).values()))
+        return self.at(self.s == source)
+
+    def at(self, rows: Any) -> Data:
+        """Some of the observations."""
+        return Data(*(frozen(values[rows]) for values in vars(self).values()))
 
     def first(self, n: int) -> Data:
         """The first n observations."""
-        return Data(*(frozen(values[:n]) for values in vars(self).values()))
+        return self.at(slice(n))
 
     def one_by_one(self, start: int) -> Iterator[Data]:
         """Each observation from that number on."""
         for i in range(start, len(self.y)):
-            yield Data(*(frozen(values[i : i + 1]) for values in vars(self).values()))
+            yield self.at(slice(i, i + 1))
 
     def thinned(self, most: int) -> Data:
         """No more than so many, of each source as many as of another if it has them, evenly from first to last."""
@@ -65,8 +70,7 @@ class Data:
             left = most - sum(len(rows) for rows in kept)
             share = min(len(group), left // (len(groups) - i))
             kept.append(group[np.linspace(0, len(group) - 1, share).round().astype(int)])
-        rows = np.sort(np.concatenate(kept))
-        return Data(*(frozen(values[rows]) for values in vars(self).values()))
+        return self.at(np.sort(np.concatenate(kept)))
 
     def followed_by(self, new: Data) -> Data:
         """These observations and then the new ones."""
@@ -76,4 +80,4 @@ class Data:
     def ordered(self) -> Data:
         """The same observations in an order of their own, whatever that in which they came."""
         order = np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1]))
-        return Data(*(frozen(values[order]) for values in vars(self).values()))
+        return self.at(order)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from .beliefs import DRAWS, Belief, Fixed
+from .beliefs import DRAWS, Belief, Fixed, averaged
 from .checks import Array, IntArray
 from .estimates import Estimate
 from .integrator import Integrator
@@ -65,6 +65,11 @@ class Residuals:
     def of(self, source: int) -> Array:
         return np.asarray(self.z[self.sources == source])
 
+    @property
+    def span(self) -> float:
+        """Of an axis on which all of them are seen."""
+        return max(4.0, 1.1 * float(np.abs(self.z).max(initial=0.0)))
+
 
 @dataclass(frozen=True)
 class Bought:
@@ -83,9 +88,8 @@ class Bought:
 def residuals(posteriors: Sequence[Posterior]) -> Residuals:
     """By leaving one out, averaged over posteriors with different hyperparameters."""
     first = posteriors[0]
-    means, variances = zip(*(posterior.leave_one_out() for posterior in posteriors), strict=True)
-    variance = np.mean(variances, axis=0) + np.var(means, axis=0)
-    return Residuals(first.sources, first.X, (first.y - np.mean(means, axis=0)) / np.sqrt(variance))
+    mean, variance = averaged([posterior.leave_one_out() for posterior in posteriors])
+    return Residuals(first.sources, first.X, (first.y - mean) / np.sqrt(variance))
 
 
 def bought(it: Integrator, belief: Belief) -> dict[int, Bought]:
@@ -101,8 +105,7 @@ def bought(it: Integrator, belief: Belief) -> dict[int, Bought]:
 
 def _variance_without(posterior: Posterior, source: int) -> float:
     data = posterior._data
-    kept = replace(data, **{name: values[data.s != source] for name, values in vars(data).items()})
-    return posterior.gp._condition(kept, posterior.jitter).integral()[1]
+    return posterior.gp._condition(data.at(data.s != source), posterior.jitter).integral()[1]
 
 
 def decay(evaluations: Sequence[Evaluation]) -> float | None:

@@ -128,7 +128,7 @@ def _header(events: list[dict[str, Any]], path: Path) -> dict[str, Any]:
 
 
 def _line(event: dict[str, Any]) -> bytes:
-    body = json.dumps(_plain(event), allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+    body = json.dumps(plain(event), allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
     return body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
@@ -144,14 +144,14 @@ def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: lists for arrays, null for NaN and infinity, which are no numbers."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

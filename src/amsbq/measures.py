@@ -290,8 +290,7 @@ class Product(Measure):
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
     def over(self, inputs: Sequence[int]) -> Product:
-        other = copy(self)
-        other.__dict__ = {}
+        other = object.__new__(Product)
         other.distributions = tuple(self.distributions[d] for d in inputs)
         other.marginals = tuple((self.marginals or ())[d] for d in inputs)  # they are much work
         other.dim, other.bounds, other.width = len(inputs), self.bounds[list(inputs)], self.width[list(inputs)]

@@ -138,10 +138,7 @@ class Posterior:
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of f_source at each X_i, without the noise of an observation (Eq. 2)."""
         source, X = source_number(source, self.gp.n_sources), self.gp.measure.check_points(X)
-        A = self._whiten(np.full(len(X), source), X)
-        prior = self.gp.prior.variances[source]
-        mean = self.gp.mean[source] + self._beta @ A
-        return mean, np.maximum(prior - np.einsum("ni,ni->i", A, A), linalg.variance_floor(0) * prior)
+        return self._given(source, self._whiten(np.full(len(X), source), X), self.gp.prior.variances[source])
 
     def integral(self, source: int = 0) -> tuple[float, float]:
         """Mean and variance of the integral of a source (Eq. 3)."""
@@ -161,8 +158,11 @@ class Posterior:
             raise ValueError(f"there is no input {input}: there are {gp.dim}, numbered 0 to {gp.dim - 1}")
         t = gp.measure.over([input]).check_points(t, "t")
         cov, prior = gp.prior.main_effect_cov(source, input, t, self.sources, self.X)
-        A = linalg.solve_lower(self._C, cov.T)
-        mean = gp.mean[source] + self._beta @ A
+        return self._given(source, linalg.solve_lower(self._C, cov.T), prior)
+
+    def _given(self, source: int, A: Array, prior: float) -> tuple[Array, Array]:
+        """Mean and variance of what has that prior variance, and A as its whitened covariance with the observations."""
+        mean = self.gp.mean[source] + self._beta @ A
         return mean, np.maximum(prior - np.einsum("ni,ni->i", A, A), linalg.variance_floor(0) * prior)
 
     def leave_one_out(self) -> tuple[Array, Array]:

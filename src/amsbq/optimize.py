@@ -176,9 +176,8 @@ class Search:
         values = np.full((len(sources), len(X)), -np.inf)
         if not sources:
             return values
-        total = [self.committed + rate.costs[source].expected(X) for source in sources]
-        allowed = affordable(np.reshape(total, values.shape), self.budget)
-        allowed &= ~np.reshape([self._near(X, source) for source in sources], values.shape)
+        total = self.committed + np.array([rate.costs[source].expected(X) for source in sources])
+        allowed = affordable(total, self.budget) & ~np.array([self._near(X, source) for source in sources])
         rows = np.flatnonzero(allowed.any(axis=1))
         if len(rows):
             found = rate.values([sources[row] for row in rows.tolist()], X)

@@ -11,21 +11,18 @@ it is given, and returns it. Sources differ in colour, brightness, line and mark
 from __future__ import annotations
 
 import math
-import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import views
 from .checks import Array, shown
-from .integrator import Integrator
 from .result import Result
+from .views import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Run: TypeAlias = "Result | Integrator | str | os.PathLike[str]"
 
 #: colours that can be told apart by everybody, and in grey (after Okabe and Ito), each with a line and a marker
 LOOKS: list[dict[str, Any]] = [
@@ -45,6 +42,23 @@ def text(name: str) -> str:
     """A name as matplotlib shows it as it is: no mathematics, and no label that is taken for a hidden one."""
     shown_name = name.replace("$", r"\$")
     return f"\u200b{shown_name}" if shown_name.startswith("_") else shown_name
+
+
+def panels(
+    rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.2, framed: bool = False, **options: Any
+) -> tuple[Figure, Any]:
+    """A figure, and its axes as a (rows, columns) array; width and height are those of one of them."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'amsbq[plot]'") from None
+    figure: Figure
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False, **options
+    )
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(framed)
+    return figure, axes
 
 
 def look(source: int) -> dict[str, Any]:
@@ -97,9 +111,7 @@ def slices(run: Run, source: int = 0, axes: Any = None) -> Any:
     result = views.as_result(run)
     n, source = len(result.inputs), views.known_source(result, source)
     if axes is None:
-        import matplotlib.pyplot as plt
-
-        _, axes = plt.subplots(n, n, figsize=(2.0 * n + 1, 1.8 * n + 0.6), layout="constrained", squeeze=False)
+        _, axes = panels(n, n, width=2.0 + 1 / n, height=1.8 + 0.6 / n, framed=True)
     axes = np.asarray(axes).reshape(n, n)
     values = {(j, i): views.slice_through(result, source, i, j) for j in range(n) for i in range(j)}
     ends = np.array([(z.min(), z.max()) for _, _, z in values.values()] or [(0.0, 1.0)])
@@ -112,7 +124,7 @@ def slices(run: Run, source: int = 0, axes: Any = None) -> Any:
             ax.set_axis_off()
         elif i == j:
             t = views.grid(result, i)
-            curve = views.effects(result, i, t)[source]
+            curve = views.effect(result, source, i, t)
             _line(ax, t, curve.mean, source, text(result.names[source]), curve.std)
         else:
             ti, tj, z = values[j, i]
@@ -130,9 +142,13 @@ def rates(run: Run, ax: Axes | None = None, input: int | str | None = None) -> A
     """What the next evaluation of each source is worth for its cost, along one input, and where it would be made."""
     result = views.as_result(run)
     if input is None and ax is None and len(result.inputs) > 1:
-        return _for_each_input(result, rates)
+        seen = views.rates_along(result, range(len(result.inputs)))
+        return _for_each_input(result, lambda result, ax, d: _rates(result, seen[d], ax, d))
     d, ax = _input(result, 0 if input is None else input), _axes(ax)
-    seen = views.rates(result, d)
+    return _rates(result, views.rates(result, d), ax, d)
+
+
+def _rates(result: Result, seen: views.Rates, ax: Axes, d: int) -> Axes:
     for source, values in enumerate(seen.rates):
         _line(ax, seen.t, values, source, text(result.names[source]))
     if seen.next is not None:
@@ -209,7 +225,7 @@ def costs(run: Run, ax: Axes | None = None, input: int | str | None = None) -> A
         _line(ax, t, values, source, text(result.names[source]))
         of = [e for e in result.evaluations if e.source == source and e.cost > 0]
         _dots(ax, [e.x[d] for e in of], [e.cost for e in of], source, 4.0, alpha=0.7)
-    if expected.max() > 5 * expected.min() > 0:
+    if views.orders_apart(expected):
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
@@ -221,13 +237,10 @@ def costs(run: Run, ax: Axes | None = None, input: int | str | None = None) -> A
 def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> Axes:
     """The standard deviation so far, and what to expect of more money, by default of twice as much."""
     result, ax = views.as_result(run), _axes(ax)
-    seen = views.convergence(result)
-    known = np.isfinite(seen.std) & (seen.std > 0) & (seen.cost > 0)
-    ax.plot(seen.cost[known], seen.std[known], color="0.2", label="so far")
+    ax.plot(*views.convergence(result).shrinking(), color="0.2", label="so far")
     ahead = views.forecast(result, budget)
-    if ahead is not None and len(ahead) > 1:
-        rows = np.array([row for row in ahead if row[1] > 0]).reshape(-1, 2)
-        ax.plot(*rows.T, color=LOOKS[1]["color"], linestyle="--", label="to be expected")
+    if len(ahead):
+        ax.plot(*ahead.T, color=LOOKS[1]["color"], linestyle="--", label="to be expected")
     ax.set(xlabel="cost", ylabel="standard deviation of the integral", yscale="log")
     _legend(ax)
     return ax
@@ -237,7 +250,6 @@ def residuals(run: Run, ax: Axes | None = None) -> Axes:
     """How far each observation is from what all the others say of it, in standard deviations."""
     result, ax = views.as_result(run), _axes(ax)
     left, rng = views.residuals(result), np.random.default_rng(0)
-    largest = max(4.0, float(np.abs(left.z).max(initial=0.0)) * 1.1)
     ax.axhspan(-2, 2, color=FAINT, alpha=0.4, linewidth=0)
     ax.axhline(0, color="0.4", linewidth=0.8)
     for source, _ in enumerate(result.names):
@@ -247,17 +259,16 @@ def residuals(run: Run, ax: Axes | None = None) -> Axes:
         ax.text(source, 0.98, said, transform=ax.get_xaxis_transform(), ha="center", va="top", fontsize="small")
     slanted: dict[str, Any] = {"rotation": 20, "ha": "right"} if len("".join(result.names)) > 24 else {}
     ax.set_xticks(range(len(result.names)), [text(name) for name in result.names], **slanted)
-    ax.set(ylabel="leave-one-out residual / std", ylim=(-largest, 1.15 * largest), xlim=(-0.6, len(result.names) - 0.4))
+    ax.set(
+        ylabel="leave-one-out residual / std", ylim=(-left.span, 1.15 * left.span), xlim=(-0.6, len(result.names) - 0.4)
+    )
     return ax
 
 
 def overview(run: Run) -> Figure:
     """The six that answer most questions, in one figure."""
-    import matplotlib.pyplot as plt
-
     result = views.as_result(run)
-    figure: Figure
-    figure, axes = plt.subplots(2, 3, figsize=(14, 7.5), layout="constrained")
+    figure, axes = panels(2, 3, width=14 / 3, height=3.75)
     convergence(result, axes[0, 0])
     sources(result, axes[0, 1], 0)
     rates(result, axes[0, 2], 0)
@@ -269,22 +280,15 @@ def overview(run: Run) -> Figure:
 
 def _axes(ax: Axes | None) -> Axes:
     if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("plots need matplotlib: pip install 'amsbq[plot]'") from None
-        _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        _, [[ax]] = panels(width=6.4, height=4.0)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _for_each_input(result: Result, draw: Any) -> Any:
-    import matplotlib.pyplot as plt
-
     n = len(result.inputs)
     columns = min(n, 3)
-    rows = math.ceil(n / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.2 * rows), layout="constrained", squeeze=False)
+    figure, axes = panels(math.ceil(n / columns), columns)
     for d, ax in enumerate(axes.flat):
         if d < n:
             draw(result, ax, d)

@@ -40,7 +40,8 @@ def read_result(path: str | os.PathLike[str], model: bool = True) -> Result:
     Traceback (most recent call last):
     amsbq.journal.JournalError: the journal nowhere.jsonl cannot be read: No such file or directory
     """
-    header, events = read_journal(path)
+    header, told = read_journal(path)
+    events = _priced(told)
     last = events[-1] if events and events[-1]["event"] == "stopped" else {}
     budget = _budget(header, events)
     evaluations = _evaluations(header, events)
@@ -56,7 +57,19 @@ def read_result(path: str | os.PathLike[str], model: bool = True) -> Result:
         header.get("inputs") or input_names(dim),
         it,
         sum(event["event"] == "asked" for event in events) - len(evaluations),
+        header,
     )
+
+
+def _priced(events: Sequence[Event]) -> list[Event]:
+    """With what was asked for as the cost of those that do not tell theirs."""
+    asked = {event["id"]: event["cost"] for event in events if event["event"] == "asked"}
+    return [
+        {**event, "cost": asked[event["id"]]}
+        if event["event"] in ("told", "failed") and event["cost"] is None
+        else event
+        for event in events
+    ]
 
 
 def _budget(header: Event, events: Sequence[Event]) -> float | None:
@@ -84,7 +97,7 @@ def _evaluations(header: Event, events: Sequence[Event]) -> list[Evaluation]:
                 frozen(np.array(query["x"], dtype=float)),
                 event["value"] if fine else math.nan,
                 event["variance"] if fine else 0.0,
-                query["cost"] if event["cost"] is None else event["cost"],
+                event["cost"],
                 "ok" if fine else "failed",
                 "" if fine else reason,
                 math.nan if after.get("mean") is None else after["mean"],
@@ -119,14 +132,7 @@ def _integrator(header: Event, events: Sequence[Event], budget: float | None) ->
             seed=problem["seed"],
             initial=problem["initial"],
         )
-    asked = {event["id"]: event["cost"] for event in events if event["event"] == "asked"}
-    priced = [
-        {**event, "cost": asked[event["id"]] if event["cost"] is None else event["cost"]}
-        if event["event"] in ("told", "failed")
-        else event
-        for event in events
-    ]
-    replay(it, priced)
+    replay(it, events)
     return it
 
 

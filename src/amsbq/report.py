@@ -16,20 +16,17 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from . import views
 from .charts import Chart, charts
-from .integrator import Integrator
-from .journal import read_journal
+from .journal import plain
 from .result import REASONS, Result
+from .views import Run
 
 WORDS = ("source", "status", "reason")  #: columns of the table that are no numbers
 
 
-def report(
-    run: Result | Integrator | str | os.PathLike[str], path: str | os.PathLike[str], refresh: float | None = None
-) -> Path:
+def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None) -> Path:
     """Write the page of a run, and return where it is.
 
     Parameters
@@ -41,11 +38,10 @@ def report(
         Seconds after which an open page loads itself again, as long as the run goes on.
     """
     result = views.as_result(run)
-    header = read_journal(run)[0] if isinstance(run, str | os.PathLike) else None
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
-    text = page(result, path.stem, header, None if result.stopped else refresh)
+    text = page(result, path.stem, None if result.stopped else refresh)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text, encoding="utf-8")
@@ -55,7 +51,7 @@ def report(
     return path
 
 
-def page(result: Result, name: str, header: dict[str, Any] | None = None, refresh: float | None = None) -> str:
+def page(result: Result, name: str, refresh: float | None = None) -> str:
     """The text of the page."""
     try:
         from plotly.offline import get_plotlyjs
@@ -70,7 +66,7 @@ def page(result: Result, name: str, header: dict[str, Any] | None = None, refres
         "figures": [{"id": figure["id"], "panels": figure["panels"]} for figure in figures],
         "columns": columns,
         "words": [columns.index(word) for word in WORDS if word in columns],
-        "rows": [[number, *(_plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
+        "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
     }
     parts = files("amsbq") / "page"
     mean, std, interval = _answer(result)
@@ -91,9 +87,9 @@ def page(result: Result, name: str, header: dict[str, Any] | None = None, refres
         budget=escape(spent),
         percent=f"{100 * share:.1f}",
         why=escape(f"Stopped: {REASONS.get(result.stopped, result.stopped)}." if result.stopped else ""),
-        findings="".join(_findings(result, header)),
+        findings="".join(_findings(result)),
         pictures="".join(_picture(figure) for figure in figures),
-        settings="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _settings(result, header)),
+        settings="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _settings(result)),
     )
 
 
@@ -109,9 +105,9 @@ def _answer(result: Result) -> tuple[str, str, str]:
     return centre, std, f"{escape(between)}."
 
 
-def _findings(result: Result, header: dict[str, Any] | None) -> Iterator[str]:
+def _findings(result: Result) -> Iterator[str]:
     if result.integrator is None:
-        why = "its method has none" if header is None else "the journal does not tell enough to make it again"
+        why = "its method has none" if result.header is None else "the journal does not tell enough to make it again"
         said = f"there is no model of this run, because {why}: the pictures are only of what was evaluated."
         yield f'<li class="note"><b>No model</b>: {said}</li>'
         return
@@ -120,8 +116,8 @@ def _findings(result: Result, header: dict[str, Any] | None) -> Iterator[str]:
         yield f'<li class="{finding.level}"><b>{escape(finding.about)}</b>: {escape(said)}</li>'
 
 
-def _settings(result: Result, header: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    it = result.integrator
+def _settings(result: Result) -> Iterator[tuple[str, str]]:
+    it, header = result.integrator, result.header
     problem = (header or {}).get("problem", {})
     yield "distribution of the inputs", problem.get("measure") or (repr(it.measure) if it is not None else "unknown")
     yield "names of the inputs", ", ".join(result.inputs)
@@ -159,8 +155,3 @@ def _picture(figure: Chart) -> str:
         f'<div class="plot" id="plot-{key}" role="img" aria-label="{escape(figure["alt"])}"></div>'
         f"<figcaption>{escape(figure['caption'])}</figcaption></figure>"
     )
-
-
-def _plain(value: Any) -> Any:
-    """Numbers that are none become null, as in a journal."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -54,6 +54,8 @@ class Result:
         That the run was decided by: what it believes of the sources. None for results of other methods.
     pending : int
         Evaluations that were asked for and not told.
+    header : dict or None
+        Of the journal that it was read from.
     """
 
     estimate: Estimate
@@ -65,20 +67,14 @@ class Result:
     inputs: Sequence[str] = ()
     integrator: Integrator | None = None
     pending: int = 0
+    header: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, it: Integrator, stopped: str, inputs: Sequence[str] | None = None) -> Result:
         """What an integrator knows."""
+        estimate = it.estimate() if len(it.knowledge) else Estimate.unknown()
         named = inputs or input_names(it.measure.dim)
-        return cls(
-            it.estimate(), list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending)
-        )
-
-    @classmethod
-    def without_values(cls, it: Integrator) -> Result:
-        """Of an integrator that knows nothing yet."""
-        named = input_names(it.measure.dim)
-        return cls(Estimate.unknown(), list(it.evaluations), it.spent, "", it.names, it.budget, named, it)
+        return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
 
     @property
     def mean(self) -> float:

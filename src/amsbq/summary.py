@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .journal import plain
 from .result import REASONS, Result
 
 
 def as_json(result: Result) -> dict[str, Any]:
     """The answer, every evaluation, and what there is to say of them."""
-
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
     evaluations = [
         {
             "source": result.names[e.source],

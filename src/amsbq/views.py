@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,6 @@ from .kernels import ProductKernel
 from .measures import Empirical, Gaussian, Product
 from .optimize import Choice
 from .recall import read_result
-from .records import Forecast
 from .result import Result
 
 POINTS = 201  #: of a grid
@@ -61,6 +62,11 @@ class Convergence:
         std = np.where(np.isfinite(self.std), self.std, 0.0)[self.known]
         return self.cost[self.known], self.mean[self.known] - 2 * std, self.mean[self.known] + 2 * std
 
+    def shrinking(self) -> tuple[Array, Array]:
+        """Cost and standard deviation, where a logarithm can show them."""
+        drawn = np.isfinite(self.std) & (self.std > 0) & (self.cost > 0)
+        return self.cost[drawn], self.std[drawn]
+
     def zoom(self) -> tuple[float, float]:
         """The range of the band without its beginning, and some room."""
         _, low, high = self.band()
@@ -81,12 +87,15 @@ class Rates:
     next: Choice | None
 
 
-def as_result(run: Result | Integrator | str | os.PathLike[str]) -> Result:
+Run: TypeAlias = "Result | Integrator | str | os.PathLike[str]"
+
+
+def as_result(run: Run) -> Result:
     """A result, of a result, an integrator, or the path of a journal."""
     if isinstance(run, Result):
         return run
     if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "") if len(run.knowledge) else Result.without_values(run)
+        return Result.of(run, run.stopped or "")
     if isinstance(run, str | os.PathLike):
         return read_result(run)
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {shown(run)}")
@@ -155,13 +164,16 @@ def density(result: Result, input: int, t: Array) -> Array | None:
 
 def effects(result: Result, input: int, t: Array) -> list[Curve]:
     """Each source as a function of one input, with the others integrated out."""
-    belief = belief_of(result)
-    return [Curve(t, *belief.main_effect(source, input, t)) for source in integrator_of(result)._used()]
+    return [effect(result, source, input, t) for source in integrator_of(result)._used()]
+
+
+def effect(result: Result, source: int, input: int, t: Array) -> Curve:
+    """The same of one source."""
+    return Curve(t, *belief_of(result).main_effect(source, input, t))
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
     """The mean of a source over two inputs, the others at their medians: the grids (n,) and (n,), and values (n, n)."""
-    known_source(result, source)
     ti, tj = grid(result, i, ACROSS), grid(result, j, ACROSS)
     X = np.tile(integrator_of(result).measure.median, (ACROSS * ACROSS, 1))
     X[:, i], X[:, j] = np.tile(ti, ACROSS), np.repeat(tj, ACROSS)
@@ -170,11 +182,20 @@ def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, A
 
 
 def rates(result: Result, input: int) -> Rates:
-    it, t = integrator_of(result), grid(result, input)
+    """Along one input, through what would be asked next."""
+    return rates_along(result, [input])[0]
+
+
+def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
+    """The same along each of several inputs; what would be asked next is looked for once."""
+    it, out = integrator_of(result), []
     choice = it.preview()
-    X = np.tile(it.measure.median if choice is None else choice.x, (len(t), 1))
-    X[:, input] = t
-    return Rates(t, it.rates(X), choice)
+    for input in inputs:
+        t = grid(result, input)
+        X = np.tile(it.measure.median if choice is None else choice.x, (len(t), 1))
+        X[:, input] = t
+        out.append(Rates(t, it.rates(X), choice))
+    return out
 
 
 def correlation(result: Result) -> Array:
@@ -196,12 +217,19 @@ def costs(result: Result, input: int, t: Array) -> Array:
     return np.array([cost.expected(X) for cost in it.prices.costs])
 
 
-def forecast(result: Result, budget: float | None = None) -> Forecast | None:
-    """What to expect for so much money, by default twice what is spent; None if that would take too long to tell."""
+def forecast(result: Result, budget: float | None = None) -> Array:
+    """Rows of cost and standard deviation to expect, by default for twice what is spent; none if they take too long."""
     it = integrator_of(result)
     if len(it.knowledge) > MANY or it.starting or any(it.prices.unknown(source) for source in it._used()):
-        return None
-    return it.forecast(budget or 2 * max(it.committed, 1e-12), steps=FORECAST_STEPS)
+        return np.zeros((0, 2))
+    ahead = it.forecast(budget or 2 * max(it.committed, 1e-12), steps=FORECAST_STEPS)
+    rows = np.array([row for row in ahead if row[1] > 0]).reshape(-1, 2)
+    return rows if len(rows) > 1 else np.zeros((0, 2))
+
+
+def orders_apart(values: Array) -> bool:
+    """Whether they are better seen on a logarithmic scale."""
+    return bool(values.max() > 5 * values.min() > 0)
 
 
 def residuals(result: Result) -> Residuals:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checks import Array
 from ..plots import LOOKS as OF_SOURCES
+from ..plots import panels as panels
 from .study import PERCENTILES, SECONDARY, VANILLA, errors_at
 
 if TYPE_CHECKING:
@@ -28,21 +29,6 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 SOURCES = OF_SOURCES
-
-
-def panels(
-    rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.2, **options: Any
-) -> tuple[Figure, Any]:
-    """A figure, and its axes as a (rows, columns) array."""
-    import matplotlib.pyplot as plt
-
-    figure: Figure
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False, **options
-    )
-    for ax in axes.flat:
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def legend_below(figure: Figure, *axes: Axes, columns: int = 4) -> None:
