@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .checks import Array, IntArray, numbers
-from .costs import Cost
+from .costs import ConstantCost, Cost
 from .ensemble import Ensemble
 from .model import Posterior
 
@@ -85,9 +85,9 @@ class Rate:
     costs : list of Cost, one for each source
     kind : str
         Of utility.
-    left : (K,) array
+    left : (K,) array, optional
         The share of the variance that is left by observations of the set that are chosen already; `posteriors` know
-        them.
+        them. By default there are none.
     paid : float
         Their effective cost.
     """
@@ -95,7 +95,7 @@ class Rate:
     posteriors: Sequence[Posterior]
     costs: Sequence[Cost]
     kind: str = "mi"
-    left: Array | float = 1.0
+    left: Array | None = None
     paid: float = 0.0
 
     @cached_property
@@ -109,39 +109,39 @@ class Rate:
     def values(self, sources: Sequence[int], X: Array) -> Array:
         """The same, of each of several sources, shape (sources, n)."""
         found = zip(sources, self._ensemble.squared_correlations(sources, X), strict=True)
-        return np.array([self._average(rho2) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found])
+        return np.array(
+            [self._average(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
+        )
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""
         rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
         cost, cost_gradient = self._effective_and_grad(np.broadcast_to(source, len(X)), X)
-        cost = self.paid + cost
-        rate = self._average(rho2) / cost
-        slopes = self._slopes(rho2)
-        gradient = np.einsum("kn,knd->nd", slopes, gradients) - rate[:, None] * cost_gradient
+        cost, joint = self.paid + cost, self._joint(rho2)
+        rate = self._average(joint) / cost
+        gradient = np.einsum("kn,knd->nd", self._slopes(joint), gradients) - rate[:, None] * cost_gradient
         return rate, gradient / cost[:, None]
 
     def joint(self, sources: IntArray, X: Array) -> float:
         """α of a whole set of observations."""
         rho2 = np.array([[posterior.squared_correlation_joint(sources, X)] for posterior in self.posteriors])
-        return float(self._average(rho2)[0] / (self.paid + self._effective(sources, X).sum()))
+        return float(self._average(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """The same, and its gradient in all the locations, shape (n, D)."""
         pairs = [posterior.squared_correlation_joint_and_grad(sources, X) for posterior in self.posteriors]
         rho2, gradients = np.array([[value] for value, _ in pairs]), np.array([gradient for _, gradient in pairs])
         costs, cost_gradient = self._effective_and_grad(sources, X)
-        cost = self.paid + costs.sum()
-        rate = float(self._average(rho2)[0] / cost)
-        slopes = self._slopes(rho2)[:, 0]
-        return rate, (np.einsum("k,knd->nd", slopes, gradients) - rate * cost_gradient) / cost
+        cost, joint = self.paid + costs.sum(), self._joint(rho2)
+        rate = float(self._average(joint)[0] / cost)
+        return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
     def after(self, source: int, x: Array) -> Rate:
         """The rate of sets that contain one more observation, at x of shape (1, D)."""
         rho2 = self._ensemble.squared_correlation(source, x)[:, 0]
         return replace(
             self.having(np.array([source]), x),
-            left=self.left * (1 - rho2),
+            left=1 - rho2 if self.left is None else self.left * (1 - rho2),
             paid=self.paid + float(self.costs[source].effective(x)[0]),
         )
 
@@ -156,21 +156,30 @@ class Rate:
         return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
 
     def _effective_and_grad(self, sources: IntArray, X: Array) -> tuple[Array, Array]:
+        if self._constant_costs is not None:
+            return self._constant_costs[sources], np.zeros_like(X)
         costs, gradients = np.empty(len(X)), np.empty_like(X)
         for source in set(sources.tolist()):
             of = sources == source
             costs[of], gradients[of] = self.costs[source].effective_and_grad(X[of])
         return costs, gradients
 
+    @cached_property
+    def _constant_costs(self) -> Array | None:
+        """Of each source, if none of them depends on the input."""
+        costs = [cost.cost for cost in self.costs if isinstance(cost, ConstantCost)]
+        return np.array(costs) if len(costs) == len(self.costs) else None
+
     def _joint(self, rho2: Array) -> Array:
         """ρ² (K, n) of the set with one more observation, given ρ² of that one."""
-        left = np.reshape(self.left, (-1, 1))
-        joint = (1 - left) + left * rho2
+        joint = rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
         return joint if len(rho2) == 1 else np.minimum(joint, NEARLY_PERFECT)
 
-    def _slopes(self, rho2: Array) -> Array:
-        """The derivative of the average in ρ² of each posterior, shape (K, n)."""
-        return np.reshape(self.left, (-1, 1)) * _slope(self._joint(rho2), self.kind) / len(rho2)
+    def _average(self, joint: Array) -> Array:
+        """Over the posteriors."""
+        return np.asarray(_utility(joint, self.kind).sum(axis=0) / len(joint))
 
-    def _average(self, rho2: Array) -> Array:
-        return np.asarray(_utility(self._joint(rho2), self.kind).mean(axis=0))
+    def _slopes(self, joint: Array) -> Array:
+        """The derivative of the average in ρ² of each posterior, shape (K, n)."""
+        slopes = _slope(joint, self.kind) / len(joint)
+        return slopes if self.left is None else self.left[:, None] * slopes

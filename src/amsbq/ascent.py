@@ -59,34 +59,33 @@ def climbed(
     history : History, optional
         Of climbs that led to the starts.
     """
-    low, high = bounds.T
+    low, high = bounds.T.copy()
     X = np.clip(starts, low, high)
     values, G = function(X, np.arange(len(X)))
     history = History(*X.shape) if history is None else history
     highest, rows = values.max(initial=-np.inf), np.flatnonzero(np.isfinite(values))
     # of those that go on: the climbs, where they are, and what is next
     hopeless, past = np.broadcast_to(hopeless, len(X))[rows], history.of(rows)
-    x, value, g, share, tries = X[rows], values[rows], G[rows], np.ones(len(rows)), np.zeros(len(rows), dtype=int)
-    d = past.steps(_inwards(g, x, low, high), longest)
+    x, value, g, tries = X[rows], values[rows], G[rows], np.zeros(len(rows), dtype=int)
+    d = _steps(past, g, x, low, high, longest)
     for _ in range(CALLS):
         if not len(rows):
             break
-        new = np.clip(x + share[:, None] * d, low, high)
+        new = np.minimum(np.maximum(x + d, low), high)
         new_value, new_g = function(new, rows)
-        change = new - x
-        gained = new_value >= value + 1e-4 * _dot(change, g)
-        past.add(gained, change, g - new_g)
-        everyone = gained.all()
-        if everyone:
+        changes = np.empty((len(rows), 2, len(low)))
+        np.subtract(new, x, out=changes[:, 0])
+        np.subtract(g, new_g, out=changes[:, 1])
+        gained = new_value >= value + 1e-4 * _dot(changes[:, 0], g)
+        past.add(gained, changes)
+        if gained.all():
             x, value, g = new, new_value, new_g
-            share.fill(1.0)
             tries.fill(0)
+            d = _steps(past, g, x, low, high, longest)
         else:
             x, g = np.where(gained[:, None], new, x), np.where(gained[:, None], new_g, g)
-            value = np.where(gained, new_value, value)
-            share, tries = np.where(gained, 1.0, SHRINK * share), np.where(gained, 0, tries + 1)
-        next_d = _inwards(past.steps(_inwards(g, x, low, high), longest), x, low, high)
-        d = next_d if everyone else np.where(gained[:, None], next_d, d)
+            value, tries = np.where(gained, new_value, value), np.where(gained, 0, tries + 1)
+            d = np.where(gained[:, None], _steps(past, g, x, low, high, longest), SHRINK * d)
         gain, highest = _dot(d, g), max(highest, value.max())
         worth = (gain > tolerance) & (value + MANY * gain > highest - hopeless)
         goes_on = np.where(gained, worth, tries < TRIES)
@@ -94,7 +93,7 @@ def climbed(
             X[rows], values[rows] = x, value
             history.put(rows, past)
             rows, hopeless, past = rows[goes_on], hopeless[goes_on], past.of(goes_on)
-            x, value, g, d, share, tries = (part[goes_on] for part in (x, value, g, d, share, tries))
+            x, value, g, d, tries = (part[goes_on] for part in (x, value, g, d, tries))
     X[rows], values[rows] = x, value
     history.put(rows, past)
     return X, values, history
@@ -104,25 +103,23 @@ class History:
     """The latest changes of each climb, and the steps that follow from them."""
 
     def __init__(self, K: int, P: int) -> None:
-        self.S, self.Y = np.zeros((K, MEMORY, P)), np.zeros((K, MEMORY, P))
-        self.curvature = np.zeros((K, MEMORY))  # the diagonal of R
+        self.changes = np.zeros((K, MEMORY, 2, P))  # S and Y
         self.inverse = np.tile(np.eye(MEMORY), (K, 1, 1))  # of R, which grows by a row and a column at a time
         self.scale = np.full(K, np.nan)
 
-    def add(self, moved: Mask, S: Array, Y: Array) -> None:
-        """Remember changes of climbs that moved, unless the function is not concave along them."""
-        curvature, squares = _dot(S, Y), _dot(Y, Y)
-        concave = moved & (curvature > 1e-8 * np.sqrt(_dot(S, S) * squares))
+    def add(self, moved: Mask, changes: Array) -> None:
+        """Remember changes (K, 2, P) of climbs that moved, unless the function is not concave along them."""
+        (lengths, curvature), (_, squares) = (changes @ changes.swapaxes(1, 2)).transpose(1, 2, 0)
+        concave = moved & (curvature > 1e-8 * np.sqrt(lengths * squares))
         rows = slice(None) if concave.all() else concave
-        S, Y, curvature = S[rows], Y[rows], curvature[rows]
+        changes, curvature = changes[rows], curvature[rows]
         older = self.inverse[rows, :-1, :-1]
-        column = older @ (self.S[rows, :-1] @ Y[:, :, None])
+        column = older @ (self.changes[rows, :-1, 0] @ changes[:, 1, :, None])
         self.inverse[rows, 1:, 1:] = older
         self.inverse[rows, 1:, 0] = column[:, :, 0] / -curvature[:, None]
         self.inverse[rows, 0, 0] = 1 / curvature
-        for kept, latest in ((self.S, S), (self.Y, Y), (self.curvature, curvature)):
-            kept[rows, 1:] = kept[rows, :-1]
-            kept[rows, 0] = latest
+        self.changes[rows, 1:] = self.changes[rows, :-1]
+        self.changes[rows, 0] = changes
         self.scale[rows] = curvature / squares[rows]
 
     def of(self, rows: Any) -> History:
@@ -146,21 +143,27 @@ class History:
 
     def steps(self, G: Array, longest: float) -> Array:
         """The inverse Hessian times the gradient (Byrd, Nocedal and Schnabel's compact form); not too long."""
-        S, Y, g, scale = self.S, self.Y, G[:, :, None], self.scale
-        if np.isnan(scale.sum()):
+        S, Y, g, scale = self.changes[:, :, 0], self.changes[:, :, 1], G[:, :, None], self.scale
+        if np.isnan(scale).any():
             scale = np.where(np.isnan(scale), FIRST * longest / _longest(G), scale)
-        scale = scale[:, None, None]
         p = self.inverse @ (S @ g)
-        scaled = scale * (g - Y.swapaxes(1, 2) @ p)
-        q = self.inverse.swapaxes(1, 2) @ (self.curvature[:, :, None] * p - Y @ scaled)
+        scaled = scale[:, None, None] * (g - Y.swapaxes(1, 2) @ p)
+        diagonal = np.einsum("kii->ki", self.inverse)  # of R⁻¹
+        q = self.inverse.swapaxes(1, 2) @ (p / diagonal[:, :, None] - Y @ scaled)
         D = (scaled + S.swapaxes(1, 2) @ q)[:, :, 0]
-        return np.asarray(D * np.minimum(1.0, longest / _longest(D))[:, None])
+        lengths = _longest(D)
+        return D if (lengths <= longest).all() else D * np.minimum(1.0, longest / lengths)[:, None]
+
+
+def _steps(history: History, G: Array, X: Array, low: Array, high: Array, longest: float) -> Array:
+    """Those that follow from the history, without what leads out of the bounds."""
+    if ((low < X) & (high > X)).all():
+        return history.steps(G, longest)
+    D = history.steps(_inwards(G, X, low, high), longest)
+    return _inwards(D, X, low, high)
 
 
 def _inwards(D: Array, X: Array, low: Array, high: Array) -> Array:
-    """Directions without what leads out of the bounds."""
-    if ((low < X) & (high > X)).all():
-        return D
     room = np.where(D < 0, X - low, high - X)
     return np.where(room > 0, D, 0.0)
 

@@ -10,7 +10,7 @@ These are the paper's ⟨κ(·, x)⟩ and ⟨⟨κ⟩⟩ (Section 2.3), from whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from .checks import Array
-from .embeddings1d import Scale, embed1d, embeds_over_scales
+from .embeddings1d import elementwise, embed_each
 from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
 from .measures import Empirical, Gaussian, Marginal, Measure, as_measure
 
@@ -95,7 +95,7 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
         return _EmpiricalEmbedding(kernel, measure)
     if isinstance(kernel, ProductKernel):
         if measure.marginals is not None:
-            return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim).tolist(), measure.marginals)
+            return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
             return _CorrelatedGaussianEmbedding(kernel, measure)
     raise ValueError(
@@ -112,8 +112,8 @@ class EmbeddingOverScales:
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
         marginals = measure.marginals
         self._together, self._each = None, []
-        if marginals is not None and all(embeds_over_scales(kernel, marginal) for marginal in marginals):
-            self._together = _SeparableEmbedding(kernel, list(scales.T[:, :, None]), marginals)
+        if marginals is not None and elementwise(kernel, marginals):
+            self._together = _SeparableEmbedding(kernel, scales.T[:, :, None], marginals)
         else:
             self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
 
@@ -149,28 +149,28 @@ class _ConstantEmbedding(Embedding):
 
 
 class _SeparableEmbedding(Embedding):
-    """A product kernel over independent inputs: products of one-dimensional embeddings."""
+    """A product kernel over independent inputs: products of one-dimensional embeddings.
 
-    def __init__(self, kernel: ProductKernel, scales: Sequence[Scale], marginals: tuple[Marginal, ...]) -> None:
-        self.kernel = kernel
-        self.factors = [embed1d(kernel, scale, m) for scale, m in zip(scales, marginals, strict=True)]
+    With lengthscales (D, 1); or (D, K, 1) for K sets of them, and K is then the first axis of all results.
+    """
+
+    def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
+        self.kernel, self.factors, self.shape = kernel, embed_each(kernel, scales, marginals), scales.shape
 
     def mean(self, X: Array) -> Array:
-        return np.asarray(self._each(X, "mean").prod(axis=-1))
+        return np.asarray(self.factors.mean(self._inputs(X)).prod(axis=0))
 
     def mean_grad_x(self, X: Array) -> Array:
         return self.mean_and_grad_x(X)[1]
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        both = [factor.mean_and_grad_x(x) for factor, x in zip(self.factors, X.T, strict=True)]
-        if len(both) == 1:
-            return both[0][0], both[0][1][..., None]
-        means, slopes = (np.stack(parts, axis=-1) for parts in zip(*both, strict=True))
-        return np.asarray(means.prod(axis=-1)), slopes * _product_of_others(means)
+        means, slopes = self.factors.mean_and_grad_x(self._inputs(X))
+        return np.asarray(means.prod(axis=0)), np.moveaxis(slopes * _product_of_others(means), 0, -1)
 
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        others = _product_of_others(self._each(X, "mean"))
-        return self.kernel.per_parameter(self._each(X, "mean_grad_log_lengthscale") * others)
+        x = self._inputs(X)
+        each = self.factors.mean_grad_log_lengthscale(x) * _product_of_others(self.factors.mean(x))
+        return self.kernel.per_parameter(each.T)
 
     @cached_property
     def variance(self) -> float:
@@ -178,8 +178,8 @@ class _SeparableEmbedding(Embedding):
 
     @property
     def variance_grad_log_lengthscales(self) -> Array:
-        each = np.array([factor.variance_grad_log_lengthscale() for factor in self.factors])
-        return self.kernel.per_parameter(each * _product_of_others(self._variances))
+        each = self.factors.variance_grad_log_lengthscale() * _product_of_others(self._variances)
+        return self.kernel.per_parameter(np.ravel(each))
 
     @property
     def variances(self) -> Array:
@@ -188,10 +188,10 @@ class _SeparableEmbedding(Embedding):
 
     @cached_property
     def _variances(self) -> Array:
-        return np.array([factor.variance() for factor in self.factors])
+        return np.asarray(self.factors.variance())
 
-    def _each(self, X: Array, quantity: str) -> Array:
-        return np.stack([getattr(f, quantity)(x) for f, x in zip(self.factors, X.T, strict=True)], axis=-1)
+    def _inputs(self, X: Array) -> Array:
+        return X.T if len(self.shape) == 2 else X.T[:, None, :]
 
 
 class _CorrelatedGaussianEmbedding(Embedding):
@@ -293,10 +293,10 @@ class _EmpiricalEmbedding(Embedding):
 
 
 def _product_of_others(factors: Array) -> Array:
-    """Π_{e ≠ d} factors[..., e], without dividing by what may have underflowed."""
-    if factors.shape[-1] <= 2:
-        return factors[..., ::-1] if factors.shape[-1] == 2 else np.ones_like(factors)
-    ones = np.ones_like(factors[..., :1])
-    before = np.concatenate([ones, np.cumprod(factors[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([ones, np.cumprod(factors[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    """Π_{e ≠ d} factors[e], without dividing by what may have underflowed."""
+    if len(factors) <= 2:
+        return factors[::-1] if len(factors) == 2 else np.ones_like(factors)
+    ones = np.ones_like(factors[:1])
+    before = np.concatenate([ones, np.cumprod(factors[:-1], axis=0)])
+    after = np.concatenate([ones, np.cumprod(factors[:0:-1], axis=0)])[::-1]
     return np.asarray(before * after)

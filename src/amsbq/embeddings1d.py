@@ -12,6 +12,7 @@ differences of exponentials.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import astuple
 from math import factorial, gamma, pi, sqrt
 from typing import Any, TypeAlias
 
@@ -24,7 +25,7 @@ from .kernels import RBF, Matern, ProductKernel
 from .measures import Marginal, NormalMarginal, NumericMarginal, TabulatedMarginal, UniformMarginal
 from .panels import Reach
 
-Scale: TypeAlias = float | Array  # one lengthscale, or, for some of them, K at once as a (K, 1) array
+Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
 
 
 class Embedding1D(ABC):
@@ -51,7 +52,7 @@ class Embedding1D(ABC):
         """v."""
 
     @abstractmethod
-    def variance_grad_log_lengthscale(self) -> float:
+    def variance_grad_log_lengthscale(self) -> Scale:
         """dv/dlog ℓ."""
 
 
@@ -93,9 +94,9 @@ class _RBFUniform(Embedding1D):
         z = self.z
         return np.asarray((sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z / z)
 
-    def variance_grad_log_lengthscale(self) -> float:
+    def variance_grad_log_lengthscale(self) -> Scale:
         z = self.z
-        return float(2 * (z * gamma(1.5) * gammainc(1.5, z * z) - gammainc(2, z * z)) / z / z)
+        return np.asarray(2 * (z * gamma(1.5) * gammainc(1.5, z * z) - gammainc(2, z * z)) / z / z)
 
 
 class _RBFNormal(Embedding1D):
@@ -109,7 +110,11 @@ class _RBFNormal(Embedding1D):
         return self.scale / self.total * np.exp(-0.5 * self._away(x) ** 2)
 
     def mean_grad_x(self, x: Array) -> Array:
-        return -self.mean(x) * self._away(x) / self.total
+        return self.mean_and_grad_x(x)[1]
+
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
+        mean = self.mean(x)
+        return mean, -mean * self._away(x) / self.total
 
     def mean_grad_log_lengthscale(self, x: Array) -> Array:
         return self.mean(x) * ((self.sd / self.total) ** 2 + (self.scale / self.total * self._away(x)) ** 2)
@@ -117,9 +122,9 @@ class _RBFNormal(Embedding1D):
     def variance(self) -> Scale:
         return np.asarray(self.scale / np.hypot(self.scale, sqrt(2) * self.sd))
 
-    def variance_grad_log_lengthscale(self) -> float:
+    def variance_grad_log_lengthscale(self) -> Scale:
         share = sqrt(2) * self.sd / np.hypot(self.scale, sqrt(2) * self.sd)
-        return float(self.variance() * share**2)
+        return np.asarray(self.variance() * share**2)
 
     def _away(self, x: Array) -> Array:
         return (x - self.centre) / self.total
@@ -253,6 +258,35 @@ class _Tabulated(_Numeric):
         return self.panels.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.reach)
 
 
+class _Each(Embedding1D):
+    """Several dimensions, one after the other, with lengthscales (D, 1) or (D, K, 1)."""
+
+    def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
+        self.shape = scales.shape
+        each = [scale.item() if scale.size == 1 else scale for scale in scales]
+        self.factors = [embed1d(kernel, scale, marginal) for scale, marginal in zip(each, marginals, strict=True)]
+
+    def mean(self, x: Array) -> Array:
+        return np.array([factor.mean(row) for factor, row in zip(self.factors, x, strict=True)])
+
+    def mean_grad_x(self, x: Array) -> Array:
+        return self.mean_and_grad_x(x)[1]
+
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
+        both = [factor.mean_and_grad_x(row) for factor, row in zip(self.factors, x, strict=True)]
+        means, slopes = (np.array(part) for part in zip(*both, strict=True))
+        return means, slopes
+
+    def mean_grad_log_lengthscale(self, x: Array) -> Array:
+        return np.array([factor.mean_grad_log_lengthscale(row) for factor, row in zip(self.factors, x, strict=True)])
+
+    def variance(self) -> Array:
+        return np.array([factor.variance() for factor in self.factors]).reshape(self.shape)
+
+    def variance_grad_log_lengthscale(self) -> Array:
+        return np.array([factor.variance_grad_log_lengthscale() for factor in self.factors]).reshape(self.shape)
+
+
 #: (kernel, marginal) -> embedding
 TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
     (RBF, UniformMarginal): _RBFUniform,
@@ -266,19 +300,33 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
 }
 
 
-#: those that take K lengthscales at once, which makes μ (K, n)
-OVER_SCALES = (_RBFUniform, _RBFNormal)
+#: those that take arrays, of lengthscales and of what marginals have as parameters
+ELEMENTWISE = (_RBFUniform, _RBFNormal)
 
 
-def embeds_over_scales(kernel: ProductKernel, marginal: Marginal) -> bool:
-    """Whether `embed1d` takes K lengthscales at once."""
-    return TABLE[type(kernel), type(marginal)] in OVER_SCALES
+def elementwise(kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> bool:
+    """Whether the embeddings of these dimensions take many lengthscales at once."""
+    return all(TABLE[type(kernel), type(marginal)] in ELEMENTWISE for marginal in marginals)
 
 
 def embed1d(kernel: ProductKernel, scale: Scale, marginal: Marginal) -> Embedding1D:
     """The embedding of one dimension of a kernel with lengthscale ``scale``."""
     embedding: Embedding1D = TABLE[type(kernel), type(marginal)](kernel, scale, marginal)
     return embedding
+
+
+def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> Embedding1D:
+    """The embeddings of D dimensions, which are the first axis of x and of all results.
+
+    Lengthscales (D, 1) go with x (D, n), and K of them for each dimension, (D, K, 1), with (D, 1, n). Where the
+    distributions are of the same kind, and there are formulas for it, they are one calculation.
+    """
+    kind = type(marginals[0])
+    if not elementwise(kernel, marginals) or any(type(marginal) is not kind for marginal in marginals):
+        return _Each(kernel, scales, marginals)
+    parameters: Any = np.array([astuple(marginal) for marginal in marginals]).T  # type: ignore[arg-type]
+    together: Any = kind(*parameters.reshape(len(parameters), len(scales), *[1] * (scales.ndim - 1)))
+    return embed1d(kernel, scales, together)
 
 
 def _antiderivative(coefficients: Array, z: Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from . import linalg
 from .checks import Array, IntArray
 from .embeddings import EmbeddingOverScales
-from .kernels import ProductKernel
+from .kernels import Constant, ProductKernel
 from .model import Posterior
 
 #: An observation of which no more than this share of its variance is unknown would tell rounding errors.
@@ -29,11 +30,12 @@ INVERTED = 400
 
 @dataclass(frozen=True)
 class _Terms:
-    """A term of all posteriors."""
+    """Q terms of all posteriors, with kernels that differ in their lengthscales alone."""
 
-    B: Array  # (K, L, L)
     profile: ProductKernel
-    scales: Array  # (K, D)
+    B: Array  # of the observations and each source, (Q, K, N, L)
+    B_primary: Array  # of the primary source and each one, (Q, K, L)
+    scales: Array  # (Q K, D)
     embedding: EmbeddingOverScales
 
 
@@ -42,16 +44,16 @@ class _Points:
     """What is known of points X (n, D), whatever source is observed there."""
 
     X: Array
-    kernels: list[Array]  # κ of the observations and X for each term, (K, N, n)
-    means: list[Array]  # μ for each term, (K, n)
-    mean_grads: list[Array]  # dμ/dx for each term, (K, n, D), if they are wanted
+    kernels: list[Array]  # κ of the observations and X for each kind of term, (Q, K, N, n)
+    means: list[Array]  # μ, (Q, K, n)
+    mean_grads: list[Array]  # dμ/dx, (Q, K, n, D), if they are wanted
 
 
 @dataclass(frozen=True)
 class _At:
     """What ρ² and its gradient share."""
 
-    parts: list[Array]  # B κ for each term, (K, N, n)
+    parts: list[Array]  # B κ for each kind of term, (Q, K, N, n)
     A: Array  # (K, N, n)
     share: Array  # c / var Z, (K, n)
     v: Array  # (K, n)
@@ -65,15 +67,20 @@ class Ensemble:
     def __init__(self, posteriors: Sequence[Posterior]) -> None:
         first = posteriors[0]
         self.s, self.X, self.factors = first.sources, first.X, [p._C for p in posteriors]
-        self.constants = np.zeros_like([p.gp.terms[0].B for p in posteriors])  # B of terms that do not depend on x
-        self.terms = []
+        B = np.array([[term.B for term in p.gp.terms] for p in posteriors]).swapaxes(0, 1)  # (terms, K, L, L)
+        kinds: dict[Any, list[int]] = {}
         for q, term in enumerate(first.gp.terms):
-            B, kernel = np.array([p.gp.terms[q].B for p in posteriors]), term.kernel
-            if not isinstance(kernel, ProductKernel):
-                self.constants += B
-                continue
-            scales = np.array([_lengthscales(p, q) for p in posteriors])
-            self.terms.append(_Terms(B, kernel, scales, EmbeddingOverScales(kernel, scales, first.gp.measure)))
+            kinds.setdefault((type(term.kernel), getattr(term.kernel, "nu", None)), []).append(q)
+        constant = kinds.pop((Constant, None), [])  # B of terms that do not depend on x
+        self.constant = B[constant].sum(axis=0)[:, self.s]  # (K, N, L)
+        self.constant_primary = B[constant, :, 0].sum(axis=0)  # (K, L)
+        self.terms = []
+        for terms in kinds.values():
+            kernel = first.gp.terms[terms[0]].kernel
+            assert isinstance(kernel, ProductKernel)
+            scales = np.array([_lengthscales(p, q) for q in terms for p in posteriors])
+            embedding = EmbeddingOverScales(kernel, scales, first.gp.measure)
+            self.terms.append(_Terms(kernel, B[terms][:, :, self.s], B[terms, :, 0], scales, embedding))
         self.C_inverse = None
         if len(self.s) <= INVERTED:
             self.C_inverse = np.array([linalg.inverse_lower(C) for C in self.factors])
@@ -85,55 +92,55 @@ class Ensemble:
 
     def squared_correlation(self, source: int | IntArray, X: Array) -> Array:
         """ρ² of the integral with an observation of a source, or one for each point, at each X_i: shape (K, n)."""
-        return self._at(source, self._points(X)).rho2
+        return self._at(np.atleast_1d(source), self._points(X)).rho2
 
     def squared_correlations(self, sources: Sequence[int], X: Array) -> list[Array]:
         """The same for each of several sources, all of them at each X_i."""
         points = self._points(X)
-        return [self._at(source, points).rho2 for source in sources]
+        return [self._at(np.array([source]), points).rho2 for source in sources]
 
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """ρ² (K, n), and its gradient in X (K, n, D)."""
-        points = self._points(X, with_grad=True)
+        points, source = self._points(X, with_grad=True), np.atleast_1d(source)
         at = self._at(source, points)
-        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(-at.rho2, at.v, at.unknown)
-        by_cov = self._solved(-self.w[:, :, None] * per_c[:, None, :] - 2 * per_v[:, None, :] * at.A, transposed=True)
+        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(at.rho2, at.v, at.unknown)
+        by_A = (2 * per_v)[:, None, :] * at.A
+        by_A -= self.w[:, :, None] * per_c[:, None, :]
+        by_cov = self._solved(by_A, transposed=True)
         gradient = np.zeros((*per_c.shape, X.shape[1]))
-        for term, part, mean_grad in zip(self.terms, at.parts, points.mean_grads, strict=True):
-            gradient += (_of(term.B[:, 0], source) * per_c)[:, :, None] * mean_grad
-            gradient += term.profile.contract_grad_x_over_scales(X, self.X, term.scales, by_cov * part)
+        for terms, part, mean_grad in zip(self.terms, at.parts, points.mean_grads, strict=True):
+            by_mean = terms.B_primary.take(source, axis=-1) * per_c
+            part *= by_cov
+            by_kernel = terms.profile.contract_grad_x_over_scales(X, self.X, terms.scales, _flat(part))
+            gradient += (by_mean[..., None] * mean_grad + by_kernel.reshape(mean_grad.shape)).sum(axis=0)
         return at.rho2, gradient
 
     def _points(self, X: Array, with_grad: bool = False) -> _Points:
-        shape = (len(self.factors), len(self.s), len(X))
-        steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(X.shape[1], -1)
+        K, N, (n, D) = len(self.factors), len(self.s), X.shape
+        steps = (X.T[:, None, :] - self.X.T[:, :, None]).reshape(D, -1)
         kernels, means, mean_grads = [], [], []
-        features: dict[type, Array] = {}
-        for term in self.terms:
-            kind = type(term.profile)
-            features[kind] = term.profile.features(steps) if kind not in features else features[kind]
-            kernels.append(term.profile.over_scales(features[kind], term.scales).reshape(shape))
+        for terms in self.terms:
+            Q, features = len(terms.B), terms.profile.features(steps)
+            kernels.append(terms.profile.over_scales(features, terms.scales).reshape(Q, K, N, n))
             if with_grad:
-                mean, mean_grad = term.embedding.mean_and_grad_x(X)
-                mean_grads.append(mean_grad)
+                mean, mean_grad = terms.embedding.mean_and_grad_x(X)
+                mean_grads.append(mean_grad.reshape(Q, K, n, D))
             else:
-                mean = term.embedding.mean(X)
-            means.append(mean)
+                mean = terms.embedding.mean(X)
+            means.append(mean.reshape(Q, K, n))
         return _Points(X, kernels, means, mean_grads)
 
-    def _at(self, source: int | IntArray, points: _Points) -> _At:
-        shape = (len(self.factors), len(self.s), len(points.X))
-        c = np.zeros((len(self.factors), len(points.X))) + _of(self.constants[:, 0], source)
-        covariance = np.zeros(shape) + _of(self.constants[:, self.s], source)
-        parts = []
-        for term, kernel, mean in zip(self.terms, points.kernels, points.means, strict=True):
-            part = kernel * _of(term.B[:, self.s], source)
-            covariance += part
-            c += _of(term.B[:, 0], source) * mean
+    def _at(self, source: IntArray, points: _Points) -> _At:
+        """For a source, as an array of one number, or for the source of each point."""
+        parts, c, covariance = [], self.constant_primary.take(source, axis=-1), self.constant.take(source, axis=-1)
+        for terms, kernel, mean in zip(self.terms, points.kernels, points.means, strict=True):
+            part = kernel * terms.B.take(source, axis=-1)
+            covariance = covariance + part.sum(axis=0)
+            c = c + (terms.B_primary.take(source, axis=-1) * mean).sum(axis=0)
             parts.append(part)
         A = self._solved(covariance)
-        c -= (self.w[:, None, :] @ A)[:, 0]
-        total = _of(self.total, source)
+        c = c - (self.w[:, None, :] @ A)[:, 0]
+        total = self.total.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
         share = linalg.ratio(c, self.variance[:, None], self.variance[:, None] > 0)
@@ -148,9 +155,10 @@ class Ensemble:
         return np.array([solve(C, rows) for C, rows in zip(self.factors, b, strict=True)])
 
 
-def _of(values: Array, source: int | IntArray) -> Array:
-    """Those of a source (..., 1) or of the source of each point (..., n), of values for all sources (..., L)."""
-    return np.take(values, np.atleast_1d(source), axis=-1)
+def _flat(part: Array) -> Array:
+    """(Q, K, N, n) as (Q K, N, n)."""
+    Q, K, N, n = part.shape
+    return part.reshape(Q * K, N, n)
 
 
 def _lengthscales(posterior: Posterior, q: int) -> Array:

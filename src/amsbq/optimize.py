@@ -203,17 +203,16 @@ class Search:
 
         def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:
             values, gradient = rate.value_and_grad(sources[which], self._x(u))
-            return np.nan_to_num(values, nan=-np.inf) / unit, _finite(gradient @ self.axes) / unit
+            if not np.isfinite(values.sum() + gradient.sum()):
+                values, gradient = np.nan_to_num(values, nan=-np.inf), _finite(gradient)
+            return values / unit, gradient @ self.axes / unit
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
             u = self._u(np.concatenate([X for _, X in starts]))
             u, _, _ = climbed(scaled, u, self.measure.reach, CLOSE, LONGEST, HOPELESS)
-        X, found = self._rounded(u), []
-        for source, _ in starts:
-            ends = X[sources == source]
-            [values] = self._screened(rate, [source], ends)
-            found.append(Choice(source, ends[values.argmax()], float(values.max())))
-        return found
+        ends, climbing = self._rounded(u), [source for source, _ in starts]
+        found = zip(climbing, self._screened(rate, climbing, ends), strict=True)
+        return [Choice(source, ends[values.argmax()], float(values.max())) for source, values in found]
 
     def _u(self, X: Array) -> Array:
         return np.asarray((X - self.measure.median) @ self.inverse_axes.T)
