@@ -152,7 +152,7 @@ class History:
         q = self.inverse.swapaxes(1, 2) @ (p / diagonal[:, :, None] - Y @ scaled)
         D = (scaled + S.swapaxes(1, 2) @ q)[:, :, 0]
         lengths = _longest(D)
-        return D if (lengths <= longest).all() else D * np.minimum(1.0, longest / lengths)[:, None]
+        return np.asarray(D if (lengths <= longest).all() else D * np.minimum(1.0, longest / lengths)[:, None])
 
 
 def _steps(history: History, G: Array, X: Array, low: Array, high: Array, longest: float) -> Array:

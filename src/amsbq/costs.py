@@ -20,7 +20,6 @@ from .checks import Array, frozen, positive_number, shown
 from .data import Data
 from .fit import most_probable
 from .hyper import ModelPrior, Parametrisation, TermPrior
-from .kernels import RBF
 from .knowledge import learning_time
 from .measures import Measure
 from .priors import LogGamma, Normal, StudentT
@@ -29,7 +28,7 @@ CHECKED = 64  #: points at which a cost function is tried before anything is spe
 
 #: of log c, which has no unit but a level: it varies by a factor or so, slowly, and timing is good to some percent
 LOG_COST = ModelPrior(
-    (TermPrior(RBF, LogGamma(0.5, 3.0)),),
+    (TermPrior(LogGamma(0.5, 3.0)),),
     amplitude=StudentT(-0.5, 0.7, 4.0),
     level=10.0,
     log_noise=Normal(float(np.log(1e-2)), 2.0),

@@ -155,7 +155,7 @@ def _places(
     """
     together = np.ones(parametrisation.n_sources)
     draws, guesses = parametrisation.prior_draws(SCREENED, seed), parametrisation.guesses()
-    values, _ = parametrisation.log_posterior_and_grad(draws)
+    values = parametrisation.log_posterior(draws)
     likely = draws[np.argsort(-values, kind="stable")[:STARTS]]
     first = [(np.concatenate([guesses, likely]), together, 0.0)]
     first += [(guesses[1::2], relation, log_odds) for relation, log_odds in others]
@@ -301,7 +301,7 @@ def _peak(parametrisation: Parametrisation, mode: Array, relation: Array | None 
         if i and 0.5 * step @ around.gradient <= NEGLIGIBLE:
             break
         tried = mode + np.outer(DAMPING, step)
-        values, _ = parametrisation.log_posterior_and_grad(tried, relation)
+        values = parametrisation.log_posterior(tried, relation)
         best = int(values.argmax())
         if values[best] > around.value + NEGLIGIBLE:
             mode = tried[best]

@@ -15,7 +15,7 @@ sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -28,8 +28,8 @@ from .checks import Array, IntArray, frozen, non_negative_number
 from .coregion import Term
 from .data import Data
 from .embeddings import EmbeddingOverScales
-from .kernels import Constant, ProductKernel
-from .loadings import Loadings
+from .kernels import RBF, Constant, ProductKernel
+from .loadings import Loadings, LoadingsAt
 from .measures import Measure, Uniform
 from .model import MultiSourceGP, Posterior
 from .pairs import Pairs
@@ -57,7 +57,6 @@ def noise_level(value: Any) -> Noise:
 class TermPrior:
     """What is believed of one term before the data."""
 
-    kernel: Callable[[Array], ProductKernel]  #: of its lengthscales
     scale: LogGamma  #: of log λ
     per_dimension: bool = True  #: a lengthscale for each input, or one for all
     weights: Normal | None = None  #: of each w_l; None makes them 1
@@ -72,6 +71,8 @@ class ModelPrior:
     """The terms of a model, and how the scale, the level and the noise of each source are treated."""
 
     terms: tuple[TermPrior, ...]
+    #: of all terms, with whatever lengthscales
+    kernel: ProductKernel = field(default_factory=lambda: RBF(1.0))
     #: of each a_l, around a spread common to all sources; None takes the scale of each from its own observations
     amplitude: StudentT | None = None
     #: standard deviation of an unknown constant for each source, in units of its spread; None fixes it to the average
@@ -96,7 +97,6 @@ class _Place:
     """Where a term has its hyperparameters."""
 
     term: TermPrior
-    profile: ProductKernel  # its kernel, whatever its lengthscales
     members: IntArray  # the sources that have a part in it
     weights: slice
     own: slice
@@ -146,13 +146,14 @@ class Parametrisation:
             own = self._add(term.own, members)
             gain = self._add(term.gain, None, 1)
             scales = self._add(term.scale, None, measure.dim if term.per_dimension else 1)
-            self._terms.append(_Place(term, term.kernel(np.ones(1)), np.array(members), weights, own, gain, scales))
+            self._terms.append(_Place(term, np.array(members), weights, own, gain, scales))
         self._log_noise = self._add(prior.log_noise, tuple(self.learned.tolist()))
         self.size = self._blocks[-1].at.stop
         self._priors = stacked([block.prior for block in self._blocks for _ in range(_length(block.at))])
         self._loadings = self._made_of()
         #: where θ may be, shape (P, 2)
         self.bounds = np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
+        self._low, self._high = self.bounds.T.copy()
         self._prepare()
         self._columns = self._canonical()
 
@@ -167,7 +168,7 @@ class Parametrisation:
 
     def _made_of(self) -> Loadings:
         """Which entries of θ the coregionalisation matrices are made of."""
-        out = Loadings(self.size, len(self._terms), self.n_sources)
+        out = Loadings(self.size, len(self._terms), self.n_sources, self.measure.dim, len(self.learned))
         everyone = np.arange(self.n_sources if self.prior.amplitude is not None else 0)
         for q, at in enumerate(self._terms):
             out.amplitudes[self._amplitudes.start + everyone, q, everyone] = 1.0
@@ -178,6 +179,8 @@ class Parametrisation:
             if at.term.own is not None:
                 out.own[range(at.own.start, at.own.stop), q, at.members] = 1.0
                 out.with_own[q, at.members] = True
+            out.scales[at.scales, q] = np.eye(self.measure.dim) if at.term.per_dimension else 1.0
+        out.noise[self._log_noise] = np.eye(len(self.learned))
         return out
 
     def _prepare(self) -> None:
@@ -189,8 +192,7 @@ class Parametrisation:
         steps = self._pairs.steps(X)
         steps /= self.measure.width[:, None]
         np.round(steps, 12, out=steps)
-        features = {type(at.profile): at.profile.features(steps) for at in self._terms}
-        self._features = [features[type(at.profile)] for at in self._terms]
+        self._features = self.prior.kernel.features(steps)
         level = self.prior.level or 0.0
         self._fixed = self._pairs.of_sources(level**2 * np.eye(self.n_sources)[None])[0]
         with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
@@ -262,15 +264,13 @@ class Parametrisation:
     def gp(self, theta: Array, relation: Array | None = None, standard: bool = False) -> MultiSourceGP:
         """The model with hyperparameters θ, in the user's units or in standard ones."""
         spreads = np.ones(self.n_sources) if standard else self.spreads
-        B = self._loadings.at(theta[None], relation).B()[0]
-        terms = [
-            Term(B[q] * np.outer(spreads, spreads), at.term.kernel(np.exp(theta[at.scales]) * self.measure.width))
-            for q, at in enumerate(self._terms)
-        ]
+        at = self._loadings.at(theta[None], self._related(relation))
+        kernels = [self.prior.kernel.with_lengthscales(scales * self.measure.width) for scales in at.scales[0]]
+        terms = [Term(B * np.outer(spreads, spreads), kernel) for B, kernel in zip(at.B()[0], kernels, strict=True)]
         if self.prior.level is not None:
             terms.append(Term(np.diag((self.prior.level * spreads) ** 2), Constant()))
         noise = self.noise / self.spreads / self.spreads
-        noise[self.learned] = np.exp(theta[self._log_noise])
+        noise[self.learned] = at.noise[0]
         mean = 0.0 if standard else self.levels
         return MultiSourceGP(terms, self.measure, noise=noise * spreads * spreads, mean=mean)
 
@@ -305,21 +305,19 @@ class Parametrisation:
 
     def _doubted_integrals(self, Theta: Array, relations: Array, shares: Array) -> tuple[Array, Array, Array]:
         s, level = self.data.s, self.prior.level or 0.0
-        primary = s == 0
-        loadings, noise, pairs = self._loadings.at(Theta, relations), self._noise(Theta), self._pairs
-        B, whole = loadings.B(), loadings.variances()  # (K, Q, L, L) and (K, L)
-        scales = self._lengthscales(Theta)
-        G, kernels = self._covariances(scales, [pairs.of_sources(B[:, q]) for q in range(len(scales))], noise)
-        extra = pairs.of_sources(whole[:, :, None] * np.eye(self.n_sources)) * kernels[0]
-        z = np.tile(level**2 * primary, (len(Theta), 1))
-        prior = np.full(len(Theta), level**2)
-        for q, at in enumerate(self._terms):
-            embedding = EmbeddingOverScales(at.profile, scales[q] * self.measure.width, self.measure)
-            mean, variance = embedding.mean(self.data.X), embedding.variance
-            z += B[:, q, 0][:, s] * mean
-            prior += B[:, q, 0, 0] * variance
-            if q == 0:
-                z_extra, prior_extra = whole[:, :1] * primary * mean, whole[:, 0] * variance
+        primary, pairs = s == 0, self._pairs
+        at = self._loadings.at(Theta, relations)
+        B, whole = at.B(), at.variances()  # (K, Q, L, L) and (K, L)
+        kernels = self._kernels(at)
+        G = self._covariances(kernels, pairs.of_sources(B), at)
+        extra = pairs.of_sources(whole[:, :, None] * np.eye(self.n_sources)) * kernels[:, 0]
+        scales = at.scales.reshape(-1, self.measure.dim) * self.measure.width
+        embedding = EmbeddingOverScales(self.prior.kernel, scales, self.measure)
+        mean = embedding.mean(self.data.X).reshape(*B.shape[:2], len(s))
+        variance = embedding.variance.reshape(B.shape[:2])
+        z = level**2 * primary + (B[:, :, 0, s] * mean).sum(axis=1)
+        prior = level**2 + (B[:, :, 0, 0] * variance).sum(axis=1)
+        z_extra, prior_extra = whole[:, :1] * primary * mean[:, 0], whole[:, 0] * variance[:, 0]
         means, stds, logs = (np.empty((len(Theta), len(shares))) for _ in range(3))
         for k in range(len(Theta)):
             for j, share in enumerate(shares):
@@ -339,19 +337,26 @@ class Parametrisation:
         The density is that of the observations in standard units. There may be a relation between the sources for each
         θ, shape (K, L), or one for all.
         """
-        low, high = self.bounds.T
-        inside = (Theta >= low) & (Theta <= high)
-        relations = np.ones((1, self.n_sources)) if relations is None else np.atleast_2d(relations)
+        return self._log_posterior(Theta, self._related(relations))
+
+    def log_posterior(self, Theta: Array, relations: Array | None = None) -> Array:
+        """The same without the gradient."""
+        return self._log_posterior(Theta, self._related(relations), with_grad=False)[0]
+
+    def _log_posterior(self, Theta: Array, relations: Array, with_grad: bool = True) -> tuple[Array, Array]:
+        inside = (Theta >= self._low) & (Theta <= self._high)
         if not inside.all():
             rows = inside.all(axis=1)
             values, gradients = np.full(len(Theta), -np.inf), np.zeros_like(Theta)
-            of = relations if len(relations) == 1 else relations[rows]
-            values[rows], gradients[rows] = self.log_posterior_and_grad(Theta[rows], of)
+            if rows.any():
+                of = relations if len(relations) == 1 else relations[rows]
+                values[rows], gradients[rows] = self._log_posterior(Theta[rows], of, with_grad)
             return values, gradients
-        values, gradients = np.empty(len(Theta)), np.empty_like(Theta)
-        for at in self._few_at_a_time(len(Theta)):
-            of = relations if len(relations) == 1 else relations[at]
-            values[at], gradients[at] = self._log_likelihood_and_grad(Theta[at], of)
+        parts = [
+            self._log_likelihood(Theta[at], relations if len(relations) == 1 else relations[at], with_grad)
+            for at in self._few_at_a_time(len(Theta))
+        ]
+        values, gradients = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         values *= self.power
         gradients *= self.power
         for columns, prior in self._priors:
@@ -362,64 +367,58 @@ class Parametrisation:
             gradients[~np.isfinite(values)] = 0.0
         return values, gradients
 
+    def _related(self, relations: Array | None) -> Array:
+        """Relations as (K, L) or (1, L)."""
+        return np.ones((1, self.n_sources)) if relations is None else np.atleast_2d(relations)
+
     def _few_at_a_time(self, n: int) -> Iterator[slice]:
         """Of n vectors θ: as many as CHUNK allows."""
         step = max(CHUNK // max(len(self._fixed), 1), 1)
         return (slice(first, first + step) for first in range(0, n, step))
 
-    def _log_likelihood_and_grad(self, Theta: Array, relations: Array) -> tuple[Array, Array]:
-        pairs = self._pairs
-        loadings, noise = self._loadings.at(Theta, relations), self._noise(Theta)
-        B = loadings.B()
-        weights = [pairs.of_sources(B[:, q]) for q in range(len(self._terms))]
-        scales = self._lengthscales(Theta)
-        G, kernels = self._covariances(scales, weights, noise)
+    def _log_likelihood(self, Theta: Array, relations: Array, with_grad: bool) -> tuple[Array, Array]:
+        """And its gradient, or zeros if that is not wanted."""
+        pairs, at = self._pairs, self._loadings.at(Theta, relations)
+        weights, kernels = pairs.of_sources(at.B()), self._kernels(at)
+        G = self._covariances(kernels, weights, at)
         G *= self._jittered
         F = pairs.packed(G)
+        if not with_grad:
+            return linalg.log_densities_packed(F, self._residuals), np.zeros_like(Theta)
         values, alpha = linalg.invert_packed(F, self._residuals)
         # the derivative in each entry of G, which is there twice off the diagonal: α_i α_j - G⁻¹_ij, and half of it
         by_G = pairs.outer(alpha)
         by_G -= pairs.unpacked(F)
         by_G *= self._counted
-
-        by_B, by_scales = np.empty_like(B), []
-        for q, (at, kernel, weight) in enumerate(zip(self._terms, kernels, weights, strict=True)):
-            kernel *= by_G
-            by_B[:, q] = pairs.sums(kernel, self.n_sources)
-            kernel *= weight
-            by_scale = at.profile.contract_over_scales(self._features[q], scales[q], kernel)
-            by_scales.append(by_scale if at.term.per_dimension else by_scale.sum(axis=1, keepdims=True))
-        gradient = loadings.gradient(by_B)
-        for at, by_scale in zip(self._terms, by_scales, strict=True):
-            gradient[:, at.scales] = by_scale
+        kernels *= by_G[:, None]
+        by_B = pairs.sums(kernels, self.n_sources)
+        kernels *= weights
+        K, Q, D = at.scales.shape
+        flat, scales = kernels.reshape(K * Q, len(self._fixed)), at.scales.reshape(K * Q, D)
+        by_scales = self.prior.kernel.contract_over_scales(self._features, scales, flat)
+        by_noise = at.noise
         if len(self.learned):
-            by_noise = by_G[:, pairs.diagonal] @ self._of_source
-            gradient[:, self._log_noise] = (noise * by_noise)[:, self.learned]
-        return values, gradient
+            by_noise = by_noise * (by_G[:, pairs.diagonal] @ self._of_source)[:, self.learned]
+        return values, at.gradient(by_B, by_scales, by_noise)
 
-    def _covariances(self, scales: list[Array], weights: list[Array], noise: Array) -> tuple[Array, list[Array]]:
-        """The covariance of the observations (K, M), without jitter, and κ of each term, given B of the pairs."""
-        terms = zip(self._terms, self._features, scales, strict=True)
-        kernels = [at.profile.over_scales(features, lengthscales) for at, features, lengthscales in terms]
-        G = kernels[0] * weights[0]
-        for kernel, weight in zip(kernels[1:], weights[1:], strict=True):
-            G += kernel * weight
+    def _kernels(self, at: LoadingsAt) -> Array:
+        """κ of the pairs, (K, Q, M)."""
+        K, Q, D = at.scales.shape
+        return self.prior.kernel.over_scales(self._features, at.scales.reshape(K * Q, D)).reshape(
+            K, Q, len(self._fixed)
+        )
+
+    def _covariances(self, kernels: Array, weights: Array, at: LoadingsAt) -> Array:
+        """The covariance of the observations (K, M), without jitter, given κ and B of the pairs (K, Q, M)."""
+        G = kernels[:, 0] * weights[:, 0]
+        for q in range(1, len(self._terms)):
+            G += kernels[:, q] * weights[:, q]
         G += self._fixed
         if len(self.learned):
+            noise = np.zeros((len(G), self.n_sources))
+            noise[:, self.learned] = at.noise
             G[:, self._pairs.diagonal] += noise[:, self.data.s]
-        return G, kernels
-
-    def _noise(self, Theta: Array) -> Array:
-        """The noise variance of each source that is learned (K, L), zero for others."""
-        noise = np.zeros((len(Theta), self.n_sources))
-        noise[:, self.learned] = np.exp(Theta[:, self._log_noise])
-        return noise
-
-    def _lengthscales(self, Theta: Array) -> list[Array]:
-        """Of each term, as fractions of the width of the measure: (K, D)."""
-        dim = self.measure.dim
-        scales = [np.exp(Theta[:, at.scales]) for at in self._terms]
-        return [each if each.shape[1] == dim else np.repeat(each, dim, axis=1) for each in scales]
+        return G
 
     def _canonical(self) -> IntArray:
         """A column for each entry of θ that goes with its source, whatever the number of that source is."""

@@ -124,21 +124,32 @@ def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
 
     Where a matrix is not positive definite its log density is -inf, and α and the inverse are zero.
     """
-    n = len(r)
-    alpha, pivots = np.zeros((len(F), n)), np.ones((len(F), n))
+    values, alpha = _solved_packed(F, r)
+    for A, value in zip(F, values.tolist(), strict=True):
+        if value > -np.inf and len(r):
+            dpftri(len(r), A, uplo="L", overwrite_a=1)
+    return values, alpha
+
+
+def log_densities_packed(F: Array, r: Array) -> Array:
+    """The log density alone; F is overwritten."""
+    return _solved_packed(F, r)[0]
+
+
+def _solved_packed(F: Array, r: Array) -> tuple[Array, Array]:
+    """As `invert_packed`, but F is overwritten by the factors."""
+    n, alpha = len(r), np.zeros((len(F), len(r)))
     if n == 0:
         return np.zeros(len(F)), alpha
-    rows = packed_diagonal(n)
-    failed = ~np.isfinite(F.sum(axis=1))
     for k, A in enumerate(F):
-        if failed[k] or dpftrf(n, A, uplo="L", overwrite_a=1)[1] != 0:
-            failed[k], A[:] = True, 0.0
-            continue
-        alpha[k] = dpftrs(n, A, r, uplo="L")[0].ravel()
-        pivots[k] = A[rows]
-        dpftri(n, A, uplo="L", overwrite_a=1)
-    values = -0.5 * (alpha @ r + n * LOG_2_PI) - np.log(pivots).sum(axis=1)
-    values[failed] = -np.inf
+        if dpftrf(n, A, uplo="L", overwrite_a=1)[1] != 0:
+            A[:] = np.nan
+        else:
+            alpha[k] = dpftrs(n, A, r, uplo="L")[0].ravel()
+    values = -0.5 * (alpha @ r + n * LOG_2_PI) - np.log(F[:, packed_diagonal(n)]).sum(axis=1)
+    failed = ~np.isfinite(values)
+    if failed.any():
+        values[failed], alpha[failed], F[failed] = -np.inf, 0.0, 0.0
     return values, alpha
 
 

@@ -1,10 +1,11 @@
-"""From hyperparameters to the coregionalisation matrices of all terms, for many vectors θ at once, and back.
+"""From hyperparameters to what covariances are made of, for many vectors θ at once, and back.
 
-Notation:  Q terms, L sources, θ (P,), Θ (K, P) as in `hyper`
+Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) as in `hyper`
 
     B_q = (A w)(A w)ᵀ + A² η        with diagonal A = diag(e^{a}) and η,
 
-where a, w and log η of each term and source are linear in θ: their derivatives are three matrices, (P, Q L) each.
+where a, w and log η of each term and source are linear in θ, and so are log λ of each term and input, and the log noise
+variances: they are Θ times one matrix, and so is the way back from derivatives.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ class Loadings:
 
     Attributes
     ----------
-    amplitudes, weights, own : (P, Q, L) arrays
-        Of a, w and log η.
+    amplitudes, own, weights : (P, Q, L) arrays
+        Of a, log η and w.
+    scales : (P, Q, D) array
+        Of log λ.
+    noise : (P, n) array
+        Of the log noise variances that are learned.
     with_own : (Q, L) array of bool
         Whether there is an η; it is zero otherwise.
     related : (Q, L) array of bool
@@ -31,56 +36,69 @@ class Loadings:
         to itself as others share.
     """
 
-    def __init__(self, size: int, n_terms: int, n_sources: int) -> None:
-        shape = (n_terms, n_sources)
-        self.amplitudes, self.weights, self.own = (np.zeros((size, *shape)) for _ in range(3))
-        self.with_own, self.related = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    def __init__(self, size: int, n_terms: int, n_sources: int, dim: int, n_noise: int) -> None:
+        self.shape = (n_terms, n_sources)
+        self.amplitudes, self.own, self.weights = (np.zeros((size, *self.shape)) for _ in range(3))
+        self.scales, self.noise = np.zeros((size, n_terms, dim)), np.zeros((size, n_noise))
+        self.with_own, self.related = np.zeros(self.shape, dtype=bool), np.zeros(self.shape, dtype=bool)
 
     @cached_property
-    def _maps(self) -> Array:
-        """All three as one, (P, 3 Q L)."""
-        return np.stack([self.amplitudes, self.weights, self.own], axis=1).reshape(len(self.own), -1)
+    def map(self) -> Array:
+        """All of them side by side; what is an exponent comes first."""
+        parts = (self.amplitudes, self.own, self.scales, self.noise, self.weights)
+        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
-    def at(self, Theta: Array, relations: Array | None = None) -> LoadingsAt:
-        """For vectors Θ and relations (K, L) or (L,), which by default are all one."""
-        relation = np.ones((1, 1, self.related.shape[1])) if relations is None else np.atleast_2d(relations)[:, None, :]
-        Z = (Theta @ self._maps).reshape(len(Theta), 3, *self.related.shape)
-        A, own = np.exp(Z[:, 0]), np.exp(Z[:, 2])
-        w = A * (Z[:, 1] + relation * self.related)
-        own *= A * A * self.with_own
-        alone = A * A * (self.related & (relation == 0))
-        return LoadingsAt(self, A, w, own, alone)
+    def at(self, Theta: Array, relations: Array) -> LoadingsAt:
+        """For vectors Θ and relations (K, L) or (1, L)."""
+        K, (Q, L), n = len(Theta), self.shape, self.with_own.size
+        Z = Theta @ self.map
+        E = np.exp(Z[:, :-n])
+        A, w = E[:, :n].reshape(K, Q, L), Z[:, -n:].reshape(K, Q, L)
+        own = A * A * E[:, n : 2 * n].reshape(K, Q, L) * self.with_own
+        first_noise = E.shape[1] - self.noise.shape[1]
+        rest = own
+        if self.related.any():
+            w = w + relations[:, None] * self.related
+            rest = own + A * A * (self.related & (relations == 0)[:, None])
+        scales = E[:, 2 * n : first_noise].reshape(K, Q, self.scales.shape[2])
+        return LoadingsAt(self.map, A, A * w, own, rest, scales, E[:, first_noise:])
 
 
 @dataclass(frozen=True)
 class LoadingsAt:
-    """All of them (K, Q, L)."""
+    """What is made of K vectors θ."""
 
-    maps: Loadings
-    A: Array
-    w: Array  # A w
-    own: Array  # A² η
-    alone: Array  # A² for sources that have all of a term to themselves
+    map: Array
+    A: Array  # (K, Q, L)
+    w: Array  # A w, (K, Q, L)
+    own: Array  # A² η, (K, Q, L)
+    rest: Array  # all that a source does not share: A² η, or A² more if it has all of a term to itself, (K, Q, L)
+    scales: Array  # λ, (K, Q, D)
+    noise: Array  # (K, n)
 
     def B(self) -> Array:
         """B of each term, shape (K, Q, L, L)."""
         B = self.w[..., :, None] * self.w[..., None, :]
-        _diagonal(B)[...] += self.own + self.alone
+        _diagonal(B)[...] += self.rest
         return B
 
     def variances(self) -> Array:
         """The variance of each source by all terms, shape (K, L)."""
-        return np.asarray((self.w**2 + self.own + self.alone).sum(axis=1))
+        return np.asarray((self.w**2 + self.rest).sum(axis=1))
 
-    def gradient(self, by_B: Array) -> Array:
-        """The gradient in θ, shape (K, P), given that in the upper triangles of B (K, Q, L, L)."""
-        diagonal = _diagonal(by_B)
-        by_w = (by_B @ self.w[..., None])[..., 0] + (self.w[..., None, :] @ by_B)[..., 0, :]
-        by_all = np.empty((len(by_w), 3, *by_w.shape[1:]))
-        by_all[:, 0] = by_w * self.w + 2 * diagonal * (self.own + self.alone)
-        by_all[:, 1] = by_w * self.A
-        by_all[:, 2] = diagonal * self.own
-        return np.asarray(by_all.reshape(len(by_all), -1) @ self.maps._maps.T)
+    def gradient(self, by_B: Array, by_log_scales: Array, by_log_noise: Array) -> Array:
+        """The gradient in θ, shape (K, P), given that in the upper triangles of B, in log λ and in the log noise."""
+        K = len(by_B)
+        both = by_B + by_B.swapaxes(-1, -2)
+        by_w, by_rest = (both @ self.w[..., None])[..., 0], 0.5 * _diagonal(both)
+        parts = (
+            by_w * self.w + 2 * by_rest * self.rest,
+            by_rest * self.own,
+            by_log_scales,
+            by_log_noise,
+            by_w * self.A,
+        )
+        return np.concatenate([part.reshape(K, -1) for part in parts], axis=1) @ self.map.T
 
 
 def _diagonal(B: Array) -> Array:

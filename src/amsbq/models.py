@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from .checks import Array
 from .hyper import ModelPrior, TermPrior
 from .kernels import RBF, Matern, ProductKernel
 from .priors import LogGamma, Normal, StudentT
-
-KernelOf = Callable[[Array], ProductKernel]
 
 
 @dataclass(frozen=True)
@@ -36,8 +32,8 @@ def common_and_own(n_sources: int, fractions: tuple[float, float] = (0.2, 0.7)) 
     fast, slow = fractions
     return ModelPrior(
         (
-            TermPrior(RBF, LogGamma(fast, 3.0), gain=Normal(0.0, 2.0)),
-            TermPrior(RBF, LogGamma(slow, 3.0), own=Normal(-4.0, 3.0)),
+            TermPrior(LogGamma(fast, 3.0), gain=Normal(0.0, 2.0)),
+            TermPrior(LogGamma(slow, 3.0), own=Normal(-4.0, 3.0)),
         ),
         amplitude=StudentT(0.0, 0.7, 4.0),
         level=10.0,
@@ -46,7 +42,7 @@ def common_and_own(n_sources: int, fractions: tuple[float, float] = (0.2, 0.7)) 
 
 def icm(n_sources: int, fraction: float = 0.2) -> ModelPrior:
     """The paper's: one term with one lengthscale, scales and levels from the data (empirical Bayes)."""
-    term = TermPrior(RBF, LogGamma(fraction, 3.0), per_dimension=False, weights=Normal(1.0, 0.5), own=Normal(-5.0, 3.0))
+    term = TermPrior(LogGamma(fraction, 3.0), per_dimension=False, weights=Normal(1.0, 0.5), own=Normal(-5.0, 3.0))
     return ModelPrior((term,))
 
 
@@ -55,17 +51,15 @@ def lmc(n_sources: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | 
 
     On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
     """
-    kernel: KernelOf = RBF if nu is None else partial(Matern, nu)
     terms = (
         TermPrior(
-            kernel,
             LogGamma(fraction, 3.0),
             weights=Normal(1.0, 0.5),
             own=Normal(-8.0, 4.0) if fraction == min(fractions) else Normal(-2.0, 2.0),
         )
         for fraction in fractions
     )
-    return ModelPrior(tuple(terms), level=10.0)
+    return ModelPrior(tuple(terms), _kernel(nu), level=10.0)
 
 
 def autoregressive(n_sources: int, nu: float | None = None) -> ModelPrior:
@@ -73,13 +67,16 @@ def autoregressive(n_sources: int, nu: float | None = None) -> ModelPrior:
 
     Term q belongs to source q and is seen, with a weight for each, by all sources above it.
     """
-    kernel: KernelOf = RBF if nu is None else partial(Matern, nu)
     fractions = np.linspace(0.5, 0.2, n_sources) if n_sources > 1 else [0.2]
     terms = (
-        TermPrior(kernel, LogGamma(float(fraction), 3.0), weights=Normal(1.0, 1.0), among=tuple(range(q + 1)))
+        TermPrior(LogGamma(float(fraction), 3.0), weights=Normal(1.0, 1.0), among=tuple(range(q + 1)))
         for q, fraction in enumerate(fractions)
     )
-    return ModelPrior(tuple(terms), level=10.0)
+    return ModelPrior(tuple(terms), _kernel(nu), level=10.0)
+
+
+def _kernel(nu: float | None) -> ProductKernel:
+    return RBF(1.0) if nu is None else Matern(nu, 1.0)
 
 
 MODELS = {

@@ -41,14 +41,14 @@ class Pairs:
         self.lower, self.higher = lower[self._unpacked][self._starts], higher[self._unpacked][self._starts]
 
     def of_sources(self, B: Array) -> Array:
-        """B[l, l'] of each pair, for each of the symmetric matrices B (K, L, L): shape (K, M)."""
-        return np.repeat(B[:, self.lower, self.higher], self._sizes, axis=1)
+        """B[l, l'] of each pair, for each of the symmetric matrices B (..., L, L): shape (..., M)."""
+        return np.repeat(B[..., self.lower, self.higher], self._sizes, axis=-1)
 
     def sums(self, A: Array, n_sources: int) -> Array:
-        """The sums over the pairs of each two sources, for each row of A (K, M): upper triangles, shape (K, L, L)."""
-        out = np.zeros((len(A), n_sources, n_sources))
+        """The sums over the pairs of each two sources, for each row of A (..., M): upper triangles, (..., L, L)."""
+        out = np.zeros((*A.shape[:-1], n_sources, n_sources))
         if A.size:
-            out[:, self.lower, self.higher] = np.add.reduceat(A, self._starts, axis=1)
+            out[..., self.lower, self.higher] = np.add.reduceat(A, self._starts, axis=-1)
         return out
 
     def steps(self, X: Array) -> Array:

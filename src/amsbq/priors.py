@@ -29,13 +29,14 @@ class Prior(Protocol):
     def quantile(self, u: Array) -> Array: ...
 
 
-def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray, Prior]]:
+def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray | slice, Prior]]:
     """Of independent numbers: those of the same kind as one, with arrays as parameters, and which numbers it is of."""
-    out = []
+    out: list[tuple[IntArray | slice, Prior]] = []
     for kind in dict.fromkeys(type(prior) for prior in priors):
         at = [i for i, prior in enumerate(priors) if type(prior) is kind]
         parameters: Any = {f.name: np.array([getattr(priors[i], f.name) for i in at]) for f in fields(kind)}  # type: ignore[arg-type]
-        out.append((np.array(at), kind(**parameters)))
+        together = at == list(range(at[0], at[-1] + 1))
+        out.append((slice(at[0], at[-1] + 1) if together else np.array(at), kind(**parameters)))
     return out
 
 
