@@ -116,7 +116,7 @@ class Rate:
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""
         rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
-        cost, cost_gradient = self._effective_and_grad(np.broadcast_to(source, len(X)), X)
+        cost, cost_gradient = self._effective_and_grad(source, X)
         cost, joint = self.paid + cost, self._joint(rho2)
         rate = self._average(joint) / cost
         gradient = np.einsum("kn,knd->nd", self._slopes(joint), gradients) - rate[:, None] * cost_gradient
@@ -155,9 +155,10 @@ class Rate:
     def _effective(self, sources: IntArray, X: Array) -> Array:
         return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
 
-    def _effective_and_grad(self, sources: IntArray, X: Array) -> tuple[Array, Array]:
+    def _effective_and_grad(self, sources: int | IntArray, X: Array) -> tuple[Array, Array]:
+        sources = np.broadcast_to(sources, len(X))
         if self._constant_costs is not None:
-            return self._constant_costs[sources], np.zeros_like(X)
+            return self._constant_costs.take(sources), np.zeros_like(X)
         costs, gradients = np.empty(len(X)), np.empty_like(X)
         for source in set(sources.tolist()):
             of = sources == source

@@ -165,11 +165,12 @@ class _SeparableEmbedding(Embedding):
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
         means, slopes = self.factors.mean_and_grad_x(self._inputs(X))
-        return np.asarray(means.prod(axis=0)), np.moveaxis(slopes * _product_of_others(means), 0, -1)
+        mean, others = _product_and_others(means)
+        return mean, (slopes * others).transpose(*range(1, slopes.ndim), 0)
 
     def mean_grad_log_lengthscales(self, X: Array) -> Array:
         x = self._inputs(X)
-        each = self.factors.mean_grad_log_lengthscale(x) * _product_of_others(self.factors.mean(x))
+        each = self.factors.mean_grad_log_lengthscale(x) * _product_and_others(self.factors.mean(x))[1]
         return self.kernel.per_parameter(each.T)
 
     @cached_property
@@ -178,7 +179,7 @@ class _SeparableEmbedding(Embedding):
 
     @property
     def variance_grad_log_lengthscales(self) -> Array:
-        each = self.factors.variance_grad_log_lengthscale() * _product_of_others(self._variances)
+        each = self.factors.variance_grad_log_lengthscale() * _product_and_others(self._variances)[1]
         return self.kernel.per_parameter(np.ravel(each))
 
     @property
@@ -292,11 +293,12 @@ class _EmpiricalEmbedding(Embedding):
         return max(1, BLOCK // (columns * self.samples.shape[1])), columns
 
 
-def _product_of_others(factors: Array) -> Array:
-    """Π_{e ≠ d} factors[e], without dividing by what may have underflowed."""
-    if len(factors) <= 2:
-        return factors[::-1] if len(factors) == 2 else np.ones_like(factors)
-    ones = np.ones_like(factors[:1])
-    before = np.concatenate([ones, np.cumprod(factors[:-1], axis=0)])
-    after = np.concatenate([ones, np.cumprod(factors[:0:-1], axis=0)])[::-1]
-    return np.asarray(before * after)
+def _product_and_others(factors: Array) -> tuple[Array, Array]:
+    """Π_d factors[d], and Π_{e ≠ d} factors[e] for each d."""
+    product = np.asarray(factors.prod(axis=0))
+    if (product > np.finfo(float).tiny).all():
+        return product, product / factors
+    before, after = np.ones_like(factors), np.ones_like(factors)  # no division by what has underflowed
+    np.cumprod(factors[:-1], axis=0, out=before[1:])
+    np.cumprod(factors[:0:-1], axis=0, out=after[-2::-1])
+    return product, before * after

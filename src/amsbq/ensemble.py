@@ -85,7 +85,8 @@ class Ensemble:
         if len(self.s) <= INVERTED:
             self.C_inverse = np.array([linalg.inverse_lower(C) for C in self.factors])
         self.w = np.array([p._w(0) for p in posteriors])
-        self.variance = np.array([p._unknown(0) for p in posteriors])
+        variance = np.array([p._unknown(0) for p in posteriors])
+        self.unknown = np.where(variance > 0, variance, np.inf)  # var Z: where it is zero, nothing is to be learned
         self.total = np.array([p.gp.prior.variances + p.gp.noise for p in posteriors])  # (K, L)
         floor = max(linalg.variance_floor(len(self.s)), KNOWN)
         self.floor = np.array([floor + 2 * p.jitter for p in posteriors])
@@ -143,7 +144,7 @@ class Ensemble:
         total = self.total.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
-        share = linalg.ratio(c, self.variance[:, None], self.variance[:, None] > 0)
+        share = c / self.unknown[:, None]
         rho2 = linalg.ratio(share * c, v, unknown)
         return _At(parts, A, share, v, unknown, np.minimum(rho2, 1))
 

@@ -304,8 +304,9 @@ class RBF(ProductKernel):
 
     def contract_grad_x_over_scales(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
         origin = X[0] if len(X) else 0.0  # subtracted first, as above
-        sums = A.swapaxes(1, 2) @ np.column_stack([Y - origin, np.ones(len(Y))])
-        return np.asarray((sums[..., :-1] - (X - origin) * sums[..., -1:]) / scales[:, None, :] ** 2)
+        sums = A.swapaxes(1, 2) @ (Y - origin)
+        sums -= (X - origin) * A.sum(axis=1)[:, :, None]
+        return np.asarray(sums / scales[:, None, :] ** 2)
 
 
 class Matern(ProductKernel):

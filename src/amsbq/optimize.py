@@ -219,7 +219,7 @@ class Search:
 
     def _x(self, u: Array) -> Array:
         low, high = self.measure.bounds.T
-        return np.clip(self.measure.median + u @ self.axes.T, low, high)
+        return np.asarray(np.minimum(np.maximum(self.measure.median + u @ self.axes.T, low), high))
 
     def _rounded(self, u: Array) -> Array:
         low, high = self.measure.reach.T
