@@ -200,17 +200,26 @@ def _climbed(
     hopeless: float | Array = np.inf,
     history: History | None = None,
 ) -> list[tuple[Array, Array, History]]:
-    """Where climbs lead, all at once, from groups of starts with a relation each, log densities, and histories."""
+    """Where climbs lead, all at once, from groups of starts with a relation each, log densities, and histories.
+
+    Steps are measured in units of the spread that the prior expects.
+    """
+    unit, (low, high) = parametrisation.spread, parametrisation.bounds.T
     of = np.repeat(np.arange(len(groups)), [len(starts) for starts, _, _ in groups])
     relations = np.array([relation for _, relation, _ in groups])[of]
-    Theta, values, history = climbed(
-        lambda Theta, which: parametrisation.log_posterior_and_grad(Theta, relations[which]),
-        np.concatenate([starts for starts, _, _ in groups]),
-        parametrisation.bounds,
-        near,
-        hopeless=hopeless,
-        history=history,
+
+    def theta(t: Array) -> Array:
+        return np.asarray(np.minimum(np.maximum(t * unit, low), high))  # as rounding may lead out of the bounds
+
+    def function(t: Array, which: IntArray) -> tuple[Array, Array]:
+        values, gradients = parametrisation.log_posterior_and_grad(theta(t), relations[which])
+        return values, gradients * unit
+
+    starts = np.concatenate([starts for starts, _, _ in groups]) / unit
+    t, values, history = climbed(
+        function, starts, parametrisation.bounds / unit[:, None], near, hopeless=hopeless, history=history
     )
+    Theta = theta(t)
     return [(Theta[of == i], values[of == i], history.of(of == i)) for i in range(len(groups))]
 
 

@@ -154,6 +154,8 @@ class Parametrisation:
         #: where θ may be, shape (P, 2)
         self.bounds = np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
         self._low, self._high = self.bounds.T.copy()
+        #: of the prior, shape (P,)
+        self.spread = np.concatenate([np.full(_length(block.at), block.prior.spread) for block in self._blocks])
         self._prepare()
         self._columns = self._canonical()
 

@@ -1,7 +1,7 @@
 """Prior distributions of single hyperparameters, all on the whole real line.
 
 Each knows its log density and gradient for many values at once, t (K, n) -> (K,) and (K, n); its quantiles, for draws;
-its centre; and a box far beyond anything it believes in, inside of which numbers do not overflow.
+its centre and spread; and a box far beyond anything it believes in, inside of which numbers do not overflow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import log, pi
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln, ndtri, stdtrit
+from scipy.special import gammaincinv, gammaln, ndtri, polygamma, stdtrit
 
 from .checks import Array, IntArray
 
@@ -23,6 +23,8 @@ class Prior(Protocol):
 
     @property
     def centre(self) -> float: ...
+    @property
+    def spread(self) -> float: ...
     @property
     def box(self) -> tuple[float, float]: ...
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]: ...
@@ -97,6 +99,10 @@ class LogGamma:
     @property
     def centre(self) -> float:
         return log(self.mode)
+
+    @property
+    def spread(self) -> float:
+        return float(np.sqrt(polygamma(1, self.shape)))
 
     @property
     def box(self) -> tuple[float, float]:
