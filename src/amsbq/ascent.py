@@ -24,6 +24,7 @@ MEMORY = 12  #: M
 LONGEST = 1.5  #: step in any coordinate
 FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
+GROW = 2.0  #: and after that, steps may become so much longer again each time
 CALLS = 150  #: at most
 MANY = 15  #: times the gain of the next step: more than that is not hoped for
 
@@ -67,7 +68,8 @@ def climbed(
     # of those that go on: the climbs, where they are, and what is next
     hopeless, past = np.broadcast_to(hopeless, len(X))[rows], history.of(rows)
     x, value, g, tries = X[rows], values[rows], G[rows], np.zeros(len(rows), dtype=int)
-    d = _steps(past, g, x, low, high, longest)
+    room = np.full(len(rows), longest)
+    d = _steps(past, g, x, low, high, room)
     for _ in range(CALLS):
         if not len(rows):
             break
@@ -81,11 +83,13 @@ def climbed(
         if gained.all():
             x, value, g = new, new_value, new_g
             tries.fill(0)
-            d = _steps(past, g, x, low, high, longest)
+            room = np.minimum(GROW * room, longest)
+            d = _steps(past, g, x, low, high, room)
         else:
             x, g = np.where(gained[:, None], new, x), np.where(gained[:, None], new_g, g)
             value, tries = np.where(gained, new_value, value), np.where(gained, 0, tries + 1)
-            d = np.where(gained[:, None], _steps(past, g, x, low, high, longest), SHRINK * d)
+            room = np.where(gained, np.minimum(GROW * room, longest), SHRINK * _longest(d))
+            d = np.where(gained[:, None], _steps(past, g, x, low, high, room), SHRINK * d)
         gain, highest = _dot(d, g), max(highest, value.max())
         worth = (gain > tolerance) & (value + MANY * gain > highest - hopeless)
         goes_on = np.where(gained, worth, tries < TRIES)
@@ -93,7 +97,7 @@ def climbed(
             X[rows], values[rows] = x, value
             history.put(rows, past)
             rows, hopeless, past = rows[goes_on], hopeless[goes_on], past.of(goes_on)
-            x, value, g, d, tries = (part[goes_on] for part in (x, value, g, d, tries))
+            x, value, g, d, room, tries = (part[goes_on] for part in (x, value, g, d, room, tries))
     X[rows], values[rows] = x, value
     history.put(rows, past)
     return X, values, history
@@ -141,7 +145,7 @@ class History:
             setattr(out, name, np.concatenate([getattr(history, name) for history in (self, *others)]))
         return out
 
-    def steps(self, G: Array, longest: float) -> Array:
+    def steps(self, G: Array, longest: Array) -> Array:
         """The inverse Hessian times the gradient (Byrd, Nocedal and Schnabel's compact form); not too long."""
         S, Y, g, scale = self.changes[:, :, 0], self.changes[:, :, 1], G[:, :, None], self.scale
         if np.isnan(scale).any():
@@ -155,7 +159,7 @@ class History:
         return np.asarray(D if (lengths <= longest).all() else D * np.minimum(1.0, longest / lengths)[:, None])
 
 
-def _steps(history: History, G: Array, X: Array, low: Array, high: Array, longest: float) -> Array:
+def _steps(history: History, G: Array, X: Array, low: Array, high: Array, longest: Array) -> Array:
     """Those that follow from the history, without what leads out of the bounds."""
     if ((low < X) & (high > X)).all():
         return history.steps(G, longest)

@@ -371,7 +371,8 @@ class Parametrisation:
 
     def _related(self, relations: Array | None) -> Array:
         """Relations as (K, L) or (1, L)."""
-        return np.ones((1, self.n_sources)) if relations is None else np.atleast_2d(relations)
+        relations = np.ones(self.n_sources) if relations is None else relations
+        return relations if relations.ndim == 2 else relations[None]
 
     def _few_at_a_time(self, n: int) -> Iterator[slice]:
         """Of n vectors θ: as many as CHUNK allows."""
