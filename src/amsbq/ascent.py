@@ -36,9 +36,10 @@ def climbed(
     function: Function,
     starts: Array,
     bounds: Array,
-    tolerance: float,
+    tolerance: float | Array,
     longest: float = LONGEST,
     hopeless: float | Array = np.inf,
+    behind: tuple[float, float] | None = None,
     history: History | None = None,
 ) -> tuple[Array, Array, History]:
     """Where climbs lead from each start, the values there, and what to go on with.
@@ -50,13 +51,15 @@ def climbed(
     starts : (K, P) array
     bounds : (P, 2) array
         Steps end there.
-    tolerance : float
+    tolerance : float, or one for each start
         A climb ends when no more than that is to be gained by its next step.
     longest : float
         No step is longer in any coordinate.
     hopeless : float, or one for each start
         A climb also ends if it is so much below the best, and even gains many times that of its next step would leave
         it there.
+    behind : (float, float), optional
+        A climb that is more than the first number below the best ends when no more than the second is to be gained.
     history : History, optional
         Of climbs that led to the starts.
     """
@@ -66,7 +69,8 @@ def climbed(
     history = History(*X.shape) if history is None else history
     highest, rows = values.max(initial=-np.inf), np.flatnonzero(np.isfinite(values))
     # of those that go on: the climbs, where they are, and what is next
-    hopeless, past = np.broadcast_to(hopeless, len(X))[rows], history.of(rows)
+    tolerance, hopeless = np.broadcast_to(tolerance, len(X))[rows], np.broadcast_to(hopeless, len(X))[rows]
+    past = history.of(rows)
     x, value, g, tries = X[rows], values[rows], G[rows], np.zeros(len(rows), dtype=int)
     room = np.full(len(rows), longest)
     d = _steps(past, g, x, low, high, room)
@@ -92,11 +96,14 @@ def climbed(
             d = np.where(gained[:, None], _steps(past, g, x, low, high, room), SHRINK * d)
         gain, highest = _dot(d, g), max(highest, value.max())
         worth = (gain > tolerance) & (value + MANY * gain > highest - hopeless)
+        if behind is not None:
+            worth &= (value >= highest - behind[0]) | (gain > behind[1])
         goes_on = np.where(gained, worth, tries < TRIES)
         if not goes_on.all():
             X[rows], values[rows] = x, value
             history.put(rows, past)
-            rows, hopeless, past = rows[goes_on], hopeless[goes_on], past.of(goes_on)
+            rows, tolerance, hopeless = rows[goes_on], tolerance[goes_on], hopeless[goes_on]
+            past = past.of(goes_on)
             x, value, g, d, room, tries = (part[goes_on] for part in (x, value, g, d, room, tries))
     X[rows], values[rows] = x, value
     history.put(rows, past)
@@ -138,11 +145,12 @@ class History:
         for name, part in vars(self).items():
             part[rows] = getattr(latest, name)
 
-    def and_of(self, others: Sequence[History]) -> History:
-        """Of these climbs and others."""
-        out = copy(self)
-        for name in vars(self):
-            setattr(out, name, np.concatenate([getattr(history, name) for history in (self, *others)]))
+    @classmethod
+    def joined(cls, histories: Sequence[History]) -> History:
+        """Of all climbs of several histories."""
+        out = copy(histories[0])
+        for name in vars(out):
+            setattr(out, name, np.concatenate([getattr(history, name) for history in histories]))
         return out
 
     def steps(self, G: Array, longest: Array) -> Array:

@@ -27,7 +27,7 @@ STARTS = 4  #: how many of them
 CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
 ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
 WORTH = 20.0  #: so much below the best, in log density, it is
-HOPELESS = 8.0  #: so much below it, it is not
+HOPELESS = 8.0  #: so much below it, another relation is not
 FAR = 1.0  #: standard deviations between maxima that are not the same
 NEWTON_STEPS = 8  #: at most, after the search has ended
 DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
@@ -139,7 +139,7 @@ def marginalised(parametrisation: Parametrisation, n_draws: int, seed: int = 0) 
 def tempered(fit: Fit, power: float) -> Fit:
     """The same, by a posterior for which the likelihood counts to the given power."""
     doubtful = fit.parametrisation.tempered(power)
-    found = _climbed(doubtful, [(peak.mode[None], peak.relation, 0.0) for peak in fit.peaks], CLOSE)
+    found = _climbed(doubtful, [_Starts(peak.mode[None], peak.relation) for peak in fit.peaks])
     peaks = [_peak(doubtful, mode[0], peak.relation) for (mode, _, _), peak in zip(found, fit.peaks, strict=True)]
     return _sampled(doubtful, peaks, np.array([len(draws) for draws in fit.draws]), fit.seed)
 
@@ -149,36 +149,33 @@ def _places(
 ) -> Iterator[tuple[Array, Array, float]]:
     """Where there may be peaks, the most probable place first: θ, the relation of the sources and its log prior odds.
 
-    All climb together. The search begins at guesses and at the best of many draws from the prior, for other relations
-    at guesses. It goes on from what is nearly the best and from the best of every other relation, and in the end as if
-    it were the primary source that differed from the others.
+    All climb together, from guesses and from the best of many draws from the prior; for other relations from guesses,
+    roughly at first. Then they go on from the best of each other relation, from the most probable place, if sources
+    were so related there, and from there as if it were the primary source that differed from the others.
     """
     together = np.ones(parametrisation.n_sources)
     draws, guesses = parametrisation.prior_draws(SCREENED, seed), parametrisation.guesses()
-    values = parametrisation.log_posterior(draws)
-    likely = draws[np.argsort(-values, kind="stable")[:STARTS]]
-    first = [(np.concatenate([guesses, likely]), together, 0.0)]
-    first += [(guesses[1::2], relation, log_odds) for relation, log_odds in others]
-    (related, values, history), *found = _climbed(parametrisation, first, ROUGHLY)
-    if not any(np.isfinite(heights).any() for heights in (values, *(its_own for _, its_own, _ in found))):
+    likely = draws[np.argsort(-parametrisation.log_posterior(draws), kind="stable")[:STARTS]]
+    groups = [_Starts(np.concatenate([guesses, likely]), together)]
+    groups += [_Starts(guesses[1::2], relation, log_odds, near=ROUGHLY) for relation, log_odds in others]
+    ends = _climbed(parametrisation, groups)
+    if not any(np.isfinite(values).any() for _, values, _ in ends):
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
-    top = values.argmax()
-    mode, worth = related[top], values >= values.max() - WORTH
-    second, histories = [(related[worth], together, 0.0)], [history.of(worth)]
-    for (Theta, values, its_own), (relation, log_odds) in zip(found, others, strict=True):
-        second.append((np.stack([Theta[values.argmax()], mode]), relation, log_odds))
-        histories += [its_own.of([values.argmax()]), history.of([top])]
-    margins = np.full(sum(len(starts) for starts, _, _ in second), HOPELESS)
-    margins[: worth.sum()] = np.inf  # there are long ridges with the highest place at their end
-    ends = _climbed(parametrisation, second, CLOSE, margins, histories[0].and_of(histories[1:]))
     if others:
-        related, values, _ = ends[0]
-        third = [(theta[None], together, 0.0) for theta in parametrisation.mirrored(related[values.argmax()])]
-        second, ends = second + third, ends + _climbed(parametrisation, third, CLOSE)
-    heights = np.array([values.max() + log_odds for (_, values, _), (_, _, log_odds) in zip(ends, second, strict=True)])
+        best = [(Theta[[values.argmax()]], history.of([values.argmax()])) for Theta, values, history in ends]
+        (mode, history), *found = best
+        mirrored = parametrisation.mirrored(mode[0])
+        groups, histories = [_Starts(mode, together)], [history]
+        for (theta, its_own), (relation, log_odds) in zip(found, others, strict=True):
+            groups.append(_Starts(np.concatenate([theta, mode]), relation, log_odds, hopeless=HOPELESS))
+            histories += [its_own, history]
+        groups += [_Starts(theta[None], together) for theta in mirrored]
+        ends = _climbed(parametrisation, groups, History.joined([*histories, History(*mirrored.shape)]))
+    heights = np.array([values.max() + group.log_odds for (_, values, _), group in zip(ends, groups, strict=True)])
     for i in np.argsort(-heights, kind="stable"):
         if heights[i] > heights.max() - HOPELESS:
-            yield ends[i][0][ends[i][1].argmax()], second[i][1], second[i][2]
+            Theta, values, _ = ends[i]
+            yield Theta[values.argmax()], groups[i].relation, groups[i].log_odds
 
 
 def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[Array, float]]:
@@ -193,20 +190,27 @@ def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[Array, 
         yield np.eye(L)[0], (L - 1) * UNRELATED
 
 
+@dataclass(frozen=True)
+class _Starts:
+    """Where to climb from, if the sources are related in some way."""
+
+    Theta: Array
+    relation: Array
+    log_odds: float = 0.0  # of the relation, a priori
+    near: float = CLOSE  # how near to go to a maximum
+    hopeless: float = np.inf  # so much below the best, it is not worth to go on; else there are long ridges
+
+
 def _climbed(
-    parametrisation: Parametrisation,
-    groups: Sequence[tuple[Array, Array, float]],
-    near: float,
-    hopeless: float | Array = np.inf,
-    history: History | None = None,
+    parametrisation: Parametrisation, groups: Sequence[_Starts], history: History | None = None
 ) -> list[tuple[Array, Array, History]]:
-    """Where climbs lead, all at once, from groups of starts with a relation each, log densities, and histories.
+    """Where climbs from groups of starts lead, all at once, the log densities there, and histories.
 
     Steps are measured in units of the spread that the prior expects.
     """
     unit, (low, high) = parametrisation.spread, parametrisation.bounds.T
-    of = np.repeat(np.arange(len(groups)), [len(starts) for starts, _, _ in groups])
-    relations = np.array([relation for _, relation, _ in groups])[of]
+    of = np.repeat(np.arange(len(groups)), [len(group.Theta) for group in groups])
+    relations = np.array([group.relation for group in groups])[of]
 
     def theta(t: Array) -> Array:
         return np.asarray(np.minimum(np.maximum(t * unit, low), high))  # as rounding may lead out of the bounds
@@ -215,9 +219,14 @@ def _climbed(
         values, gradients = parametrisation.log_posterior_and_grad(theta(t), relations[which])
         return values, gradients * unit
 
-    starts = np.concatenate([starts for starts, _, _ in groups]) / unit
     t, values, history = climbed(
-        function, starts, parametrisation.bounds / unit[:, None], near, hopeless=hopeless, history=history
+        function,
+        np.concatenate([group.Theta for group in groups]) / unit,
+        parametrisation.bounds / unit[:, None],
+        np.array([group.near for group in groups])[of],
+        hopeless=np.array([group.hopeless for group in groups])[of],
+        behind=(WORTH, ROUGHLY),
+        history=history,
     )
     Theta = theta(t)
     return [(Theta[of == i], values[of == i], history.of(of == i)) for i in range(len(groups))]
