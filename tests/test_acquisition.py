@@ -161,7 +161,13 @@ def test_a_perfect_step_has_an_infinite_rate():
 
 
 @pytest.mark.parametrize(
-    "kernels", [(amsbq.RBF(0.3), amsbq.Matern(2.5, 0.4)), (amsbq.Matern(1.5, 0.3), amsbq.RBF(0.5))]
+    "kernels",
+    [
+        (amsbq.RBF(0.3), amsbq.Matern(2.5, 0.4)),
+        (amsbq.Matern(1.5, 0.3), amsbq.RBF(0.5)),
+        (amsbq.Matern(1.5, 0.3), amsbq.Matern(2.5, 0.5)),
+        (amsbq.RBF(0.3), amsbq.Constant(), amsbq.Matern(2.5, 0.4), amsbq.RBF(0.7), amsbq.Constant()),
+    ],
 )
 def test_terms_may_be_of_different_kinds(kernels):
     """All posteriors at once, against one alone."""

@@ -77,3 +77,25 @@ def test_hopeless_climbs_end_early_and_curvature_helps():
     calls.clear()
     climbed(counted, np.full((1, 4), 0.98), FREE, 1e-8, history=history.of([0]))
     assert sum(calls) < without
+
+
+def test_those_that_are_behind_end_roughly():
+    """Two hills: the lower one is climbed until no more than a little is to be gained, the higher one to its top."""
+    heights, calls = np.array([0.0, -10.0]), []
+
+    def hills(X, which):
+        calls.append(len(X))
+        return heights[which] - np.sum(np.abs(X) ** 2.5, axis=1), -2.5 * np.sign(X) * np.abs(X) ** 1.5
+
+    starts = np.full((2, 3), 4.0)
+    _, values, _ = climbed(hills, starts, FREE[:3], 1e-9)
+    np.testing.assert_allclose(values, heights, atol=1e-6)
+    total = sum(calls)
+    calls.clear()
+    _, values, _ = climbed(hills, starts, FREE[:3], 1e-9, behind=(5.0, 0.5))
+    assert -1e-6 < values[0]
+    assert -11 < values[1] < -10 - 1e-4
+    assert sum(calls) < total
+    _, values, _ = climbed(hills, starts, FREE[:3], np.array([0.5, 1e-9]))
+    assert values[0] < -1e-4
+    assert -10 - 1e-6 < values[1]

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import amsbq
-from amsbq.embeddings import embed
+from amsbq.embeddings import EmbeddingOverScales, embed
 from tests.reference import LINES, central_difference, kernel_matrix, profile
 from tests.test_kernels import rescaled
 
@@ -234,6 +234,13 @@ def test_an_underflowing_factor_leaves_the_other_gradients_alone():
     gradient = of.mean_grad_x(np.array([[60.0, 0.5]]))
     assert np.isfinite(gradient).all()
     assert of.mean(np.array([[60.0, 0.5]]))[0] == 0
+    # the first factor is zero to rounding, but not its slope
+    three, x = amsbq.Uniform([0, 0, 0], 1), np.array([[12.0, 0.4, 0.7]])
+    _, gradient = embed(amsbq.RBF([1.0, 0.5, 0.5]), three).mean_and_grad_x(x)
+    slope = embed(amsbq.RBF(1.0), amsbq.Uniform(0, 1)).mean_grad_x(x[:, :1])[0, 0]
+    others = amsbq.kernel_mean(amsbq.RBF(0.5), amsbq.Uniform([0, 0], 1), x[:, 1:])[0]
+    assert embed(amsbq.RBF(1.0), amsbq.Uniform(0, 1)).mean(x[:, :1])[0] == 0 > slope
+    np.testing.assert_allclose(gradient[0], [slope * others, 0, 0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 1.0])
@@ -334,3 +341,30 @@ def test_variances_by_interpolation_are_exact(kernel):
     np.testing.assert_allclose(found, [amsbq.kernel_variance(kernel(scale), measure) for scale in scales], rtol=1e-12)
     assert [embed(kernel(scale), again.for_learning()).variance for scale in scales[::-1]] == found[::-1]
     assert measure.for_learning() is measure.for_learning()
+
+
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize(
+    "marginals",
+    [
+        [stats.uniform(-1, 2), stats.uniform(0, 5), stats.uniform(3, 0.1)],
+        [stats.norm(1, 2), stats.norm(0, 0.3)],
+        [stats.uniform(0, 1), stats.norm(2, 3), stats.uniform(-2, 1)],
+        [stats.gamma(5), stats.uniform(0, 1)],
+        [stats.uniform(0, 1)],
+    ],
+    ids=["uniform", "normal", "both", "numeric", "one"],
+)
+def test_many_lengthscales_at_once(marginals, K):
+    """Against one set of lengthscales after the other."""
+    measure, rng = amsbq.as_measure(marginals), np.random.default_rng(0)
+    scales = measure.width * np.exp(rng.normal(size=(K, measure.dim)))
+    X = measure.sample(4, rng)
+    together = EmbeddingOverScales(amsbq.RBF(1.0), scales, measure)
+    means, gradients = together.mean_and_grad_x(X)
+    np.testing.assert_array_equal(together.mean(X), means)
+    for k, lengthscales in enumerate(scales):
+        alone = embed(amsbq.RBF(lengthscales), measure)
+        np.testing.assert_allclose(means[k], alone.mean(X), rtol=1e-14)
+        np.testing.assert_allclose(gradients[k], alone.mean_grad_x(X), rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(together.variance[k], alone.variance, rtol=1e-14)

@@ -46,7 +46,8 @@ def test_gradient_of_the_log_posterior(model, measure, L, noise):
     measure = MEASURES[measure]
     parametrisation = Parametrisation(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
     Theta = some_theta(parametrisation)
-    _, gradient = parametrisation.log_posterior_and_grad(Theta)
+    values, gradient = parametrisation.log_posterior_and_grad(Theta)
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
     for theta, row in zip(Theta, gradient, strict=True):
         numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
         np.testing.assert_allclose(row, numeric, rtol=1e-6, atol=1e-6)
@@ -103,6 +104,8 @@ def test_outside_of_its_box_the_density_is_zero():
     assert np.isfinite(values[0])
     assert values[1] == -np.inf
     assert not gradients[1].any()
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta[1:]), [-np.inf])
 
 
 def test_a_few_at_a_time_give_the_same(monkeypatch):

@@ -42,6 +42,11 @@ def test_box_holds_all_of_it(name):
     np.testing.assert_allclose(total[0], 1, rtol=1e-5)
 
 
+def test_spread_of_a_lengthscale_is_its_standard_deviation():
+    prior, reference = PRIORS["gamma"]
+    np.testing.assert_allclose(prior.spread, reference.std(), rtol=1e-9)
+
+
 def test_mode_of_a_lengthscale_is_where_it_should_be():
     prior = LogGamma(0.3, 3.0)
     scales = np.linspace(0.01, 2, 4001)[:, None]
