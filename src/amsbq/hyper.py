@@ -407,9 +407,8 @@ class Parametrisation:
     def _kernels(self, at: LoadingsAt) -> Array:
         """κ of the pairs, (K, Q, M)."""
         K, Q, D = at.scales.shape
-        return self.prior.kernel.over_scales(self._features, at.scales.reshape(K * Q, D)).reshape(
-            K, Q, len(self._fixed)
-        )
+        kernels = self.prior.kernel.over_scales(self._features, at.scales.reshape(K * Q, D))
+        return kernels.reshape(K, Q, len(self._fixed))
 
     def _covariances(self, kernels: Array, weights: Array, at: LoadingsAt) -> Array:
         """The covariance of the observations (K, M), without jitter, given κ and B of the pairs (K, Q, M)."""
