@@ -93,7 +93,9 @@ class Coregionalisation:
 
     def parts(self, s: IntArray, X: Array) -> list[Part] | None:
         """What the next two have in common, for each term, if that is not much to keep."""
-        return [(term.B[:, s][s], term.kernel.upper(X)) for term in self.terms] if len(X) <= KEPT else None
+        if len(X) > KEPT:
+            return None
+        return [(term.B.take(s, axis=1).take(s, axis=0), term.kernel.upper(X)) for term in self.terms]
 
     def gram(self, s: IntArray, X: Array, parts: list[Part] | None = None) -> Array:
         """The lower triangle of cov[f_s(X), f_s(X)], in Fortran's order; what is above it has no meaning."""

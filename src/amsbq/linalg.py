@@ -13,11 +13,12 @@ from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, dtfsm, dtrtri, dtrtrs, dtrttf
+from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, dtfsm, dtfttr, dtrtri, dtrtrs, dtrttf
 
 from .checks import Array, IntArray
 
 EPS = float(np.finfo(float).eps)
+PACKED = 200  #: rows up to which LAPACK inverts matrices faster in packed form
 LOG_2_PI = log(2 * pi)
 
 
@@ -98,10 +99,14 @@ def solve_lower_transposed(L: Array, b: Array) -> Array:
 
 def inverse(L: Array) -> Array:
     """The lower triangle of (L Lᵀ)⁻¹; above it there are zeros."""
-    if len(L) == 0:
+    n = len(L)
+    if n == 0:
         return L.copy()
     lower: Array
-    lower, _ = dpotri(L, lower=1)
+    if n <= PACKED:
+        lower, _ = dtfttr(n, dpftri(n, dtrttf(L, uplo="L")[0], uplo="L", overwrite_a=1)[0], uplo="L")
+    else:
+        lower, _ = dpotri(L, lower=1)
     return lower
 
 
