@@ -10,8 +10,7 @@ Notation as in `model`, with K posteriors, N observations, and n points at which
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,7 @@ KNOWN = 1e-10
 INVERTED = 400
 
 
-@dataclass(frozen=True)
-class _Terms:
+class _Terms(NamedTuple):
     """Q terms of all posteriors, with kernels that differ in their lengthscales alone."""
 
     profile: ProductKernel
@@ -39,8 +37,7 @@ class _Terms:
     embedding: EmbeddingOverScales
 
 
-@dataclass(frozen=True)
-class _Points:
+class _Points(NamedTuple):
     """What is known of points X (n, D), whatever source is observed there."""
 
     X: Array
@@ -49,8 +46,7 @@ class _Points:
     mean_grads: list[Array]  # dμ/dx, (Q, K, n, D), if they are wanted
 
 
-@dataclass(frozen=True)
-class _At:
+class _At(NamedTuple):
     """What ρ² and its gradient share."""
 
     parts: list[Array]  # B κ for each kind of term, (Q, K, N, n)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -190,8 +190,7 @@ def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[Array, 
         yield np.eye(L)[0], (L - 1) * UNRELATED
 
 
-@dataclass(frozen=True)
-class _Starts:
+class _Starts(NamedTuple):
     """Where to climb from, if the sources are related in some way."""
 
     Theta: Array

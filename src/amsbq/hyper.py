@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -83,8 +83,7 @@ class ModelPrior:
     spread: float | None = None
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(NamedTuple):
     """Some entries of θ, with the same prior."""
 
     prior: Prior
@@ -92,8 +91,7 @@ class _Block:
     sources: tuple[int, ...] | None  # one for each entry, or none of them
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a term has its hyperparameters."""
 
     term: TermPrior

@@ -10,8 +10,8 @@ variances: they are Θ times one matrix, and so is the way back from derivatives
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,8 +64,7 @@ class Loadings:
         return LoadingsAt(self.map, A, A * w, own, rest, scales, E[:, first_noise:])
 
 
-@dataclass(frozen=True)
-class LoadingsAt:
+class LoadingsAt(NamedTuple):
     """What is made of K vectors θ."""
 
     map: Array
