@@ -167,6 +167,7 @@ def test_a_perfect_step_has_an_infinite_rate():
         (amsbq.Matern(1.5, 0.3), amsbq.RBF(0.5)),
         (amsbq.Matern(1.5, 0.3), amsbq.Matern(2.5, 0.5)),
         (amsbq.RBF(0.3), amsbq.Constant(), amsbq.Matern(2.5, 0.4), amsbq.RBF(0.7), amsbq.Constant()),
+        (amsbq.Constant(),),
     ],
 )
 def test_terms_may_be_of_different_kinds(kernels):
@@ -176,6 +177,9 @@ def test_terms_may_be_of_different_kinds(kernels):
     posterior = gp.condition([0, 1] * 3, np.linspace(0.1, 0.9, 6), np.zeros(6))
     X, sources = np.linspace(0, 1, 7)[:, None], np.arange(7) % 2
     rho2, gradient = Ensemble([posterior]).squared_correlation_and_grad(sources, X)
+    np.testing.assert_array_equal(
+        Ensemble([posterior]).squared_correlation(1, X)[:, sources == 1], rho2[:, sources == 1]
+    )
     for i, (source, x) in enumerate(zip(sources, X, strict=True)):
         value, slope = posterior.squared_correlation_and_grad(int(source), x[None])
         np.testing.assert_allclose(rho2[0, i], value[0], rtol=1e-9, atol=1e-12)

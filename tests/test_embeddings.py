@@ -343,6 +343,14 @@ def test_variances_by_interpolation_are_exact(kernel):
     assert measure.for_learning() is measure.for_learning()
 
 
+def test_variance_where_squares_are_not_numbers_any_more():
+    unit = amsbq.Uniform(0, 1)
+    np.testing.assert_allclose(amsbq.kernel_variance(amsbq.RBF(1e-160), unit), np.sqrt(2 * np.pi) * 1e-160, rtol=1e-14)
+    assert amsbq.kernel_variance(amsbq.RBF(1e200), unit) == 1
+    np.testing.assert_allclose(embed(amsbq.RBF(1e-160), unit).variance_grad_log_lengthscales, 2.5066282746e-160)
+    assert embed(amsbq.RBF(1e200), unit).variance_grad_log_lengthscales == 0
+
+
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize(
     "marginals",

@@ -25,7 +25,7 @@ LONGEST = 1.5  #: step in any coordinate
 FIRST = 0.3  #: of it, for the first one
 SHRINK, TRIES = 0.25, 7  #: a step that does not gain is made so much shorter, so often
 GROW = 2.0  #: and after that, steps may become so much longer again each time
-CALLS = 150  #: at most
+CALLS = 250  #: at most
 MANY = 15  #: times the gain of the next step: more than that is not hoped for
 
 #: of points (n, P), and from which of the starts each one came: values (n,), -inf where there is none, and gradients

@@ -151,7 +151,8 @@ class _ConstantEmbedding(Embedding):
 class _SeparableEmbedding(Embedding):
     """A product kernel over independent inputs: products of one-dimensional embeddings.
 
-    With lengthscales (D, 1); or (D, K, 1) for K sets of them, and K is then the first axis of all results.
+    With lengthscales (D, 1), or with K sets of them, (D, K, 1): then for `variances`, and for means and their gradients
+    in x, which have K as their first axis.
     """
 
     def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:

@@ -26,18 +26,19 @@ from .measures import Marginal, NormalMarginal, NumericMarginal, TabulatedMargin
 from .panels import Reach
 
 Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
+SMALL, LARGE = 1e-8, 1e100  #: ratios of widths below which a series is exact, and above which squares would overflow
 
 
 class Embedding1D(ABC):
-    """The embedding of one dimension."""
+    """The embedding of one dimension, or of several that are the first axis of everything."""
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
-        """μ(x), shape (n,)."""
+        """μ(x), in the shape of x."""
 
     @abstractmethod
     def mean_grad_x(self, x: Array) -> Array:
-        """dμ/dx, shape (n,)."""
+        """dμ/dx."""
 
     def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
         """Both."""
@@ -45,7 +46,7 @@ class Embedding1D(ABC):
 
     @abstractmethod
     def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        """dμ/dlog ℓ, shape (n,)."""
+        """dμ/dlog ℓ."""
 
     @abstractmethod
     def variance(self) -> Scale:
@@ -91,12 +92,13 @@ class _RBFUniform(Embedding1D):
         return (x - self.low) / self.scale, (self.high - x) / self.scale
 
     def variance(self) -> Scale:
-        z = self.z
-        return np.asarray((sqrt(pi) * z * erf(z) + np.expm1(-z * z)) / z / z)
+        z, squared = self.z, np.minimum(self.z, LARGE) ** 2
+        return np.where(z > SMALL, (sqrt(pi) * z * erf(z) + np.expm1(-squared)) / z / z, 1 - squared / 6)
 
     def variance_grad_log_lengthscale(self) -> Scale:
-        z = self.z
-        return np.asarray(2 * (z * gamma(1.5) * gammainc(1.5, z * z) - gammainc(2, z * z)) / z / z)
+        z, squared = self.z, np.minimum(self.z, LARGE) ** 2
+        slope = 2 * (z * gamma(1.5) * gammainc(1.5, squared) - gammainc(2, squared)) / z / z
+        return np.where(z > SMALL, slope, squared / 3)
 
 
 class _RBFNormal(Embedding1D):

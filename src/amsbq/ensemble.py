@@ -4,7 +4,7 @@ Notation as in `model`, with K posteriors, N observations, and n points at which
 
     s (N,), X (N, D)               the observations
     C (N, N), w (K, N)             Cholesky factors, and whitened covariances with the integral
-    B (K, L, L), ℓ (K, D)          of each term
+    Q                              terms of the same kind: their kernels are evaluated together
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Ensemble:
             self.C_inverse = np.array([linalg.inverse_lower(C) for C in self.factors])
         self.w = np.array([p._w(0) for p in posteriors])
         variance = np.array([p._unknown(0) for p in posteriors])
-        self.unknown = np.where(variance > 0, variance, np.inf)  # var Z: where it is zero, nothing is to be learned
+        self.variance = np.where(variance > 0, variance, np.inf)  # of Z; where it is zero, nothing is to be learned
         self.total = np.array([p.gp.prior.variances + p.gp.noise for p in posteriors])  # (K, L)
         floor = max(linalg.variance_floor(len(self.s)), KNOWN)
         self.floor = np.array([floor + 2 * p.jitter for p in posteriors])
@@ -129,6 +129,7 @@ class Ensemble:
 
     def _at(self, source: IntArray, points: _Points) -> _At:
         """For a source, as an array of one number, or for the source of each point."""
+        source = source if self.terms else np.broadcast_to(source, len(points.X))
         parts, c, covariance = [], self.constant_primary.take(source, axis=-1), self.constant.take(source, axis=-1)
         for terms, kernel, mean in zip(self.terms, points.kernels, points.means, strict=True):
             part = kernel * terms.B.take(source, axis=-1)
@@ -140,7 +141,7 @@ class Ensemble:
         total = self.total.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         unknown = v > self.floor[:, None] * total
-        share = c / self.unknown[:, None]
+        share = c / self.variance[:, None]
         rho2 = linalg.ratio(share * c, v, unknown)
         return _At(parts, A, share, v, unknown, np.minimum(rho2, 1))
 

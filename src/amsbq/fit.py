@@ -197,7 +197,7 @@ class _Starts(NamedTuple):
     relation: Array
     log_odds: float = 0.0  # of the relation, a priori
     near: float = CLOSE  # how near to go to a maximum
-    hopeless: float = np.inf  # so much below the best, it is not worth to go on; else there are long ridges
+    hopeless: float = np.inf  # so much below the best, it is not worth to go on: not if the best may be along a ridge
 
 
 def _climbed(
@@ -207,7 +207,7 @@ def _climbed(
 
     Steps are measured in units of the spread that the prior expects.
     """
-    unit, (low, high) = parametrisation.spread, parametrisation.bounds.T
+    unit, (low, high) = parametrisation.prior_spread, parametrisation.bounds.T
     of = np.repeat(np.arange(len(groups)), [len(group.Theta) for group in groups])
     relations = np.array([group.relation for group in groups])[of]
 

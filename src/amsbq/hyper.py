@@ -152,8 +152,8 @@ class Parametrisation:
         #: where θ may be, shape (P, 2)
         self.bounds = np.concatenate([np.tile(block.prior.box, (_length(block.at), 1)) for block in self._blocks])
         self._low, self._high = self.bounds.T.copy()
-        #: of the prior, shape (P,)
-        self.spread = np.concatenate([np.full(_length(block.at), block.prior.spread) for block in self._blocks])
+        #: of the prior of each entry of θ, shape (P,)
+        self.prior_spread = np.concatenate([np.full(_length(block.at), block.prior.spread) for block in self._blocks])
         self._prepare()
         self._columns = self._canonical()
 
@@ -167,7 +167,7 @@ class Parametrisation:
         return at
 
     def _made_of(self) -> Loadings:
-        """Which entries of θ the coregionalisation matrices are made of."""
+        """Which entries of θ covariances are made of."""
         out = Loadings(self.size, len(self._terms), self.n_sources, self.measure.dim, len(self.learned))
         everyone = np.arange(self.n_sources if self.prior.amplitude is not None else 0)
         for q, at in enumerate(self._terms):
@@ -284,7 +284,8 @@ class Parametrisation:
         unit = self.spreads[data.s]
         # rounded, so that the last digits, which depend on units, do not send the search for θ elsewhere
         y = np.round((data.y - self.levels[data.s]) / unit, 12)
-        return replace(data, y=y, noise_var=data.noise_var / unit / unit)
+        with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
+            return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
     def doubted_integrals(self, Theta: Array, relations: Array, shares: Array) -> tuple[Array, Array, Array]:
         """The integral of the primary source, given θ, if sources also differed on the scale of the first term.
@@ -374,7 +375,7 @@ class Parametrisation:
 
     def _few_at_a_time(self, n: int) -> Iterator[slice]:
         """Of n vectors θ: as many as CHUNK allows."""
-        step = max(CHUNK // max(len(self._fixed), 1), 1)
+        step = max(CHUNK // max(len(self._terms) * len(self._fixed), 1), 1)
         return (slice(first, first + step) for first in range(0, n, step))
 
     def _log_likelihood(self, Theta: Array, relations: Array, with_grad: bool) -> tuple[Array, Array]:

@@ -198,7 +198,7 @@ class Search:
         return np.asarray(neighbours)
 
     def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
-        """The best that climbs from the starts of each source lead to, all at once; ``unit`` is the size of rates."""
+        """The best of each source where climbs from the starts of any of them end; ``unit`` is the size of rates."""
         sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 
         def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:
