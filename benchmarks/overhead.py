@@ -87,12 +87,16 @@ def value(source: int, x: Any) -> float:
     return float(np.sin(5 * x + 0.3 * source).sum() + 0.2 * source * x.sum() + 0.01 * noise)
 
 
+def installed(*names: str) -> bool:
+    return all(find_spec(name) is not None for name in names)
+
+
 def gpy_evidence(s: Any, X: Any, y: Any) -> Callable[[], Any] | None:
     """GPy's log evidence and its gradient, if it is there."""
-    try:
-        import GPy
-    except ImportError:
+    if not installed("GPy"):
         return None
+    import GPy
+
     kernel = GPy.kern.RBF(2, ARD=False) * GPy.kern.Coregionalize(1, 3, active_dims=[2])
     model = GPy.models.GPRegression(np.c_[X, s], y[:, None], kernel)
     lengths = iter(np.linspace(0.29, 0.31, 100_000))
@@ -150,7 +154,7 @@ def steps(sizes: list[int], shapes: list[tuple[int, int]], speed: float | None) 
                 else:
                     yield Row(name, n, taken, "of a second", taken)
     for dim in sorted({dim for dim, _ in shapes}):
-        for n in sizes if emukit_is_there() else []:
+        for n in sizes if installed("emukit", "GPy") else []:
             theirs = faster(emukit_step, n, dim)
             yield Row(f"step of Emukit's vanilla BQ, {dim} inputs", n, theirs, "of a second", theirs)
 
@@ -182,10 +186,6 @@ def step(model: str, dim: int, n_sources: int, n: int) -> float:
         total, made = total + time.perf_counter() - start, made + 1
         learned += learning_time(n + made) == n + made
     return total / made
-
-
-def emukit_is_there() -> bool:
-    return all(find_spec(name) is not None for name in ("emukit", "GPy"))
 
 
 def emukit_step(dim: int, n: int) -> float:

@@ -64,7 +64,7 @@ def climbed(
         Of climbs that led to the starts.
     """
     low, high = bounds.T.copy()
-    X = np.clip(starts, low, high)
+    X = within(starts, low, high)
     values, G = function(X, np.arange(len(X)))
     history = History(*X.shape) if history is None else history
     highest, rows = values.max(initial=-np.inf), np.flatnonzero(np.isfinite(values))
@@ -77,7 +77,7 @@ def climbed(
     for _ in range(CALLS):
         if not len(rows):
             break
-        new = np.minimum(np.maximum(x + d, low), high)
+        new = within(x + d, low, high)
         new_value, new_g = function(new, rows)
         changes = np.empty((len(rows), 2, len(low)))
         np.subtract(new, x, out=changes[:, 0])
@@ -108,6 +108,11 @@ def climbed(
     X[rows], values[rows] = x, value
     history.put(rows, past)
     return X, values, history
+
+
+def within(X: Array, low: Array, high: Array) -> Array:
+    """As np.clip, which takes longer for so few numbers."""
+    return np.asarray(np.minimum(np.maximum(X, low), high))
 
 
 class History:

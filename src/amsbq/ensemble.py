@@ -108,7 +108,8 @@ class Ensemble:
         for terms, part, mean_grad in zip(self.terms, at.parts, points.mean_grads, strict=True):
             by_mean = terms.B_primary.take(source, axis=-1) * per_c
             part *= by_cov
-            by_kernel = terms.profile.contract_grad_x_over_scales(X, self.X, terms.scales, _flat(part))
+            flat = part.reshape(len(terms.scales), *part.shape[2:])
+            by_kernel = terms.profile.contract_grad_x_over_scales(X, self.X, terms.scales, flat)
             gradient += (by_mean[..., None] * mean_grad + by_kernel.reshape(mean_grad.shape)).sum(axis=0)
         return at.rho2, gradient
 
@@ -151,12 +152,6 @@ class Ensemble:
             return np.asarray((self.C_inverse.swapaxes(1, 2) if transposed else self.C_inverse) @ b)
         solve = linalg.solve_lower_transposed if transposed else linalg.solve_lower
         return np.array([solve(C, rows) for C, rows in zip(self.factors, b, strict=True)])
-
-
-def _flat(part: Array) -> Array:
-    """(Q, K, N, n) as (Q K, N, n)."""
-    Q, K, N, n = part.shape
-    return part.reshape(Q * K, N, n)
 
 
 def _lengthscales(posterior: Posterior, q: int) -> Array:

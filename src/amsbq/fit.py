@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from .ascent import History, climbed
+from .ascent import History, climbed, within
 from .checks import Array, IntArray
 from .hyper import Parametrisation
 from .model import Posterior
@@ -212,7 +212,7 @@ def _climbed(
     relations = np.array([group.relation for group in groups])[of]
 
     def theta(t: Array) -> Array:
-        return np.asarray(np.minimum(np.maximum(t * unit, low), high))  # as rounding may lead out of the bounds
+        return within(t * unit, low, high)  # as rounding may lead out of the bounds
 
     def function(t: Array, which: IntArray) -> tuple[Array, Array]:
         values, gradients = parametrisation.log_posterior_and_grad(theta(t), relations[which])

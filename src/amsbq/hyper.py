@@ -265,7 +265,7 @@ class Parametrisation:
         """The model with hyperparameters θ, in the user's units or in standard ones."""
         spreads = np.ones(self.n_sources) if standard else self.spreads
         at = self._loadings.at(theta[None], self._related(relation))
-        kernels = [self.prior.kernel.with_lengthscales(scales * self.measure.width) for scales in at.scales[0]]
+        kernels = [self.prior.kernel.with_lengthscales(scales * self.measure.width) for scales in at.scales]
         terms = [Term(B * np.outer(spreads, spreads), kernel) for B, kernel in zip(at.B()[0], kernels, strict=True)]
         if self.prior.level is not None:
             terms.append(Term(np.diag((self.prior.level * spreads) ** 2), Constant()))
@@ -312,8 +312,7 @@ class Parametrisation:
         kernels = self._kernels(at)
         G = self._covariances(kernels, pairs.of_sources(B), at)
         extra = pairs.of_sources(whole[:, :, None] * np.eye(self.n_sources)) * kernels[:, 0]
-        scales = at.scales.reshape(-1, self.measure.dim) * self.measure.width
-        embedding = EmbeddingOverScales(self.prior.kernel, scales, self.measure)
+        embedding = EmbeddingOverScales(self.prior.kernel, at.scales * self.measure.width, self.measure)
         mean = embedding.mean(self.data.X).reshape(*B.shape[:2], len(s))
         variance = embedding.variance.reshape(B.shape[:2])
         z = level**2 * primary + (B[:, :, 0, s] * mean).sum(axis=1)
@@ -395,9 +394,8 @@ class Parametrisation:
         kernels *= by_G[:, None]
         by_B = pairs.sums(kernels, self.n_sources)
         kernels *= weights
-        K, Q, D = at.scales.shape
-        flat, scales = kernels.reshape(K * Q, len(self._fixed)), at.scales.reshape(K * Q, D)
-        by_scales = self.prior.kernel.contract_over_scales(self._features, scales, flat)
+        flat = kernels.reshape(len(at.scales), len(self._fixed))
+        by_scales = self.prior.kernel.contract_over_scales(self._features, at.scales, flat)
         by_noise = at.noise
         if len(self.learned):
             by_noise = by_noise * (by_G[:, pairs.diagonal] @ self._of_source)[:, self.learned]
@@ -405,9 +403,8 @@ class Parametrisation:
 
     def _kernels(self, at: LoadingsAt) -> Array:
         """κ of the pairs, (K, Q, M)."""
-        K, Q, D = at.scales.shape
-        kernels = self.prior.kernel.over_scales(self._features, at.scales.reshape(K * Q, D))
-        return kernels.reshape(K, Q, len(self._fixed))
+        kernels = self.prior.kernel.over_scales(self._features, at.scales)
+        return kernels.reshape(*at.A.shape[:2], len(self._fixed))
 
     def _covariances(self, kernels: Array, weights: Array, at: LoadingsAt) -> Array:
         """The covariance of the observations (K, M), without jitter, given κ and B of the pairs (K, Q, M)."""

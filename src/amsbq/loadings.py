@@ -60,7 +60,7 @@ class Loadings:
         if self.related.any():
             w = w + relations[:, None] * self.related
             rest = own + A * A * (self.related & (relations == 0)[:, None])
-        scales = E[:, 2 * n : first_noise].reshape(K, Q, self.scales.shape[2])
+        scales = E[:, 2 * n : first_noise].reshape(K * Q, self.scales.shape[2])
         return LoadingsAt(self.map, A, A * w, own, rest, scales, E[:, first_noise:])
 
 
@@ -72,7 +72,7 @@ class LoadingsAt(NamedTuple):
     w: Array  # A w, (K, Q, L)
     own: Array  # A² η, (K, Q, L)
     rest: Array  # all that a source does not share: A² η, or A² more if it has all of a term to itself, (K, Q, L)
-    scales: Array  # λ, (K, Q, D)
+    scales: Array  # λ of each θ and term, (K Q, D)
     noise: Array  # (K, n)
 
     def B(self) -> Array:

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from .acquisition import Rate
-from .ascent import climbed
+from .ascent import climbed, within
 from .checks import Array, IntArray
 from .costs import affordable
 from .measures import Measure
@@ -219,7 +219,7 @@ class Search:
 
     def _x(self, u: Array) -> Array:
         low, high = self.measure.bounds.T
-        return np.asarray(np.minimum(np.maximum(self.measure.median + u @ self.axes.T, low), high))
+        return within(self.measure.median + u @ self.axes.T, low, high)
 
     def _rounded(self, u: Array) -> Array:
         low, high = self.measure.reach.T
