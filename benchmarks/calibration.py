@@ -30,11 +30,11 @@ import numpy as np
 
 import amsbq
 from amsbq import baselines
-from amsbq.beliefs import learn
-from amsbq.data import Data
-from amsbq.estimates import Estimate
 from amsbq.experiments.study import cost_to_stay_below
-from amsbq.models import MODELS
+from amsbq.gp.data import Data
+from amsbq.inference.belief import learn
+from amsbq.inference.estimate import Estimate
+from amsbq.inference.structures import MODELS
 from benchmarks.problems import Problem, problem_named, problems
 
 CHECKPOINTS = (4.0, 8.0, 12.0)  # budgets at which estimates are looked at

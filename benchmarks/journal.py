@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import amsbq
-from amsbq.journal import Journal
-from amsbq.optimize import Choice
-from amsbq.replay import begin_or_resume
-from amsbq.runner import run
+from amsbq.design.search import Choice
+from amsbq.execution.journal import Journal
+from amsbq.execution.resume import begin_or_resume
+from amsbq.execution.runner import run
 
 
 class Random(amsbq.Integrator):
@@ -73,7 +73,7 @@ def resumed(path: Path, n: int) -> tuple[amsbq.Integrator, float]:
     start = time.perf_counter()
     with Journal(path) as journal:
         begin_or_resume(journal, it)
-        assert it.knowledge.belief is not None
+        assert it.learner.belief is not None
         return it, time.perf_counter() - start
 
 
@@ -95,7 +95,7 @@ def main() -> None:
         path = Path(folder) / "long.jsonl"
         taken(n, journal=path)
         it, _ = resumed(path, n)  # learns hyperparameters, which are in the journal of a run that was not so careless
-        learned = it.knowledge.learned()
+        learned = it.learner.learned()
         with Journal(path) as journal:
             for event in [{"event": "known", "id": e.id, "mean": 0.0, "std": 1.0} for e in it.evaluations]:
                 journal.write(event, durable=False)

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import amsbq
-from amsbq.journal import read_journal
+from amsbq.execution.journal import read_journal
 
 BUDGET = 3.0
 

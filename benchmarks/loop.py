@@ -23,8 +23,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import amsbq
-from amsbq import integrator
-from amsbq.checks import Array
+from amsbq.design import integrator
+from amsbq.validation import Array
 from benchmarks.calibration import costs_of_accuracy
 from benchmarks.problems import problem_named
 

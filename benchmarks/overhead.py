@@ -36,8 +36,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 import amsbq
-from amsbq.knowledge import learning_time
-from amsbq.threads import threads_for
+from amsbq.gp.threads import threads_for
+from amsbq.inference.schedule import learning_time
 
 #: of GPy and of the authors' code on the other machine, in seconds
 GPY_EVIDENCE = {100: 2.5e-3, 500: 33e-3, 2000: 720e-3}
@@ -225,8 +225,8 @@ def scale(n: int) -> dict[str, float]:
     start = time.perf_counter()
     it = started("auto", 2, 3, n)
     with threads_for(n):
-        assert it.knowledge.belief is not None
-        it.knowledge.belief.estimate  # noqa: B018
+        assert it.learner.belief is not None
+        it.learner.belief.estimate  # noqa: B018
     learning, times = time.perf_counter() - start, []
     for _ in range(3):
         start = time.perf_counter()

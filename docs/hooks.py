@@ -114,7 +114,7 @@ def _mathml(match: re.Match) -> str:
 def _help() -> str:
     """What --help says, of the command line and of each command."""
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
-    from amsbq.cli import _parser
+    from amsbq.cli.parser import _parser
 
     parser = _parser()
     commands = next(action.choices for action in parser._actions if isinstance(action.choices, dict))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from amsbq.config import load_problem
+from amsbq.cli.problem_file import load_problem
 from docs import execute
 
 ROOT = Path(__file__).parent.parent

@@ -5,20 +5,27 @@ it pays most, and returns what is known of the integral of the expensive one. `I
 evaluations that are made elsewhere, and `estimate` uses those that are there already.
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from . import acquisition
-from .beliefs import estimate
-from .coregion import Term
-from .embeddings import kernel_mean, kernel_variance
-from .estimates import Estimate
-from .integrator import Integrator
-from .kernels import RBF, Constant, Matern
-from .measures import Empirical, Gaussian, Product, Uniform, as_measure
-from .model import EvidenceGradient, MultiSourceGP, Posterior
-from .recall import read_result
-from .records import Evaluation, Forecast, Query
-from .result import Result
-from .runner import integrate
-from .sources import Observation, Source
+from .api import estimate, integrate
+from .design.accounting import Evaluation, Query
+from .design.forecast import Forecast
+from .design.integrator import Integrator
+from .design.sources import Observation, Source
+from .execution.reader import read_result
+from .gp.coregionalisation import Term
+from .gp.embeddings import kernel_mean, kernel_variance
+from .gp.kernels import RBF, Constant, Matern
+from .gp.posterior import EvidenceGradient, MultiSourceGP, Posterior
+from .inference.estimate import Estimate
+from .measures.adapters import as_measure
+from .measures.empirical import Empirical
+from .measures.gaussian import Gaussian
+from .measures.product import Product
+from .measures.uniform import Uniform
+from .results.result import Result
 
 __all__ = [
     "RBF",
@@ -49,3 +56,16 @@ __all__ = [
     "read_result",
 ]
 __version__ = "0.1.0"
+
+#: submodules that are loaded on first use, because they need an extra or are rarely needed
+_LAZY = ("baselines", "external", "plots", "report", "stopping")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LAZY:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from ..acquisition import Rate
-from ..checks import Array
-from ..coregion import Term
-from ..costs import CostFunction
-from ..kernels import RBF
-from ..measures import Uniform
-from ..model import MultiSourceGP, Posterior
+from ..design.acquisition import Rate
+from ..design.costs import CostFunction
+from ..gp.coregionalisation import Term
+from ..gp.kernels import RBF
+from ..gp.posterior import MultiSourceGP, Posterior
+from ..measures.uniform import Uniform
+from ..validation import Array
 from . import drawing
 from .study import Claim, Experiment, Job, Row, Settings, Tables, percent
 

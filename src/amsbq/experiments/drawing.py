@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import Array
-from ..plots import LOOKS as OF_SOURCES
-from ..plots import panels as panels
+from ..validation import Array
+from ..visualization.plots import panels as panels
+from ..visualization.style import LOOKS as OF_SOURCES
 from .study import PERCENTILES, SECONDARY, VANILLA, errors_at
 
 if TYPE_CHECKING:

@@ -17,10 +17,12 @@ import numpy as np
 from scipy import stats
 from scipy.integrate import quad, solve_ivp
 
-from ..baselines import percentile
-from ..checks import Array
-from ..measures import Measure, Uniform, as_measure
-from ..sources import Observation, Source
+from ..baselines.monte_carlo import percentile
+from ..design.sources import Observation, Source
+from ..measures.adapters import as_measure
+from ..measures.base import Measure
+from ..measures.uniform import Uniform
+from ..validation import Array
 from . import drawing
 from .study import (
     METHODS,

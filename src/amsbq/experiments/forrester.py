@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from ..checks import Array
-from ..coregion import Term
-from ..integrator import Integrator
-from ..kernels import RBF
-from ..measures import Uniform
-from ..model import MultiSourceGP, Posterior
-from ..sources import Source
+from ..design.integrator import Integrator
+from ..design.sources import Source
+from ..gp.coregionalisation import Term
+from ..gp.kernels import RBF
+from ..gp.posterior import MultiSourceGP, Posterior
+from ..measures.uniform import Uniform
+from ..validation import Array
 from . import drawing
 from .study import METHODS, Claim, Experiment, Job, Row, Settings, Tables, state
 

@@ -6,24 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import Array
-from ..measures import Uniform
-from ..sources import Source
+from ..design.sources import Source
+from ..measures.uniform import Uniform
+from ..validation import Array
 from . import drawing
-from .study import (
-    VANILLA,
-    Claim,
-    Experiment,
-    Initial,
-    Job,
-    Row,
-    Settings,
-    Tables,
-    errors_at,
-    history,
-    percent,
-    run,
-)
+from .study import VANILLA, Claim, Experiment, Initial, Job, Row, Settings, Tables, errors_at, history, percent, run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from ..acquisition import utility
-from ..checks import Array
+from ..design.acquisition import utility
+from ..validation import Array
 from . import drawing
 from .study import Claim, Experiment, Job, Row, Settings, Tables
 

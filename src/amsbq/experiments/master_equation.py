@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.integrate import quad
 
-from ..checks import Array
+from ..validation import Array
 from .epidemic import INCUBATION, PEOPLE, PRIOR
 
 NODES = 64  #: of the Chebyshev interpolation in log a

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..baselines import vanilla_bq
-from ..checks import Array
-from ..integrator import Integrator
-from ..result import Result
-from ..runner import integrate
+from ..api import integrate
+from ..baselines.bayesian import vanilla_bq
+from ..design.integrator import Integrator
+from ..results.result import Result
+from ..validation import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,7 +110,7 @@ def history(result: Result, truth: float, **labels: Any) -> list[Row]:
 
 def state(it: Integrator, grid: Array, **labels: Any) -> list[Row]:
     """What is known of each source of one input on a grid, and the rate of the next evaluation there."""
-    belief = it.knowledge.belief
+    belief = it.learner.belief
     assert belief is not None
     rates = it.rates(grid[:, None])
     rows = []

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..baselines import percentile
-from ..checks import Array
-from ..integrator import Integrator
-from ..measures import Uniform
-from ..runner import integrate
-from ..sources import Source
+from ..api import integrate
+from ..baselines.monte_carlo import percentile
+from ..design.integrator import Integrator
+from ..design.sources import Source
+from ..measures.uniform import Uniform
+from ..validation import Array
 from . import drawing, forrester
 from .forrester import GRID, LogisticCost, functions_and_costs
 from .study import (
@@ -154,7 +154,7 @@ def claims(tables: Tables) -> list[Claim]:
     costs = {m: float(np.median(cost_of_accuracy(of, ACCURACY))) for m, of in runs.groupby("method")}
     spent = runs.groupby("method")["spent"].max()
 
-    def shown(method: str) -> str:
+    def brief(method: str) -> str:
         return f"{costs[method]:.2f}" if np.isfinite(costs[method]) else f"more than {spent[method]:.2f}"
 
     least = min(costs[VANILLA], costs[PERCENTILES])
@@ -164,7 +164,7 @@ def claims(tables: Tables) -> list[Claim]:
         found.append(
             Claim(
                 f"{method} reaches {ACCURACY:g} at a clearly lower median cost than vanilla BQ and percentiles",
-                f"{shown(method)} against {shown(VANILLA)} and {shown(PERCENTILES)}",
+                f"{brief(method)} against {brief(VANILLA)} and {brief(PERCENTILES)}",
                 better if model == "auto" or better else None,
             )
         )

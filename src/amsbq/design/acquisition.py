@@ -1,0 +1,190 @@
+"""How much observations would tell of the integral, for what they cost: the acquisition rates (Section 3.2).
+
+Notation:  ρ² (K,) or (K, n)     squared correlation of the integral with observations to come, for each of K posteriors
+           u(ρ²)                 utility, increasing in ρ²
+           c̃ (n,)                effective cost of an observation at each of n points
+           α = mean_k u(ρ²_k)/c̃  the rate, averaged over the hyperparameters
+
+A set of observations has α = u(ρ²)/Σ c̃ with its joint ρ². Those of a set that are chosen already leave a share
+1 - ρ²_S of the variance; one more with ρ² given them makes it (1 - ρ²_S)(1 - ρ²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..gp.batch import Ensemble
+from ..gp.posterior import Posterior
+from ..validation import Array, IntArray, numbers
+from .costs import ConstantCost, Cost
+
+#: kind -> (utility, its derivative), of ρ²
+UTILITIES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "mi": (lambda r: -np.log1p(-r), lambda r: 1 / (1 - r)),
+    "ivr": (lambda r: r, np.ones_like),
+    "ip": (lambda r: 1 / (1 - r), lambda r: (1 - r) ** -2.0),
+    "nv": (lambda r: r - 1, np.ones_like),
+}
+
+
+#: why some of them should not be used
+PATHOLOGIES = {
+    "ip": "the integral precision is not zero where nothing can be learned: it gets stuck where evaluations are cheap",
+    "nv": "the negative variance grows with cost: it prefers expensive evaluations",
+}
+
+
+NEARLY_PERFECT = 1 - 1e-12  #: where ρ² differs between hyperparameters, no draw is believed to know more than that
+
+
+def utility(rho2: ArrayLike, kind: str) -> Array:
+    """What observations are worth whose squared correlation with the integral is ρ².
+
+    Parameters
+    ----------
+    rho2 : array of numbers from 0 to 1
+    kind : str
+        "mi", the mutual information -log(1 - ρ²); "ivr", the share ρ² by which the variance of the integral shrinks;
+        "ip", its precision 1/(1 - ρ²); "nv", minus the variance, ρ² - 1. The last two are pathological once
+        evaluations have costs: they do not vanish with ρ².
+
+    >>> utility([0.0, 0.5, 1.0], "mi").round(3)
+    array([0.   , 0.693,   inf])
+    """
+    rho2 = numbers(rho2, "rho2")
+    if (rho2 < 0).any() or (rho2 > 1).any():
+        raise ValueError(f"rho2 must be between 0 and 1, got {rho2.min()} to {rho2.max()}")
+    return _utility(rho2, checked_kind(kind))
+
+
+def checked_kind(kind: str) -> str:
+    """The name of a utility."""
+    if kind not in UTILITIES:
+        raise ValueError(f"acquisition must be one of {', '.join(map(repr, UTILITIES))}, got {kind!r}")
+    return kind
+
+
+def _utility(rho2: Array, kind: str) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(UTILITIES[kind][0](rho2)) + 0.0  # a new array, and never -0.0
+
+
+def _slope(rho2: Array, kind: str) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(UTILITIES[kind][1](rho2))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Utility per cost of observations to come, averaged over posteriors with different hyperparameters.
+
+    Parameters
+    ----------
+    posteriors : list of K Posterior
+    costs : list of Cost, one for each source
+    kind : str
+        Of utility.
+    left : (K,) array, optional
+        The share of the variance that is left by observations of the set that are chosen already; `posteriors` know
+        them. By default there are none.
+    paid : float
+        Their effective cost.
+    """
+
+    posteriors: Sequence[Posterior]
+    costs: Sequence[Cost]
+    kind: str = "mi"
+    left: Array | None = None
+    paid: float = 0.0
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        return Ensemble(self.posteriors)
+
+    def value(self, source: int, X: Array) -> Array:
+        """α of one more observation at each X_i, shape (n,)."""
+        return np.asarray(self.values([source], X)[0])
+
+    def values(self, sources: Sequence[int], X: Array) -> Array:
+        """The same, of each of several sources, shape (sources, n)."""
+        found = zip(sources, self._ensemble.squared_correlations(sources, X), strict=True)
+        return np.array(
+            [self._average(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
+        )
+
+    def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
+        """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""
+        rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
+        cost, cost_gradient = self._effective_and_grad(source, X)
+        cost, joint = self.paid + cost, self._joint(rho2)
+        rate = self._average(joint) / cost
+        gradient = np.einsum("kn,knd->nd", self._slopes(joint), gradients) - rate[:, None] * cost_gradient
+        return rate, gradient / cost[:, None]
+
+    def joint(self, sources: IntArray, X: Array) -> float:
+        """α of a whole set of observations."""
+        rho2 = np.array([[posterior.squared_correlation_joint(sources, X)] for posterior in self.posteriors])
+        return float(self._average(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
+
+    def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
+        """The same, and its gradient in all the locations, shape (n, D)."""
+        pairs = [posterior.squared_correlation_joint_and_grad(sources, X) for posterior in self.posteriors]
+        rho2, gradients = np.array([[value] for value, _ in pairs]), np.array([gradient for _, gradient in pairs])
+        costs, cost_gradient = self._effective_and_grad(sources, X)
+        cost, joint = self.paid + costs.sum(), self._joint(rho2)
+        rate = float(self._average(joint)[0] / cost)
+        return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
+
+    def after(self, source: int, x: Array) -> Rate:
+        """The rate of sets that contain one more observation, at x of shape (1, D)."""
+        rho2 = self._ensemble.squared_correlation(source, x)[:, 0]
+        return replace(
+            self.having(np.array([source]), x),
+            left=1 - rho2 if self.left is None else self.left * (1 - rho2),
+            paid=self.paid + float(self.costs[source].effective(x)[0]),
+        )
+
+    def having(self, sources: IntArray, X: Array) -> Rate:
+        """The rate if observations were there already, whatever their values."""
+        if not len(X):
+            return self
+        extended = [p.extend(sources, X, p.gp.mean[sources]) for p in self.posteriors]
+        return replace(self, posteriors=extended)
+
+    def _effective(self, sources: IntArray, X: Array) -> Array:
+        return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
+
+    def _effective_and_grad(self, sources: int | IntArray, X: Array) -> tuple[Array, Array]:
+        sources = np.broadcast_to(sources, len(X))
+        if self._constant_costs is not None:
+            return self._constant_costs.take(sources), np.zeros_like(X)
+        costs, gradients = np.empty(len(X)), np.empty_like(X)
+        for source in set(sources.tolist()):
+            of = sources == source
+            costs[of], gradients[of] = self.costs[source].effective_and_grad(X[of])
+        return costs, gradients
+
+    @cached_property
+    def _constant_costs(self) -> Array | None:
+        """Of each source, if none of them depends on the input."""
+        costs = [cost.cost for cost in self.costs if isinstance(cost, ConstantCost)]
+        return np.array(costs) if len(costs) == len(self.costs) else None
+
+    def _joint(self, rho2: Array) -> Array:
+        """ρ² (K, n) of the set with one more observation, given ρ² of that one."""
+        joint = rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
+        return joint if len(rho2) == 1 else np.minimum(joint, NEARLY_PERFECT)
+
+    def _average(self, joint: Array) -> Array:
+        """Over the posteriors."""
+        return np.asarray(_utility(joint, self.kind).sum(axis=0) / len(joint))
+
+    def _slopes(self, joint: Array) -> Array:
+        """The derivative of the average in ρ² of each posterior, shape (K, n)."""
+        slopes = _slope(joint, self.kind) / len(joint)
+        return slopes if self.left is None else self.left[:, None] * slopes

@@ -1,0 +1,257 @@
+"""Where the rate is largest: over sources and inputs, for one observation or for a set.
+
+The search goes in coordinates u with x = median + A u that the measure offers, so that units do not matter, and within
+its reach. Starts come from the measure itself and are evaluated together; from the best local ones climbs begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.spatial import cKDTree
+
+from ..inference.optimizer import climbed, within
+from ..measures.base import Measure
+from ..validation import Array, IntArray
+from .acquisition import Rate
+from .costs import affordable
+
+STARTS, MOST_STARTS = 256, 512  #: points of the measure at which the rate is looked at: for each input, and at most
+
+
+FEWEST_STARTS, MANY = 64, 1000  #: fewer, down to so many, with more than so many observations
+
+
+POLISHED = 12  #: of them
+
+
+WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
+
+
+CLOSE = 1e-5  #: near enough to a maximum, as a share of the best rate seen
+
+
+HOPELESS = 0.02  #: so much below the best, it is not worth to go on
+
+
+LONGEST = 0.2  #: step of a climb, in u
+
+
+DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
+
+
+NEIGHBOURHOOD = 0.05  #: of an input that is avoided, in u
+
+
+SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
+
+
+BATCH_STARTS, BATCH_POLISHED = 256, 4  #: the same as above, for sets
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A source, where to evaluate it, and the rate of doing so."""
+
+    source: int
+    x: Array  # (D,)
+    rate: float = np.nan
+
+
+@dataclass(frozen=True)
+class _Set:
+    sources: IntArray
+    X: Array
+    rate: float
+
+
+class Search:
+    """The search for the largest rate over the inputs of a measure.
+
+    Parameters
+    ----------
+    measure : Measure
+    sources : list of ints
+        Those to choose from.
+    rng : Generator
+    budget, committed : float
+        Nothing is chosen whose expected cost, added to what is committed, is above the budget.
+    avoided : list of (source, x)
+        Nothing is chosen of that source near x.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        sources: Sequence[int],
+        rng: np.random.Generator,
+        budget: float = np.inf,
+        committed: float = 0.0,
+        avoided: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        self.measure, self.sources, self.rng = measure, sources, rng
+        self.budget, self.committed, self.avoided = budget, committed, avoided
+        self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
+
+    def best(self, rate: Rate, most: int = MOST_STARTS, polished: int = POLISHED) -> Choice | None:
+        """The best of all sources and inputs; None if nothing is allowed."""
+        starts = min(STARTS * self.measure.dim, most)
+        while starts > FEWEST_STARTS and starts * len(rate.posteriors[0].y) > most * MANY:
+            starts, polished = starts // 2, max(polished // 2, 2)  # where a look is a lot of work, fewer of them
+        low, high = self.measure.reach.T
+        X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
+        values = self._screened(rate, self.sources, X)
+        highest = values.max(axis=1, initial=-np.inf)
+        found, climbing, neighbours = [], [], self._neighbours(X)
+        for source, screened, top in zip(self.sources, values, highest, strict=True):
+            if not np.isfinite(top) and top < 0:
+                continue
+            i = int(screened.argmax())
+            found.append(Choice(source, X[i], float(screened[i])))
+            if np.isfinite(top) and (top >= WORTH_POLISHING * highest.max() or top <= 0):
+                climbing.append((source, X[_peaks(screened, neighbours, polished)]))
+        if not found:
+            return None
+        if climbing:
+            found += self._polished(rate, climbing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
+        # of several perfect steps the cheapest
+        return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
+
+    def best_set(self, rate: Rate, n: int) -> list[Choice]:
+        """n of them at once: a greedy set, then refined together, with exchanges of single members.
+
+        The set may be smaller than n if no more can be paid or nothing more can be learned.
+        """
+        found = self._greedy(rate, n)
+        if len(found.X) > 1:
+            for _ in range(SWEEPS):
+                before = found.rate
+                found = self._better(rate, found, self._refined(rate, found))
+                for i in range(len(found.X)):
+                    found = self._better(rate, found, self._exchanged(rate, found, i))
+                if not found.rate > before * (1 + 1e-3):
+                    break
+        return [Choice(int(source), x, found.rate) for source, x in zip(found.sources, found.X, strict=True)]
+
+    def _greedy(self, rate: Rate, n: int) -> _Set:
+        found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
+        while len(found.X) < n:
+            choice = self._given(rate, found).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+            if choice is None or (len(found.X) and not choice.rate > 0):
+                break
+            sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
+            found = _Set(sources, X, rate.joint(sources, X))
+            so_far = so_far.after(choice.source, choice.x[None])
+        return found
+
+    def _exchanged(self, rate: Rate, found: _Set, i: int) -> _Set:
+        """The set with the best observation of all in place of its i-th."""
+        sources, X = found.sources.copy(), found.X.copy()
+        others = _Set(np.delete(sources, i), np.delete(X, i, axis=0), 0.0)
+        so_far = rate
+        for source, x in zip(others.sources, others.X, strict=True):
+            so_far = so_far.after(int(source), x[None])
+        choice = self._given(rate, others).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+        if choice is None:
+            return found
+        sources[i], X[i] = choice.source, choice.x
+        return _Set(sources, X, rate.joint(sources, X))
+
+    def _given(self, rate: Rate, found: _Set) -> Search:
+        """The search for one more, given that these are paid too."""
+        return Search(self.measure, self.sources, self.rng, self.budget, self._total(rate, found), self.avoided)
+
+    def _total(self, rate: Rate, found: _Set) -> float:
+        pairs = zip(found.sources, found.X, strict=True)
+        return self.committed + sum(float(rate.costs[s].expected(x[None])[0]) for s, x in pairs)
+
+    def _better(self, rate: Rate, old: _Set, new: _Set) -> _Set:
+        allowed = affordable(self._total(rate, new), self.budget) and not any(
+            self._near(x[None], int(source))[0] for source, x in zip(new.sources, new.X, strict=True)
+        )
+        return new if new.rate > old.rate and allowed else old
+
+    def _refined(self, rate: Rate, found: _Set) -> _Set:
+        """The same sources, all locations moved together uphill."""
+        sources, X, scale = found.sources, found.X, found.rate or 1.0
+
+        def objective(u: Array) -> tuple[float, Array]:
+            value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
+            return float(np.nan_to_num(-value / scale)), _finite(-gradient @ self.axes).ravel() / scale
+
+        bounds = np.tile(self.measure.reach, (len(X), 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            end = minimize(
+                objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}
+            )
+        X = self._rounded(end.x.reshape(X.shape))
+        return _Set(sources, X, rate.joint(sources, X))
+
+    def _screened(self, rate: Rate, sources: Sequence[int], X: Array) -> Array:
+        """The rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
+        values = np.full((len(sources), len(X)), -np.inf)
+        if not sources:
+            return values
+        total = self.committed + np.array([rate.costs[source].expected(X) for source in sources])
+        allowed = affordable(total, self.budget) & ~np.array([self._near(X, source) for source in sources])
+        rows = np.flatnonzero(allowed.any(axis=1))
+        if len(rows):
+            found = rate.values([sources[row] for row in rows.tolist()], X)
+            values[rows] = np.where(allowed[rows], found, -np.inf)
+        return values
+
+    def _near(self, X: Array, source: int) -> NDArray[np.bool_]:
+        """Which of the points are too near to one that is avoided."""
+        near = np.zeros(len(X), dtype=bool)
+        for _, x in (pair for pair in self.avoided if pair[0] == source):
+            near |= (np.abs(self._u(X) - self._u(x)) <= NEIGHBOURHOOD).all(axis=1)
+        return near
+
+    def _neighbours(self, X: Array) -> IntArray:
+        """The nearest few of the points to each of them, itself among them."""
+        u = self._u(X)
+        _, neighbours = cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
+        return np.asarray(neighbours)
+
+    def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
+        """The best of each source where climbs from the starts of any of them end; ``unit`` is the size of rates."""
+        sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
+
+        def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:
+            values, gradient = rate.value_and_grad(sources[which], self._x(u))
+            if not np.isfinite(values.sum() + gradient.sum()):
+                values, gradient = np.nan_to_num(values, nan=-np.inf), _finite(gradient)
+            return values / unit, gradient @ self.axes / unit
+
+        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
+            u = self._u(np.concatenate([X for _, X in starts]))
+            u, _, _ = climbed(scaled, u, self.measure.reach, CLOSE, LONGEST, HOPELESS)
+        ends, climbing = self._rounded(u), [source for source, _ in starts]
+        found = zip(climbing, self._screened(rate, climbing, ends), strict=True)
+        return [Choice(source, ends[values.argmax()], float(values.max())) for source, values in found]
+
+    def _u(self, X: Array) -> Array:
+        return np.asarray((X - self.measure.median) @ self.inverse_axes.T)
+
+    def _x(self, u: Array) -> Array:
+        low, high = self.measure.bounds.T
+        return within(self.measure.median + u @ self.axes.T, low, high)
+
+    def _rounded(self, u: Array) -> Array:
+        low, high = self.measure.reach.T
+        return self._x(np.clip(np.round(u, DIGITS), low, high))
+
+
+def _peaks(values: Array, neighbours: IntArray, n: int) -> IntArray:
+    """The best of those points that are better than their neighbours."""
+    higher = values >= values[neighbours].max(axis=1)
+    order = np.lexsort((-values, ~higher))[:n]
+    return order[np.isfinite(values[order])]
+
+
+def _finite(gradient: Array) -> Array:
+    return np.nan_to_num(gradient, posinf=0.0, neginf=0.0)

@@ -1,0 +1,309 @@
+"""Kernel means and their integrals, for every pair of kernel and measure.
+
+Notation: X (n, D) points, P log lengthscales,
+
+    μ(x) = ∫ κ(t, x) dπ(t)        and        v = ∬ κ(t, t') dπ(t) dπ(t').
+
+These are the paper's ⟨κ(·, x)⟩ and ⟨⟨κ⟩⟩ (Section 2.3), from which every integral of a posterior is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_factor, cho_solve
+
+from ..measures.adapters import as_measure
+from ..measures.base import Measure
+from ..measures.empirical import Empirical
+from ..measures.gaussian import Gaussian
+from ..measures.marginals import Marginal
+from ..validation import Array
+from .embeddings_1d import elementwise, embed_each
+from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
+
+#: entries of the largest kernel matrix that is held at once
+BLOCK = 1_000_000
+
+
+def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
+    """∫ κ(x, X_i) dπ(x) at each of the points X, shape (n,).
+
+    Parameters
+    ----------
+    kernel : RBF, Matern or Constant
+    measure : measure, or anything that `as_measure` takes
+    X : (n, D) array
+
+    >>> from amsbq import RBF, Uniform
+    >>> kernel_mean(RBF(0.2), Uniform(0, 1), [[0.0], [0.5]]).round(6)
+    array([0.250663, 0.4951  ])
+    """
+    measure = as_measure(measure)
+    return embed(kernel, measure).mean(measure.check_points(X))
+
+
+def kernel_variance(kernel: Kernel, measure: Any) -> float:
+    """∬ κ(x, x') dπ(x) dπ(x'): the variance of the integral of a draw from the prior.
+
+    >>> from scipy import stats
+    >>> from amsbq import Matern
+    >>> round(kernel_variance(Matern(2.5, 1.0), stats.gamma(5, loc=1, scale=4)), 6)
+    0.081093
+    """
+    return embed(kernel, as_measure(measure)).variance
+
+
+class Embedding(ABC):
+    """A kernel, integrated against a measure."""
+
+    @abstractmethod
+    def mean(self, X: Array) -> Array:
+        """μ(X_i), shape (n,)."""
+
+    @abstractmethod
+    def mean_grad_x(self, X: Array) -> Array:
+        """dμ/dx at X_i, shape (n, D)."""
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Both."""
+        return self.mean(X), self.mean_grad_x(X)
+
+    @abstractmethod
+    def mean_grad_log_lengthscales(self, X: Array) -> Array:
+        """dμ(X_i)/dlog ℓ_p, shape (n, P)."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """v."""
+
+    @property
+    @abstractmethod
+    def variance_grad_log_lengthscales(self) -> Array:
+        """dv/dlog ℓ_p, shape (P,)."""
+
+
+def embed(kernel: Kernel, measure: Measure) -> Embedding:
+    """The embedding of a kernel in a measure, or one clear error if there is none."""
+    check_kernel(kernel).check_dim(measure.dim)
+    if isinstance(kernel, Constant):
+        return _ConstantEmbedding()
+    if isinstance(measure, Empirical):
+        return _EmpiricalEmbedding(kernel, measure)
+    if isinstance(kernel, ProductKernel):
+        if measure.marginals is not None:
+            return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
+        if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
+            return _CorrelatedGaussianEmbedding(kernel, measure)
+    raise ValueError(
+        f"{type(kernel).__name__} has no closed form against {type(measure).__name__} with correlated inputs, "
+        "because the integral does not separate into dimensions. What works: RBF with the full covariance; "
+        f"{type(kernel).__name__} with a diagonal one (rotate the inputs to their principal axes); or "
+        "Empirical(measure.sample(10_000, rng))"
+    )
+
+
+class EmbeddingOverScales:
+    """A kernel with K sets of lengthscales (K, D), integrated against a measure."""
+
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
+        marginals = measure.marginals
+        self._together, self._each = None, []
+        if marginals is not None and elementwise(kernel, marginals):
+            self._together = _SeparableEmbedding(kernel, scales.T[:, :, None], marginals)
+        else:
+            self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
+
+    def mean(self, X: Array) -> Array:
+        """μ_k(X_i), shape (K, n)."""
+        return self._together.mean(X) if self._together else np.array([one.mean(X) for one in self._each])
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """The same, and dμ_k/dx at X_i, shape (K, n, D)."""
+        if self._together:
+            return self._together.mean_and_grad_x(X)
+        means, gradients = zip(*(one.mean_and_grad_x(X) for one in self._each), strict=True)
+        return np.array(means), np.array(gradients)
+
+    @property
+    def variance(self) -> Array:
+        """v_k, shape (K,)."""
+        return self._together.variances if self._together else np.array([one.variance for one in self._each])
+
+
+class _ConstantEmbedding(Embedding):
+    variance = 1.0
+    variance_grad_log_lengthscales = np.zeros(0)
+
+    def mean(self, X: Array) -> Array:
+        return np.ones(len(X))
+
+    def mean_grad_x(self, X: Array) -> Array:
+        return np.zeros_like(X)
+
+    def mean_grad_log_lengthscales(self, X: Array) -> Array:
+        return np.zeros((len(X), 0))
+
+
+class _SeparableEmbedding(Embedding):
+    """A product kernel over independent inputs: products of one-dimensional embeddings.
+
+    With lengthscales (D, 1), or with K sets of them, (D, K, 1): then for `variances`, and for means and their gradients
+    in x, which have K as their first axis.
+    """
+
+    def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
+        self.kernel, self.factors, self.shape = kernel, embed_each(kernel, scales, marginals), scales.shape
+
+    def mean(self, X: Array) -> Array:
+        return np.asarray(self.factors.mean(self._inputs(X)).prod(axis=0))
+
+    def mean_grad_x(self, X: Array) -> Array:
+        return self.mean_and_grad_x(X)[1]
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        means, slopes = self.factors.mean_and_grad_x(self._inputs(X))
+        mean, others = _product_and_others(means)
+        return mean, (slopes * others).transpose(*range(1, slopes.ndim), 0)
+
+    def mean_grad_log_lengthscales(self, X: Array) -> Array:
+        x = self._inputs(X)
+        each = self.factors.mean_grad_log_lengthscale(x) * _product_and_others(self.factors.mean(x))[1]
+        return self.kernel.per_parameter(each.T)
+
+    @cached_property
+    def variance(self) -> float:
+        return float(self._variances.prod())
+
+    @property
+    def variance_grad_log_lengthscales(self) -> Array:
+        each = self.factors.variance_grad_log_lengthscale() * _product_and_others(self._variances)[1]
+        return self.kernel.per_parameter(np.ravel(each))
+
+    @property
+    def variances(self) -> Array:
+        """v for each of K sets of lengthscales."""
+        return np.asarray(self._variances.prod(axis=0)[:, 0])
+
+    @cached_property
+    def _variances(self) -> Array:
+        return np.asarray(self.factors.variance())
+
+    def _inputs(self, X: Array) -> Array:
+        return X.T if len(self.shape) == 2 else X.T[:, None, :]
+
+
+class _CorrelatedGaussianEmbedding(Embedding):
+    """RBF against N(m, Σ): with Λ = diag(ℓ²), μ(x) = |Λ|^½ |Λ + Σ|^-½ exp(-½ (x - m)ᵀ (Λ + Σ)⁻¹ (x - m))."""
+
+    def __init__(self, kernel: RBF, measure: Gaussian) -> None:
+        self.kernel, self.centre, self.cov = kernel, measure.mean, measure.cov
+        self.squares = kernel.lengthscales_in(measure.dim) ** 2
+        self.factor, self.scale, self.share = self._parts(1.0)
+
+    def _parts(self, times: float) -> tuple[tuple[Array, bool], float, Array]:
+        """The factor of A = Λ + times · Σ, |Λ|^½ |A|^-½, and its logarithmic derivatives, diag(times · Σ A⁻¹)."""
+        factor = cho_factor(np.diag(self.squares) + times * self.cov, lower=True)
+        scale = np.exp(np.sum(0.5 * np.log(self.squares) - np.log(np.diagonal(factor[0]))))
+        return factor, float(scale), np.diagonal(times * cho_solve(factor, self.cov))
+
+    def _whitened(self, X: Array) -> tuple[Array, Array]:
+        """μ(X_i), and (Λ + Σ)⁻¹ (X_i - m) as rows."""
+        deviations = X - self.centre
+        solved = cho_solve(self.factor, deviations.T).T
+        return self.scale * np.exp(-0.5 * np.einsum("id,id->i", deviations, solved)), solved
+
+    def mean(self, X: Array) -> Array:
+        return self._whitened(X)[0]
+
+    def mean_grad_x(self, X: Array) -> Array:
+        mean, solved = self._whitened(X)
+        return -mean[:, None] * solved
+
+    def mean_grad_log_lengthscales(self, X: Array) -> Array:
+        mean, solved = self._whitened(X)
+        return self.kernel.per_parameter(mean[:, None] * (self.share + self.squares * solved**2))
+
+    @property
+    def variance(self) -> float:
+        return self._parts(2.0)[1]
+
+    @property
+    def variance_grad_log_lengthscales(self) -> Array:
+        _, scale, share = self._parts(2.0)
+        return self.kernel.per_parameter(scale * share)
+
+
+class _EmpiricalEmbedding(Embedding):
+    """Weighted sums over samples, in blocks of the kernel matrix."""
+
+    def __init__(self, kernel: Kernel, measure: Empirical) -> None:
+        self.kernel, self.samples, self.weights = kernel, measure.samples, measure.weights
+
+    def mean(self, X: Array) -> Array:
+        return self._sums(X, self.kernel, np.zeros(len(X)))
+
+    def mean_grad_x(self, X: Array) -> Array:
+        return self._sums(X, self.kernel.grad_x, np.zeros_like(X))
+
+    def mean_grad_log_lengthscales(self, X: Array) -> Array:
+        return self._sums(X, self.kernel.grad_log_lengthscales, np.zeros((len(X), self.kernel.n_lengthscales)))
+
+    @cached_property
+    def variance(self) -> float:
+        return float(self._over_pairs(lambda X, w, Y, v: w @ np.einsum("ij,j->i", self.kernel(X, Y), v)))
+
+    @property
+    def variance_grad_log_lengthscales(self) -> Array:
+        contract = self.kernel.contract_grad_log_lengthscales
+        return np.asarray(self._over_pairs(lambda X, w, Y, v: contract(X, Y, np.outer(w, v))))
+
+    def _sums(self, X: Array, entries: Callable[[Array, Array], Array], out: Array) -> Array:
+        rows, columns = self._block()
+        for i in range(0, len(X), rows):
+            for j in range(0, len(self.samples), columns):
+                block = entries(X[i : i + rows], self.samples[j : j + columns])
+                out[i : i + rows] += np.einsum("ij...,j->i...", block, self.weights[j : j + columns])
+        return out
+
+    def _over_pairs(self, f: Callable[[Array, Array, Array, Array], Any]) -> Any:
+        """The sum of f over blocks of pairs, in a fixed order, on all cores (so no BLAS in f: it has threads too)."""
+        with ThreadPoolExecutor() as pool:
+            return sum(pool.map(lambda pair: f(*pair), self._half_of_pairs()))
+
+    def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Blocks (X, w, Y, v) that cover every pair of samples; those below the diagonal count in their mirror."""
+        size = int(np.sqrt(BLOCK))
+        starts = range(0, len(self.samples), size)
+        for i in starts:
+            for j in starts[i // size :]:
+                rows, columns = slice(i, i + size), slice(j, j + size)
+                mirror = 1.0 if i == j else 2.0
+                yield (
+                    self.samples[rows],
+                    self.weights[rows],
+                    self.samples[columns],
+                    mirror * self.weights[columns],
+                )
+
+    def _block(self) -> tuple[int, int]:
+        columns = min(len(self.samples), BLOCK // self.samples.shape[1])
+        return max(1, BLOCK // (columns * self.samples.shape[1])), columns
+
+
+def _product_and_others(factors: Array) -> tuple[Array, Array]:
+    """Π_d factors[d], and Π_{e ≠ d} factors[e] for each d."""
+    product = np.asarray(factors.prod(axis=0))
+    if (product > np.finfo(float).tiny).all():
+        return product, product / factors
+    before, after = np.ones_like(factors), np.ones_like(factors)  # no division by what has underflowed
+    np.cumprod(factors[:-1], axis=0, out=before[1:])
+    np.cumprod(factors[:0:-1], axis=0, out=after[-2::-1])
+    return product, before * after

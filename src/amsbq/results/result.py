@@ -1,0 +1,161 @@
+"""What a run has found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ..design.accounting import Evaluation
+from ..design.integrator import Integrator
+from ..inference.estimate import Estimate
+from .diagnostics import Finding, diagnose
+
+if TYPE_CHECKING:
+    import pandas
+
+
+#: of a table of evaluations, beside the inputs
+COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
+
+
+#: why runs stop, in words
+REASONS = {
+    "budget": "the budget does not pay for more",
+    "tolerance": "the tolerance is reached",
+    "exhausted": "nothing is left that is worth evaluating",
+    "evaluations": "as many evaluations were made as were allowed",
+    "interrupted": "it was interrupted",
+}
+
+
+def input_names(dim: int) -> list[str]:
+    """Where nobody has given them any."""
+    return [f"x{d}" for d in range(dim)]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The integral, and how it was found.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        Its distribution; ``mean``, ``std``, ``interval(level)`` and ``quantile(p)`` are those of the estimate.
+    evaluations : list of Evaluation
+        Each with source, x, value, variance, cost, status, reason, and mean and std of the integral after it.
+    spent : float
+    stopped : str
+        "budget", "tolerance", "exhausted", "evaluations" or "interrupted"; empty while a run goes on.
+    names : list of str
+        Of the sources.
+    inputs : list of str
+        Of the inputs.
+    integrator : Integrator or None
+        That the run was decided by: what it believes of the sources. None for results of other methods.
+    pending : int
+        Evaluations that were asked for and not told.
+    header : dict or None
+        Of the journal that it was read from.
+    """
+
+    estimate: Estimate
+    evaluations: list[Evaluation]
+    spent: float
+    stopped: str
+    names: list[str]
+    budget: float = math.inf
+    inputs: Sequence[str] = ()
+    integrator: Integrator | None = None
+    pending: int = 0
+    header: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, it: Integrator, stopped: str, inputs: Sequence[str] | None = None) -> Result:
+        """What an integrator knows."""
+        estimate = it.estimate() if len(it.learner) else Estimate.unknown()
+        named = inputs or input_names(it.measure.dim)
+        return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
+
+    @property
+    def mean(self) -> float:
+        return self.estimate.mean
+
+    @property
+    def std(self) -> float:
+        return self.estimate.std
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The central interval that holds the integral with the given probability."""
+        return self.estimate.interval(level)
+
+    def quantile(self, p: float) -> float:
+        """The number below which the integral is with probability p."""
+        return self.estimate.quantile(p)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The evaluations as a table, one row for each, with a column for each input."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install 'amsbq[pandas]'") from None
+        return pandas.DataFrame(self.rows())
+
+    def diagnose(self) -> list[Finding]:
+        """Can it be believed, was every source worth its money, what would more buy: in words, warnings first."""
+        if self.integrator is None:
+            raise ValueError("there is no model to diagnose: this result is of a method without one")
+        return diagnose(self.integrator, self.estimate, self.inputs)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The evaluations, as plain numbers and words; inputs that are called like another column get a prefix."""
+        inputs = [f"x.{name}" if name in COLUMNS else name for name in self.inputs]
+        return [
+            {
+                "id": e.id,
+                "source": self.names[e.source],
+                **dict(zip(inputs, e.x.tolist(), strict=True)),
+                "value": e.value,
+                "variance": e.variance,
+                "cost": e.cost,
+                "status": e.status,
+                "reason": e.reason,
+                "mean": e.mean,
+                "std": e.std,
+            }
+            for e in self.evaluations
+        ]
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(row[0]) for row in rows)
+        table = [f"  {name:{width}}  {made:>6}  {failed:>6}  {cost:>10}" for name, made, failed, cost in rows]
+        return "\n".join([self._headline(), f"stopped: {self._why()}", "", *table])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        titles = "".join(f"<th>{title}</th>" for title in head)
+        return (
+            f"<p><strong>{escape(self._headline())}</strong><br>stopped: {escape(self._why())}</p>"
+            f"<table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table>"
+        )
+
+    def _headline(self) -> str:
+        return f"integral: {self.estimate.summary()}"
+
+    def _why(self) -> str:
+        of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"
+        return f"{REASONS.get(self.stopped, self.stopped) or 'not yet'}; spent {self.spent:.6g}{of}"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        rows = [("source", "made", "failed", "cost")]
+        for source, name in enumerate(self.names):
+            of = [e for e in self.evaluations if e.source == source]
+            failed = sum(e.status == "failed" for e in of)
+            rows.append((name, str(len(of) - failed), str(failed), f"{math.fsum(e.cost for e in of):.6g}"))
+        return rows

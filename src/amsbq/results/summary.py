@@ -1,0 +1,75 @@
+"""A run in a few words and numbers: for a terminal, and for other programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..serialisation import plain
+from .result import REASONS, Result
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """The answer, every evaluation, and what there is to say of them."""
+    evaluations = [
+        {
+            "source": result.names[e.source],
+            "x": dict(zip(result.inputs, e.x.tolist(), strict=True)),
+            **{key: plain(getattr(e, key)) for key in ("value", "variance", "cost", "status", "reason", "mean", "std")},
+        }
+        for e in result.evaluations
+    ]
+    return {
+        "mean": result.mean,
+        "std": plain(result.std),
+        "interval": list(result.interval(0.95)),
+        "spent": result.spent,
+        "stopped": result.stopped,
+        "evaluations": evaluations,
+        "findings": [vars(finding) for finding in result.diagnose()],
+    }
+
+
+def state(result: Result) -> dict[str, Any]:
+    """What a run is at, in a few numbers."""
+    known = not math.isnan(result.mean)
+    return {
+        "mean": result.mean if known else None,
+        "std": result.std if known and math.isfinite(result.std) else None,
+        "spent": result.spent,
+        "budget": result.budget if math.isfinite(result.budget) else None,
+        "stopped": result.stopped or None,
+        "pending": result.pending,
+        "sources": {
+            name: {
+                kind: sum(e.status == status and e.source == source for e in result.evaluations)
+                for kind, status in (("told", "ok"), ("failed", "failed"))
+            }
+            for source, name in enumerate(result.names)
+        },
+    }
+
+
+def state_text(now: dict[str, Any]) -> str:
+    """The same in words."""
+    std = "" if now["std"] is None else f" ± {now['std']:.2g}"
+    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
+    of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
+    state = f"{now['pending']} on their way" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
+    made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
+    return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
+
+
+def table(result: Result) -> Iterator[str]:
+    """The lines of a table of all evaluations, with what was known of the integral after each."""
+    yield state_text(state(result))
+    width = max(len(name) for name in result.names)
+    inputs = "  ".join(f"{name:>10}" for name in result.inputs)
+    yield f"\n{'':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
+    for number, e in enumerate(result.evaluations, 1):
+        value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
+        integral = "" if math.isnan(e.std) else f"{e.mean:.6g} ± {e.std:.2g}"
+        x = "  ".join(f"{xi:10.5g}" for xi in e.x)
+        reason = f"  {e.reason}" if e.reason else ""
+        yield f"{number:5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"

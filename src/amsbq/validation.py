@@ -1,0 +1,163 @@
+"""Bad input gets one clear error, before any work: what was given, what is accepted, how to fix it."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+IntArray: TypeAlias = NDArray[np.intp]
+
+
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+
+
+def numbers(value: ArrayLike, name: str) -> Array:
+    """Finite real numbers as a read-only float array of the shape given."""
+    raw = _regular(value, name)
+    if raw.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be real numbers, got {brief(value)} of dtype {raw.dtype}")
+    array = np.array(raw, dtype=float)
+    if not np.isfinite(array).all():
+        bad = ~np.isfinite(array)
+        where = f" at index {_index(bad)}" if array.ndim else ""
+        raise ValueError(f"{name} must be finite, got {array[bad][0]}{where}")
+    return read_only(array)
+
+
+def number(value: ArrayLike, name: str) -> float:
+    """One finite real number."""
+    array = numbers(value, name)
+    if array.size != 1:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return float(array.item())
+
+
+def positive_number(value: ArrayLike, name: str) -> float:
+    """One number above zero."""
+    return float(positive(np.asarray(number(value, name)), name))
+
+
+def non_negative_number(value: ArrayLike, name: str) -> float:
+    """One number, not negative."""
+    return float(non_negative(np.asarray(number(value, name)), name))
+
+
+def vector(value: ArrayLike, name: str, length: int) -> Array:
+    """A vector of the given length; one number stands for all entries."""
+    array = numbers(value, name)
+    if array.shape not in ((), (length,)):
+        raise ValueError(f"{name} must be one number or {length} of them, got shape {array.shape}")
+    return np.broadcast_to(array, (length,))
+
+
+def positive(array: Array, name: str) -> Array:
+    """The same array, if all of it is above zero."""
+    if (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {brief(array)}")
+    return array
+
+
+def non_negative(array: Array, name: str) -> Array:
+    """The same array, if none of it is below zero."""
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {brief(array)}")
+    return array
+
+
+def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
+    """Points as rows of an (n, D) array; in one dimension a plain vector of n numbers will do."""
+    array = numbers(X, name)
+    if array.ndim == 1 and (dim in (None, 1) or array.size == 0):
+        array = array.reshape(array.size, dim or 1)
+    if array.ndim == 2 and array.shape[1] and dim in (None, array.shape[1]):
+        return array
+    wanted = "D" if dim is None else dim
+    hint = f"; for one point pass {name}[None, :]" if array.shape == (dim,) else ""
+    raise ValueError(f"{name} must have shape (n, {wanted}), one row per point, got shape {array.shape}{hint}")
+
+
+def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
+    """One valid source number for each of n points; a single number stands for all of them."""
+    raw = _integers(sources, n_sources, "sources")
+    if raw.shape not in ((), (n,)):
+        raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
+    return read_only(np.array(raw if raw.shape else np.broadcast_to(raw, (n,)), dtype=np.intp))
+
+
+def source_number(source: Any, n_sources: int, name: str = "source") -> int:
+    """One valid source number."""
+    if type(source) is int and 0 <= source < n_sources:
+        return source
+    raw = _integers(source, n_sources, name)
+    if raw.shape != ():
+        raise ValueError(f"{name} must be a single number 0 to {n_sources - 1}, got shape {raw.shape}")
+    return int(raw)
+
+
+def correlations(matrix: Array, name: str) -> Array:
+    """A square matrix with no negative diagonal on the scale of correlations, if it is symmetric there.
+
+    On that scale, because its rows may be in units that differ by orders of magnitude.
+    """
+    variances = np.diagonal(matrix)
+    deviations = np.sqrt(np.where(variances > 0, variances, 1))
+    scaled = matrix / deviations / deviations[:, None]
+    asymmetry = np.abs(scaled - scaled.T).max()
+    if asymmetry > 1e-10:
+        raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.1e} of their scale")
+    return scaled
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """The same array, made read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def count(n: Any, name: str) -> int:
+    """A whole number, not negative."""
+    try:
+        n = index(n)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {brief(n)}") from None
+    if n < 0:
+        raise ValueError(f"{name} must not be negative, got {n}")
+    return int(n)
+
+
+def brief(value: Any) -> str:
+    """A value as it would be typed, cut short."""
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _regular(value: Any, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries: leave them out")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a regular array, got rows of different lengths: {brief(value)}") from None
+
+
+def _integers(sources: Any, n_sources: int, name: str) -> NDArray[Any]:
+    raw = _regular(sources, name)
+    if raw.size == 0:
+        raw = raw.astype(int)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers 0 to {n_sources - 1}, got {brief(sources)} of dtype {raw.dtype}")
+    bad = (raw < 0) | (raw >= n_sources)
+    if bad.any():
+        raise ValueError(f"there is no source {raw[bad][0]}: the model has {n_sources}, numbered 0 to {n_sources - 1}")
+    return raw
+
+
+def _index(mask: NDArray[np.bool_]) -> int | tuple[int, ...]:
+    first = tuple(int(i) for i in np.argwhere(mask)[0])
+    return first[0] if len(first) == 1 else first

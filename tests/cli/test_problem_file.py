@@ -1,0 +1,330 @@
+"""Problem files: what they mean, and a thousand that are wrong."""
+
+import copy
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.cli.problem_file import ProblemError, load_problem
+from amsbq.execution.commands import Command
+from amsbq.execution.umbridge import UMBridge
+
+MODULE = """
+import pathlib
+def f(x):
+    (pathlib.Path(__file__).parent / "evaluated").touch()
+    return x[0] + x[1]
+def g(x):
+    return x[0]
+number = 3
+"""
+
+GOOD = {
+    "budget": 6.0,
+    "seed": 3,
+    "model": "icm",
+    "acquisition": "ivr",
+    "rel_tol": 0.01,
+    "inputs": {
+        "a": {"distribution": "gamma", "a": 5, "loc": 1, "scale": 4},
+        "b": {"low": 0.0, "high": 1.0},
+        "c": {"distribution": "norm"},
+    },
+    "sources": [
+        {"name": "fine", "python": "my_problem:f", "cost": 1.0, "timeout": 60, "valid": [0, 100]},
+        {"name": "program", "command": [sys.executable, "-c", "print({a} + {b})"], "cost": 0.1, "noise": "learn"},
+        {
+            "name": "server",
+            "umbridge": {"url": "http://127.0.0.1:4242", "model": "forward", "config": {"level": 1}, "output": 0},
+            "cost": "measured",
+            "noise": 0.01,
+        },
+    ],
+}
+
+
+def toml(value):
+    """A value as TOML, all tables inline."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(entry) for entry in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+@pytest.fixture
+def write(tmp_path):
+    (tmp_path / "my_problem.py").write_text(MODULE)
+
+    def written(content):
+        path = tmp_path / "problem.toml"
+        text = (
+            content
+            if isinstance(content, str)
+            else "".join(f"{key} = {toml(value)}\n" for key, value in content.items())
+        )
+        path.write_text(text)
+        return path
+
+    yield written
+    sys.modules.pop("my_problem", None)
+
+
+def test_what_a_problem_file_means(write):
+    problem = load_problem(write(GOOD))
+    assert problem.names == ["a", "b", "c"]
+    expected = amsbq.as_measure([stats.gamma(5, loc=1, scale=4), (0.0, 1.0), stats.norm()])
+    assert problem.measure.same_as(expected)
+    fine, program, server = problem.sources
+    assert (fine.cost, fine.timeout, fine.valid) == (1.0, 60.0, (0.0, 100.0))
+    assert isinstance(program.function, Command)
+    assert program.noise == "learn"
+    assert isinstance(server.function, UMBridge)
+    assert server.function.config == {"level": 1}
+    assert server.cost == "measured"
+    assert problem.settings == {"seed": 3, "model": "icm", "acquisition": "ivr"}
+    assert (problem.budget, problem.rel_tol, problem.abs_tol) == (6.0, 0.01, None)
+    assert program.function(np.array([1.0, 2.0, 3.0])).value == 3.0
+
+
+def test_samples_with_weights(write, tmp_path):
+    (tmp_path / "posterior.csv").write_text("a, weight, b\n1.0, 1, 2.0\n3.0, 3, 4.0\n")
+    content = {key: value for key, value in GOOD.items() if key != "inputs"} | {"samples": "posterior.csv"}
+    content["sources"] = content["sources"][:1]
+    problem = load_problem(write(content))
+    assert problem.names == ["a", "b"]
+    np.testing.assert_array_equal(problem.measure.samples, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(problem.measure.weights, [0.25, 0.75])
+
+
+def test_all_that_is_wrong_is_said_at_once(write):
+    content = copy.deepcopy(GOOD)
+    del content["budget"]
+    content["modle"] = "icm"
+    content["inputs"]["a"]["scale"] = -4
+    content["sources"][1]["cost"] = -1
+    with pytest.raises(ProblemError) as error:
+        load_problem(write(content))
+    said = str(error.value).splitlines()
+    assert len(said) == 4
+    for line, part in zip(
+        said,
+        (
+            "modle: is not known (did you mean 'model'?)",
+            "budget: is missing: in units of cost, such as budget = 10.0",
+            "inputs.a: gamma does not exist for a = 5, loc = 1, scale = -4",
+            "sources[1].cost: must be a positive number or 'measured', got -1",
+        ),
+        strict=True,
+    ):
+        assert part in line
+        assert "problem.toml: " in line
+
+
+def places(content, path=()):
+    """Every table, list and value in a problem, as a path."""
+    yield path
+    if isinstance(content, dict):
+        for key in content:
+            yield from places(content[key], (*path, key))
+    elif isinstance(content, list):
+        for i in range(len(content)):
+            yield from places(content[i], (*path, i))
+
+
+def at(content, path):
+    for key in path:
+        content = content[key]
+    return content
+
+
+#: removing these, or giving them another number or name, leaves a problem that is right
+OPTIONAL = {"seed", "model", "acquisition", "rel_tol", "cost", "timeout", "valid", "noise", "name", "loc", "scale"}
+
+
+def wrong_types(content, rng):
+    path = rng.choice([p for p in places(content) if p and "config" not in p])
+    parent, value = at(content, path[:-1]), at(content, path)
+    others = ["text", -7.25, True, [1, "two"], {"strange": 1}, [], ""]
+    parent[path[-1]] = rng.choice([o for o in others if type(o) is not type(value)])
+    return f"{path} is {parent[path[-1]]!r}", content
+
+
+def missing_keys(content, rng):
+    required = [
+        ("budget",),
+        ("inputs",),
+        ("sources",),
+        ("inputs", "a", "a"),
+        ("inputs", "b", "low"),
+        ("inputs", "b", "high"),
+    ]
+    required += [("sources", 0, "python"), ("sources", 1, "command"), ("sources", 2, "umbridge")]
+    required += [("sources", 2, "umbridge", "url")]
+    path = rng.choice(required)
+    del at(content, path[:-1])[path[-1]]
+    return f"{path} is missing", content
+
+
+def unknown_keys(content, rng):
+    tables = [p for p in places(content) if isinstance(at(content, p), dict) and "config" not in p and p != ("inputs",)]
+    path = rng.choice(tables)
+    name = "".join(rng.choices("abcdefghij_", k=rng.randint(3, 9)))
+    at(content, path)[f"z{name}"] = rng.choice([1, "x", True])
+    return f"{path} has {name}", content
+
+
+def impossible_distributions(content, rng):
+    content["inputs"]["a"] = rng.choice(
+        [
+            {"distribution": "gamma", "a": -rng.uniform(0.1, 5)},
+            {"distribution": "beta", "a": 1, "b": -rng.uniform(0.1, 5)},
+            {"distribution": "norm", "scale": -rng.uniform(0.1, 5)},
+            {"distribution": "norm", "scale": 0},
+            {"distribution": f"gam{rng.randint(0, 99)}"},
+            {"distribution": "poisson", "mu": rng.uniform(1, 5)},
+            {"distribution": "linregress"},
+            {"low": 1.0, "high": 1.0 - rng.uniform(0, 1)},
+            {"distribution": "norm", "loc": float("nan")},
+            {"low": float("-inf"), "high": 1.0},
+        ]
+    )
+    return f"a is {content['inputs']['a']}", content
+
+
+def negative_costs(content, rng):
+    source = rng.choice(content["sources"])
+    key = rng.choice(["cost", "timeout", "noise"])
+    source[key] = rng.choice([-rng.uniform(0.1, 5), float("nan"), float("inf"), -1])
+    return f"{key} is {source[key]}", content
+
+
+def unknown_kinds(content, rng):
+    source = rng.choice(content["sources"])
+    for kind in ("python", "command", "umbridge"):
+        source.pop(kind, None)
+    if rng.random() < 0.7:
+        source[rng.choice(["julia", "matlab", "url", "fortran", "exec"])] = "something"
+    else:
+        source.update(
+            rng.choice([{"python": "nowhere_to_be_found:f"}, {"python": "my_problem:h"}, {"python": "my_problem"}])
+        )
+    return "kind", content
+
+
+def wrong_sources(content, rng):
+    content["sources"][1:2] = [
+        rng.choice(
+            [
+                {"command": ["./not-there", "{a}"]},
+                {"command": ["no-such-program-anywhere"]},
+                {"command": [sys.executable, "{nothing}"]},
+                {"command": []},
+                {"command": [1, 2]},
+                {"python": "my_problem:number"},
+                {"python": "my_problem:f", "command": ["awk"]},
+                {"umbridge": {"url": "127.0.0.1"}},
+                {"umbridge": {"url": "http://127.0.0.1", "output": "first"}},
+                {"umbridge": {"url": "http://127.0.0.1", "port": 80}},
+                {"python": "my_problem:f", "valid": [3, 1]},
+                {"python": "my_problem:f", "valid": [1]},
+            ]
+        )
+    ]
+    return "source", content
+
+
+def duplicate_names(content, rng):
+    first, second = rng.sample(range(3), 2)
+    content["sources"][first]["name"] = content["sources"][second]["name"]
+    return "names", content
+
+
+def wrong_settings(content, rng):
+    key, value = rng.choice(
+        [
+            ("model", "best"),
+            ("acquisition", "ei"),
+            ("seed", -1),
+            ("seed", 1.5),
+            ("budget", 0),
+            ("budget", -3.0),
+            ("budget", 0.5),
+            ("rel_tol", 0),
+            ("abs_tol", -1e-3),
+            ("samples", "posterior.csv"),
+            ("sources", []),
+            ("inputs", {}),
+        ]
+    )
+    content[key] = value
+    return f"{key} is {value}", content
+
+
+def not_toml(content, rng):
+    text = "".join(f"{key} = {toml(value)}\n" for key, value in content.items())
+    cut = rng.randrange(10, len(text) - 5)
+    return "cut", text[:cut] + rng.choice(["\n= 3\n", "\n[[[\n", "\n'unfinished\n", "\nbudget = = 1\n"])
+
+
+FAULTS = [
+    wrong_types,
+    missing_keys,
+    unknown_keys,
+    impossible_distributions,
+    negative_costs,
+    unknown_kinds,
+    wrong_sources,
+    duplicate_names,
+    wrong_settings,
+    not_toml,
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_a_hundred_files_with_one_fault_each(write, tmp_path, capsys, fault):
+    for seed in range(100):
+        what, content = fault(copy.deepcopy(GOOD), random.Random(seed))
+        path = write(content)
+        assert main(["run", str(path)]) == 2, what
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(str(path)), what
+        assert "Traceback" not in said.err
+        assert len(said.err.splitlines()) <= 4, said.err
+        assert not (tmp_path / "evaluated").exists()
+        assert not path.with_suffix(".jsonl").exists()
+
+
+def test_the_good_one_is_good(write):
+    assert load_problem(write(GOOD)).names == ["a", "b", "c"]
+
+
+def test_files_that_are_not_there(tmp_path, capsys):
+    assert main(["run", str(tmp_path / "nothing.toml")]) == 2
+    assert "nothing.toml: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n3\n", "line 3 of s.csv must be 2 numbers, got 3"),
+        ("a,b\n1,x\n", "line 2 of s.csv must be 2 numbers"),
+        ("", "must have a line of names"),
+        ("a,a\n1,2\n", "two columns of the same name"),
+        ("a,weight\n1,-2\n", "weights must not be negative"),
+    ],
+)
+def test_samples_that_are_wrong(write, tmp_path, text, said):
+    (tmp_path / "s.csv").write_text(text)
+    content = {"budget": 3.0, "samples": "s.csv", "sources": GOOD["sources"][:1]}
+    with pytest.raises(ProblemError, match=said):
+        load_problem(write(content))

@@ -1,0 +1,129 @@
+"""Costs: known, given by functions, and learned from what evaluations took."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.design.costs import ConstantCost, CostFunction
+from amsbq.design.learned_costs import MeasuredCost, SourceCosts
+from tests.reference import central_difference
+
+UNIT = amsbq.Uniform(0, 1)
+PLANE = amsbq.Product([stats.gamma(5, loc=1, scale=4), stats.norm(0, 2)])
+
+
+class WithGradient:
+    def __call__(self, x):
+        return 1 + x[0] ** 2 + np.exp(x[1])
+
+    def gradient(self, x):
+        return np.array([2 * x[0], np.exp(x[1])])
+
+
+def measured(measure, cost, n=12, noise=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = measure.sobol(n, rng)
+    return MeasuredCost(measure, X, np.array([cost(x) for x in X]) * np.exp(noise * rng.normal(size=n)))
+
+
+COSTS = {
+    "constant": ConstantCost(PLANE, 3.0),
+    "function": CostFunction(PLANE, lambda x: 1 + x[0] ** 2 + np.exp(x[1])),
+    "function with a gradient": CostFunction(PLANE, WithGradient()),
+    "measured": measured(PLANE, WithGradient()),
+    "not yet measured": MeasuredCost(PLANE, np.zeros((0, 2)), np.zeros(0), 2.5),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_gradients(name):
+    cost, X = COSTS[name], PLANE.sobol(5, 1)
+    values, gradients = cost.effective_and_grad(X)
+    np.testing.assert_allclose(values, cost.effective(X), rtol=1e-12)
+    for x, gradient in zip(X, gradients, strict=True):
+        numeric = central_difference(lambda z: cost.effective(z[None])[0], x, 1e-3)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-7)
+
+
+def test_at_the_edge_of_the_support_differences_stay_inside():
+    asked = []
+
+    def cost(x):
+        asked.append(float(x[0]))
+        return 1 + x[0]
+
+    _, gradient = CostFunction(UNIT, cost).effective_and_grad(np.array([[0.0], [1.0]]))
+    np.testing.assert_allclose(gradient, [[1.0], [1.0]], rtol=1e-6)
+    assert min(asked) >= 0
+    assert max(asked) <= 1
+
+
+def test_expectations_of_a_measured_cost_are_those_of_a_log_normal():
+    cost = measured(UNIT, lambda x: 0.1 * np.exp(2 * x[0]), n=4, noise=0.3)
+    x = np.array([[0.37]])
+    mean, variance = cost.posterior.predict(0, x)
+    log_cost = mean[0] + np.sqrt(variance[0] + cost.posterior.gp.noise[0]) * stats.norm.ppf(
+        (np.arange(400_000) + 0.5) / 400_000
+    )
+    np.testing.assert_allclose(cost.effective(x)[0], 1 / np.mean(np.exp(-log_cost)), rtol=1e-4)
+    np.testing.assert_allclose(cost.expected(x)[0], np.mean(np.exp(log_cost)), rtol=1e-4)
+
+
+def test_a_cost_that_varies_by_a_hundred_is_learned():
+    X = np.linspace(0, 1, 50)[:, None]
+    cost = measured(UNIT, lambda x: 10 ** (2 * x[0] - 3), n=10, noise=0.02)
+    np.testing.assert_allclose(cost.expected(X), 10 ** (2 * X[:, 0] - 3), rtol=0.15)
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_a_constant_cost_is_learned(n):
+    cost = measured(UNIT, lambda x: 7e-3, n=n, noise=1e-3)
+    X = np.linspace(0, 1, 50)[:, None]
+    tolerance = {1: 0.6, 2: 0.3, 20: 0.01}[n]
+    np.testing.assert_allclose(cost.effective(X), 7e-3, rtol=tolerance)
+
+
+def test_units_of_cost_do_not_matter():
+    X = np.linspace(0, 1, 20)[:, None]
+    seconds, milliseconds = (measured(UNIT, lambda x, u=u: u * np.exp(x[0]), noise=0.1) for u in (1.0, 1e3))
+    np.testing.assert_allclose(milliseconds.effective(X), 1e3 * seconds.effective(X), rtol=1e-5)
+
+
+def test_before_it_is_known_a_cost_is_guessed_and_nothing_set_aside():
+    prices = SourceCosts(["measured", "measured", 0.5], ["a", "b", "c"], UNIT)
+    x = np.array([0.5])
+    assert prices.expected(0, x) == 0
+    assert prices.costs[0].effective(x[None]) == 1
+    prices.paid(1, x, 20.0)
+    assert prices.costs[0].effective(x[None]) == pytest.approx(20)  # as expensive as the most expensive that is known
+    assert prices.expected(0, x) == pytest.approx(20)
+    assert [prices.unknown(source) for source in range(3)] == [True, False, False]
+    np.testing.assert_allclose(prices.costs[1].effective(x[None]), 20, rtol=0.05)
+    assert prices.expected(2, x) == 0.5
+    prices.paid(0, x, 3.0)
+    np.testing.assert_allclose(prices.expected(0, x), 3, rtol=0.05)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_costs_that_cannot_be_divided_by(bad):
+    with pytest.raises(ValueError, match="cost"):
+        amsbq.Source(cost=bad)
+    with pytest.raises(ValueError, match="cost of f at x = "):
+        CostFunction(UNIT, lambda x: bad, "cost of f")
+
+
+def test_other_bad_costs():
+    with pytest.raises(ValueError, match="'measured', got 'learned'"):
+        amsbq.Source(cost="learned")
+    with pytest.raises(TypeError, match=r"cost of f at x = .* must be real numbers"):
+        CostFunction(UNIT, lambda x: "much", "cost of f")
+    with pytest.raises(ValueError, match="must be one number"):
+        CostFunction(UNIT, lambda x: [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"cost of f at x = .* raised ZeroDivisionError"):
+        CostFunction(UNIT, lambda x: 1 / 0, "cost of f")
+
+
+def test_where_a_cost_function_fails_later_nothing_is_asked():
+    cost = CostFunction(UNIT, lambda x: 1.0 if x[0] < 0.999 else -1.0 if x[0] < 1 else 1 / 0)
+    assert cost.effective(np.array([[0.5], [0.9995], [1.0]])).tolist() == [1.0, np.inf, np.inf]

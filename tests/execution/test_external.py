@@ -1,0 +1,272 @@
+"""Simulators that are not functions of this process: real programs, and a real UM-Bridge server on loopback."""
+
+import json
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.execution.commands import Command
+from amsbq.execution.functions import PythonFunction
+from amsbq.execution.umbridge import UMBridge
+
+X = np.array([0.25, 3.0])
+UNIT = amsbq.Uniform(0, 1)
+
+
+def python(code, **options):
+    return Command([sys.executable, "-c", code], ["a", "b"], **options)
+
+
+def test_inputs_are_in_the_arguments_and_on_standard_input():
+    command = Command(["awk", "BEGIN { print {a} + 2 * {b} }"], ["a", "b"])
+    assert command(X) == amsbq.Observation(6.25)
+    echo = python("import json, sys; x = json.load(sys.stdin); print(x['a'] * x['b'])")
+    assert echo(X) == amsbq.Observation(0.75)
+
+
+def test_inputs_arrive_to_the_last_bit():
+    command = Command([sys.executable, "-c", "import sys; print(repr(float(sys.argv[1])))", "{a}"], ["a"])
+    for value in (0.1 + 0.2, 1e-300, 2 / 3):
+        assert command(np.array([value])).value == value
+
+
+def test_the_last_line_counts_and_may_be_json():
+    noisy = python('print(\'starting\'); print(\'{"value": 1.5, "variance": 0.01, "cost": 7}\')')
+    assert noisy(X) == amsbq.Observation(1.5, 0.01, 7.0)
+
+
+def test_no_shell_is_involved(tmp_path):
+    target = tmp_path / "owned"
+    command = Command(["echo", f"1; touch {target}"], ["a", "b"])
+    with pytest.raises(RuntimeError, match="no number"):
+        command(X)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; sys.stderr.write('no\\nlicence\\n'); sys.exit(3)", r"exit code 3; it said: no \| licence"),
+        ("pass", "it printed nothing"),
+        ("print('hello')", "no number: hello"),
+        ('print(\'{"value": 1, "colour": 2}\')', "no number"),
+        ("print('{\"val\": 1}')", "no number"),
+        ("print('[1, 2]')", "no number"),
+        ("print('true')", "no number"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal SIGSEGV"),
+    ],
+)
+def test_what_goes_wrong_is_said(code, said):
+    with pytest.raises(RuntimeError, match=said):
+        python(code)(X)
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
+    marker = tmp_path / "alive"
+    code = f"import subprocess, time; subprocess.run(['sh', '-c', 'sleep 3; touch {marker}'])"
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"more than 0\.5 s, and was killed"):
+        python(code, timeout=0.5)(X)
+    assert time.monotonic() - start < 2.5
+    time.sleep(3.2)
+    assert not marker.exists()
+
+
+def test_braces_that_are_no_placeholders_stay():
+    command = Command(["echo", '{"a": {"b": {a}}} {{a}}'], ["a"])
+    with pytest.raises(RuntimeError, match=r'no number: \{"a": \{"b": 0.25\}\} \{a\}'):
+        command(X[:1])
+
+
+def test_wrong_commands_are_refused():
+    with pytest.raises(
+        ValueError, match=r"has \{c\}, which is no input: there are \{a\}, \{b\}; for the text itself write \{\{c\}\}"
+    ):
+        Command(["run", "{c}"], ["a", "b"])
+    with pytest.raises(TypeError, match="list of strings"):
+        Command("run {a}", ["a"])
+
+
+def test_functions_by_name(tmp_path):
+    (tmp_path / "my_simulator_module.py").write_text("def f(x):\n    return x[0] * 2\nnumber = 3\n")
+    function = PythonFunction("my_simulator_module:f", tmp_path)
+    assert pickle.loads(pickle.dumps(function))(X) == 0.5
+    with pytest.raises(TypeError, match="cannot be called"):
+        PythonFunction("my_simulator_module:number", tmp_path).resolved()
+    with pytest.raises(ValueError, match="'module:function'"):
+        PythonFunction("my_simulator_module")
+
+
+TRUTH = (1 - np.cos(5)) / 5 + 0.5
+FINE, COARSE = "sin(5 * x) + x", "sin(5 * x) + 0.2"
+
+
+def close_to_truth(result):
+    low, high = result.interval(0.99)
+    return abs(result.mean - TRUTH) < 0.02 and low < TRUTH < high
+
+
+def test_programs_in_another_language(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    (tmp_path / "fine.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <math.h>\n"
+        "int main(int argc, char **argv) { double x = atof(argv[1]);"
+        ' printf("computing\\n%.17g\\n", sin(5 * x) + x); return 0; }\n'
+    )
+    subprocess.run([compiler, "fine.c", "-o", "fine", "-lm"], cwd=tmp_path, check=True)
+    sources = [
+        amsbq.Source(Command(["./fine", "{x}"], ["x"], tmp_path), name="fine"),
+        amsbq.Source(Command(["awk", "BEGIN { print sin(5 * {x}) + 0.2 }"], ["x"]), cost=0.1, name="coarse"),
+    ]
+    assert close_to_truth(amsbq.integrate(sources, UNIT, budget=6, model="lmc"))
+
+
+SERVER = """
+import math, sys, umbridge
+class Forward(umbridge.Model):
+    def __init__(self): super().__init__("forward")
+    def get_input_sizes(self, config): return [1]
+    def get_output_sizes(self, config): return [1, 2]
+    def __call__(self, parameters, config):
+        [[x]] = parameters
+        if config.get("raises"): raise RuntimeError("the mesh has collapsed")
+        if config.get("nan"): return [[float("nan")], [0.0, 0.0]]
+        level = config.get("level", 0)
+        return [[math.sin(5 * x) + (x if level == 0 else 0.2)], [1.0, 1e32]]
+    def supports_evaluate(self): return True
+umbridge.serve_models([Forward()], int(sys.argv[1]), max_workers=int(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module", params=[1, 4])
+def server(request):
+    pytest.importorskip("umbridge")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(port), str(request.param)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield url
+    process.kill()
+    process.wait()
+
+
+def test_a_um_bridge_server_with_two_levels(server):
+    sources = [
+        amsbq.Source(UMBridge(server, "forward", {"level": 0}, timeout=30), name="fine"),
+        amsbq.Source(UMBridge(server, "forward", {"level": 1}, timeout=30), cost=0.1, name="coarse"),
+    ]
+    result = amsbq.integrate(sources, UNIT, budget=6, model="lmc", workers=2)
+    assert not any(e.status == "failed" for e in result.evaluations)
+    assert close_to_truth(result)
+
+
+def test_what_a_server_says_when_it_fails(server):
+    x = np.array([0.5])
+    with pytest.raises(RuntimeError, match="status 500"):
+        UMBridge(server, config={"raises": True})(x)
+    with pytest.raises(RuntimeError, match="nan"):
+        UMBridge(server, config={"nan": True})(x)
+    with pytest.raises(RuntimeError, match="no output 3"):
+        UMBridge(server, output=3)(x)
+    with pytest.raises(ValueError, match="takes 1 inputs, and was given 2"):
+        UMBridge(server)(X)
+    with pytest.raises(RuntimeError, match="the server answered"):
+        UMBridge(server, "backward")(x)
+    assert UMBridge(server, output=1)(x) == 1.0
+
+
+def test_an_absurd_value_is_a_failed_evaluation(server):
+    sources = [
+        amsbq.Source(UMBridge(server), name="fine"),
+        amsbq.Source(UMBridge(server, output=2), cost=0.1, name="broken", valid=(-10, 10)),
+    ]
+    with pytest.warns(UserWarning, match="broken failed 5 times in a row and is retired"):
+        result = amsbq.integrate(sources, UNIT, budget=4, model="icm")
+    assert all("outside of what is valid" in e.reason for e in result.evaluations if e.source == 1)
+
+
+def test_a_server_that_is_not_there(monkeypatch):
+    monkeypatch.setattr("amsbq.execution.evaluate.PAUSES", (0.01, 0.01))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    source = UMBridge(f"http://127.0.0.1:{port}")
+    with pytest.raises(ConnectionError, match="cannot be reached"):
+        source(np.array([0.5]))
+    with pytest.raises(RuntimeError, match=r"no evaluation was successful.*cannot be reached"):
+        amsbq.integrate(source, UNIT, budget=3, model="icm")
+
+
+def test_what_a_retry_can_mend_is_tried_again(monkeypatch):
+    monkeypatch.setattr("amsbq.execution.evaluate.PAUSES", (0.01, 0.01))
+    calls = []
+
+    def flaky(x):
+        calls.append(x)
+        if len(calls) % 3:
+            raise ConnectionResetError("try again")
+        return float(x[0])
+
+    result = amsbq.integrate(flaky, UNIT, budget=3, model="icm")
+    assert [e.status for e in result.evaluations] == ["ok"] * 3
+    assert len(calls) == 9
+
+
+def test_um_bridge_needs_a_url():
+    with pytest.raises(ValueError, match="http://"):
+        UMBridge("127.0.0.1:4242")
+
+
+def test_documented_json_is_what_is_sent():
+    echo = python("import sys; print(len(sys.stdin.read()))")
+    assert echo(X).value == len(json.dumps({"a": 0.25, "b": 3.0}))
+
+
+def test_a_dask_cluster_that_loses_a_worker():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = client.run(os.getpid)
+        assert len(pids) == 2
+        killed = []
+
+        def stop(it):
+            if len(it.evaluations) >= 4 and not killed:
+                killed.append(next(iter(pids.values())))
+                os.kill(killed[0], 9)
+
+        sources = [amsbq.Source(dask_fine, name="fine"), amsbq.Source(dask_coarse, cost=0.1, name="coarse")]
+        result = amsbq.integrate(sources, UNIT, budget=6, model="lmc", executor=client, workers=2, stop=stop)
+    assert killed
+    assert close_to_truth(result)
+
+
+def dask_fine(x):
+    return float(np.sin(5 * x[0]) + x[0])
+
+
+def dask_coarse(x):
+    return float(np.sin(5 * x[0]) + 0.2)

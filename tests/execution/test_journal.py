@@ -1,0 +1,407 @@
+"""Journals: what is on the disk when the plug is pulled, what is refused, and runs that go on as if nothing was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
+from amsbq.execution.runner import run as run_it
+
+UNIT = amsbq.Uniform(0, 1)
+STORED = Path(__file__).parent / "journals"
+
+
+def fine(x):
+    return float(np.sin(5 * x[0]) + x[0])
+
+
+def coarse(x):
+    return float(np.sin(5 * x[0]) + 0.2)
+
+
+SOURCES = [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.1, name="coarse")]
+GP = amsbq.MultiSourceGP(
+    [amsbq.Term([[1.0, 0.8], [0.8, 1.0]], amsbq.RBF(0.2)), amsbq.Term(np.eye(2), amsbq.Constant())], UNIT
+)
+
+
+def run(path, model=GP, budget=4.0, sources=SOURCES, **options):
+    return amsbq.integrate(sources, UNIT, budget=budget, model=model, journal=path, progress=False, **options)
+
+
+def everything(result):
+    return (
+        result.mean,
+        result.std,
+        result.spent,
+        result.stopped,
+        [(e.id, e.source, e.x.tolist(), e.value, e.cost, e.status, e.mean, e.std) for e in result.evaluations],
+    )
+
+
+def test_a_new_journal_tells_of_everything(tmp_path):
+    result = run(tmp_path / "run.jsonl")
+    header, events = read_journal(tmp_path / "run.jsonl")
+    assert header["format"] == FORMAT
+    assert [s["name"] for s in header["problem"]["sources"]] == ["fine", "coarse"]
+    kinds = [event["event"] for event in events]
+    assert kinds.count("asked") == kinds.count("told") == kinds.count("known") == len(result.evaluations)
+    assert kinds[-1] == "stopped"
+    told = [event["value"] for event in events if event["event"] == "told"]
+    assert told == [e.value for e in result.evaluations]  # to the last bit
+
+
+def test_without_a_journal_it_is_the_same(tmp_path):
+    plain = amsbq.integrate(SOURCES, UNIT, budget=4.0, model=GP, progress=False)
+    assert everything(plain) == everything(run(tmp_path / "run.jsonl"))
+
+
+@pytest.mark.parametrize("model", [GP, "icm", "auto"])
+def test_a_run_goes_on_from_any_line(tmp_path, model):
+    path = tmp_path / "run.jsonl"
+    whole = everything(run(path, model, 2.4))
+    lines = path.read_bytes().splitlines(keepends=True)
+    some = range(1, len(lines)) if model is GP else (2, 5, 9, len(lines) // 2, len(lines) - 4, len(lines) - 1)
+    for kept in some:
+        path.write_bytes(b"".join(lines[:kept]))
+        calls = []
+
+        def counted(x, calls=calls):
+            calls.append(x)
+            return fine(x)
+
+        again = run(path, model, 2.4, [amsbq.Source(counted, name="fine"), SOURCES[1]])
+        assert everything(again) == whole
+        events = [json.loads(line) for line in lines[1:kept]]
+        asked = {e["id"]: e["source"] for e in events if e["event"] == "asked"}
+        known = [e["id"] for e in events if e["event"] == "told" and asked[e["id"]] == 0]
+        assert len(calls) + len(known) == sum(e[1] == 0 for e in whole[4])  # nothing that was told is evaluated again
+        assert path.read_bytes().splitlines()[-1] == lines[-1].strip()
+
+
+def test_it_can_be_cut_anywhere(tmp_path):
+    path = tmp_path / "run.jsonl"
+    whole = everything(run(path))
+    content = path.read_bytes()
+    end_of_last_three = len(b"".join(content.splitlines(keepends=True)[:-3]))
+    for size in range(end_of_last_three, len(content)):
+        path.write_bytes(content[:size])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            again = run(path)
+        assert everything(again) == whole
+        torn = content[:size][-1:] != b"\n"
+        assert any("not finished" in str(w.message) for w in caught) == torn
+
+
+def test_a_finished_run_is_only_looked_at(tmp_path):
+    path = tmp_path / "run.jsonl"
+    whole, content = everything(run(path)), path.read_bytes()
+
+    def never(x):
+        raise AssertionError
+
+    assert everything(run(path, sources=[amsbq.Source(never, name="fine"), SOURCES[1]])) == whole
+    assert path.read_bytes() == content
+
+
+def test_a_larger_budget_goes_further(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = run(path)
+    more = run(path, budget=6.0)
+    assert more.spent > first.spent
+    assert everything(more)[4][: len(first.evaluations)] == everything(first)[4]
+
+
+def test_damage_is_noticed_and_left_alone(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run(path)
+    content = bytearray(path.read_bytes())
+    lines = bytes(content).splitlines(keepends=True)
+    digit = len(b"".join(lines[:6])) + lines[6].index(b"0")
+    content[digit] ^= 1  # another digit: still JSON, and wrong
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=r"line 7 of .* is damaged"):
+        run(path)
+    assert path.read_bytes() == bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"sources": [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.2, name="coarse")]},
+            "cost was 0.1, and now is 0.2",
+        ),
+        ({"sources": [amsbq.Source(fine, name="other"), SOURCES[1]]}, "name was 'fine', and now is 'other'"),
+        ({"seed": 1}, "seed was 0, and now is 1"),
+        ({"acquisition": "ivr"}, "acquisition was 'mi', and now is 'ivr'"),
+        ({"initial": [(0, 0.5)]}, "initial was None, and now is a list of 1"),
+    ],
+)
+def test_the_journal_of_another_run_is_refused(tmp_path, change, said):
+    path = tmp_path / "run.jsonl"
+    run(path)
+    content = path.read_bytes()
+    with pytest.raises(JournalError, match=said):
+        run(path, **change)
+    assert path.read_bytes() == content
+
+
+def test_another_measure_is_another_run(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run(path, "icm", 2.0)
+    with pytest.raises(JournalError, match=r"measure was 'Uniform\(\[0.0\], \[1.0\]\)', and now is"):
+        amsbq.integrate(SOURCES, amsbq.Uniform(0, 2), budget=2.0, model="icm", journal=path)
+
+
+def test_samples_are_told_apart(tmp_path):
+    path = tmp_path / "run.jsonl"
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(size=(50, 1))
+    amsbq.integrate(SOURCES, amsbq.Empirical(samples), budget=2.0, model="icm", journal=path)
+    with pytest.raises(JournalError, match="measure was"):
+        amsbq.integrate(SOURCES, amsbq.Empirical(samples + 0.01), budget=2.0, model="icm", journal=path)
+
+
+def test_what_is_no_journal_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes\n")
+    with pytest.raises(JournalError, match=r"line 1 of .* is damaged"):
+        run(path)
+    assert path.read_text() == "my notes\n"
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with Journal(path) as journal:
+        journal.write({"event": "begun", "format": FORMAT + 1, "version": "99.0"})
+    with pytest.raises(JournalError, match=r"newer amsbq \(99.0"):
+        run(path)
+
+
+def test_a_journal_has_one_writer(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with Journal(path), pytest.raises(JournalError, match="in use by another run"):
+        run(path)
+    code = f"from amsbq.execution.journal import Journal\ntry: Journal({str(path)!r})\nexcept Exception as e: print(e)"
+    with Journal(path):
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "in use by another run" in said
+    run(path)
+
+
+def test_a_read_only_folder_is_an_error_before_anything_is_evaluated():
+    calls = []
+    it = amsbq.Integrator([amsbq.Source(calls.append, name="fine"), SOURCES[1]], UNIT, budget=4)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        root = os.geteuid() == 0
+        try:
+            if root:
+                os.seteuid(65534)  # who may not write everywhere
+            with pytest.raises(JournalError, match="cannot be opened: Permission denied"):
+                run_it(it, journal=Path(folder) / "run.jsonl", progress=False)
+        finally:
+            if root:
+                os.seteuid(0)
+    assert not calls
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(JournalError, match="cannot be opened: No such file"):
+        run(tmp_path / "nowhere" / "run.jsonl")
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, {tests!r})
+from test_journal import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    run({path!r})
+except JournalError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
+    path = tmp_path / "run.jsonl"
+    whole = everything(run(path))
+    size = path.stat().st_size
+    for limit in np.linspace(0.3, 0.95, 4) * size:
+        path.unlink()
+        code = FULL.format(tests=str(Path(__file__).parent), limit=int(limit), path=str(path))
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert "cannot be written: File too large. Everything before is kept; what was to be written is {" in said
+        _, events = read_journal(path)  # whole lines only
+        assert events
+        assert everything(run(path)) == whole
+
+
+def test_floats_survive_to_the_last_bit(tmp_path):
+    values = [0.1 + 0.2, 1e-300, -5e-324, 2**53 + 1.0, np.nextafter(1, 2)]
+    with Journal(tmp_path / "a.jsonl") as journal:
+        journal.begin({})
+        journal.write({"event": "told", "value": values, "nothing": float("nan")})
+    _, [event] = read_journal(tmp_path / "a.jsonl")
+    assert event["value"] == values
+    assert event["nothing"] is None
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.jsonl")), ids=lambda path: path.name)
+def test_journals_of_all_versions_still_load(tmp_path, path):
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    result = run(copy, "icm", 3.0)
+    assert copy.read_bytes() == path.read_bytes()
+    assert result.stopped == "budget"
+    _, events = read_journal(path)
+    known = [event for event in events if event["event"] == "known"]
+    assert [(e.id, e.mean, e.std) for e in result.evaluations if np.isfinite(e.std)] == [
+        (event["id"], event["mean"], event["std"]) for event in known if event["std"] is not None
+    ]
+    assert result.mean == pytest.approx(known[-1]["mean"], rel=1e-7)  # without noise, rounding is magnified
+
+
+def test_long_runs_go_on_where_they_were_between_times_to_learn(tmp_path):
+    """There posteriors are extended, not made anew: to the last bit the same, whatever was looked at before."""
+    sources = [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.05, noise=1e-3, name="coarse")]
+    initial = [(0, [0.2]), (0, [0.8])] + [(1, [x]) for x in np.linspace(0, 1, 25)]
+    whole = run(tmp_path / "whole.jsonl", "icm", 5.0, sources, initial=initial)
+    assert len(whole.evaluations) > 32
+    lines = (tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
+    told = [i for i, line in enumerate(lines) if b'"told"' in line]
+    for n in (26, 29, 31):
+        path = tmp_path / f"{n}.jsonl"
+        path.write_bytes(b"".join(lines[: told[n] + 1]))
+        assert everything(run(path, "icm", 5.0, sources, initial=initial)) == everything(whole)
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from test_journal import *
+def slow(x):
+    with open({calls!r}, "a") as file: file.write(f"{{x[0]!r}}\\n")
+    time.sleep(0.01)
+    return fine(x)
+run({path!r}, "icm", 2.6, [amsbq.Source(slow, name="fine"), SOURCES[1]])
+"""
+
+
+def test_killed_at_random_moments_it_ends_the_same(tmp_path):
+    """A few times; benchmarks/kill.py does it as often as you like."""
+    path, calls = tmp_path / "run.jsonl", tmp_path / "calls"
+    whole = everything(run(tmp_path / "whole.jsonl", "icm", 2.6))
+    code = KILLED.format(tests=str(Path(__file__).parent), path=str(path), calls=str(calls))
+    rng, kills = np.random.default_rng(0), 0
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    while kills < 12:
+        process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+        try:
+            process.wait(rng.uniform(1.5, 4.0))
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert everything(run(path, "icm", 2.6)) == whole
+    made = calls.read_text().splitlines() if calls.exists() else []
+    told = [repr(e[2][0]) for e in whole[4] if e[1] == 0]
+    for x in told:  # again only what was under way when it was killed
+        assert made.count(x) <= 1 + kills
+
+
+def test_an_interrupt_is_in_the_journal_and_the_run_goes_on(tmp_path):
+    path = tmp_path / "run.jsonl"
+    whole = everything(run(tmp_path / "whole.jsonl"))
+    calls = []
+
+    def interrupted(x):
+        calls.append(x)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return fine(x)
+
+    first = run(path, sources=[amsbq.Source(interrupted, name="fine"), SOURCES[1]])
+    assert first.stopped == "interrupted"
+    assert len(calls) == 3  # what was running came to its end
+    _, events = read_journal(path)
+    assert events[-1]["reason"] == "interrupted"
+    assert everything(run(path)) == whole
+
+
+def test_the_second_interrupt_stops_at_once(tmp_path):
+    path = tmp_path / "run.jsonl"
+    calls = []
+
+    def impatient(x):
+        calls.append(x)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return fine(x)
+
+    first = run(path, sources=[amsbq.Source(impatient, name="fine"), SOURCES[1]])
+    assert first.stopped == "interrupted"
+    assert sum(e.source == 0 for e in first.evaluations) == 1
+    assert everything(run(path)) == everything(run(tmp_path / "whole.jsonl"))
+
+
+def test_workers_lose_nothing_either(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = run(path, budget=3.0, workers=3, max_evaluations=8)
+    assert first.stopped == "evaluations"
+    seen = [(e.source, *e.x) for e in first.evaluations]
+
+    def once(x):
+        assert (0, *x) not in seen
+        return fine(x)
+
+    more = run(path, sources=[amsbq.Source(once, name="fine"), SOURCES[1]], budget=4.0, workers=3)
+    assert [(e.source, *e.x) for e in more.evaluations[: len(seen)]] == seen
+    assert not any(e.status == "failed" for e in more.evaluations)
+    assert more.spent <= 4.0
+
+
+def test_failures_are_remembered(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def fails_above(x):
+        if x[0] > 0.7:
+            raise RuntimeError("too hot")
+        return fine(x)
+
+    sources = [amsbq.Source(fails_above, name="fine"), SOURCES[1]]
+    whole = run(path, sources=sources)
+    assert any(e.status == "failed" for e in whole.evaluations)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2]))
+    assert repr(everything(run(path, sources=sources))) == repr(everything(whole))  # failures have NaN for a value
+
+
+def test_measured_costs_are_remembered(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def costly(x):
+        return amsbq.Observation(fine(x), cost=1.0 + x[0])
+
+    sources = [amsbq.Source(costly, name="fine", cost="measured"), SOURCES[1]]
+    whole = everything(run(path, sources=sources, budget=6.0))
+    lines = path.read_bytes().splitlines(keepends=True)
+    for kept in (3, len(lines) // 2, len(lines) - 5):
+        path.write_bytes(b"".join(lines[:kept]))
+        assert everything(run(path, sources=sources, budget=6.0)) == whole

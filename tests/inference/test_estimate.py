@@ -1,0 +1,196 @@
+"""What is said of an integral: the distribution itself, its equivariances, its honesty, and bad input."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import amsbq
+from amsbq import Estimate
+from amsbq.inference.structures import MODELS
+
+UNIT = amsbq.Uniform(0, 1)
+
+
+def mixture(dof):
+    rng = np.random.default_rng(0)
+    m, s, p = rng.normal(size=5), rng.uniform(0.1, 1, size=5), rng.uniform(size=5)
+    components = [
+        stats.t(dof, loc=a, scale=b) if np.isfinite(dof) else stats.norm(a, b) for a, b in zip(m, s, strict=True)
+    ]
+    return Estimate(m, s, p, dof), components, p / p.sum()
+
+
+@pytest.mark.parametrize("dof", [3.0, 7.5, np.inf])
+def test_mixture_against_scipy(dof):
+    estimate, components, weights = mixture(dof)
+    mean = weights @ [c.mean() for c in components]
+    second = weights @ [c.var() + c.mean() ** 2 for c in components]
+    np.testing.assert_allclose([estimate.mean, estimate.std], [mean, np.sqrt(second - mean**2)], rtol=1e-12)
+    for z in (-3.0, 0.1, 2.0):
+        np.testing.assert_allclose(estimate.cdf(z), weights @ [c.cdf(z) for c in components], rtol=1e-12)
+        np.testing.assert_allclose(
+            estimate.log_density(z), np.log(weights @ [c.pdf(z) for c in components]), rtol=1e-12
+        )
+    for p in (1e-6, 0.025, 0.5, 0.8, 0.999):
+        np.testing.assert_allclose(estimate.cdf(estimate.quantile(p)), p, rtol=1e-9)
+    low, high = estimate.interval(0.8)
+    np.testing.assert_allclose(estimate.cdf(high) - estimate.cdf(low), 0.8, rtol=1e-9)
+    total = integrate.quad(lambda z: np.exp(estimate.log_density(z)), low, high, epsabs=1e-12)[0]
+    np.testing.assert_allclose(total, 0.8, rtol=1e-8)
+
+
+def test_one_gaussian_is_one():
+    estimate = Estimate([2.0], [0.5])
+    assert (estimate.mean, estimate.std) == (2.0, 0.5)
+    np.testing.assert_allclose(estimate.interval(0.95), stats.norm(2, 0.5).interval(0.95), rtol=1e-12)
+
+
+def test_a_certain_estimate_has_a_point_for_an_interval():
+    estimate = Estimate([2.0, 2.0], [0.0, 0.0])
+    assert estimate.interval() == (2.0, 2.0)
+    assert "2.0" in repr(estimate)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, 95])
+def test_probabilities_are_between_0_and_1(bad):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Estimate([0.0], [1.0]).interval(bad)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Estimate([0.0], [1.0]).quantile(bad)
+
+
+def two_sources(n=4, m=16, seed=0, D=1):
+    """f_0 = sin(5 Σx) and a stand-in that is off by a factor and a trend; inputs, source numbers, outputs."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, D))
+    X2 = np.concatenate([X, rng.uniform(size=(m, D))])
+    f = np.sin(5 * X.sum(axis=1))
+    g = 0.8 * np.sin(5 * X2.sum(axis=1)) + X2[:, 0] - 0.3
+    return np.repeat([0, 1], [n, n + m]), np.concatenate([X, X2]), np.append(f, g)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_by_name(model):
+    answer = amsbq.estimate(*two_sources(6, 20), UNIT, model=model)
+    low, high = answer.interval(0.999)
+    assert low < (1 - np.cos(5)) / 5 < high
+    assert answer.std < 0.5
+    assert (answer.effective_draws > 10) == MODELS[model].marginalised
+
+
+def test_default_exploits_a_good_secondary():
+    truth, errors = (1 - np.cos(5)) / 5, {"auto": [], "vbq": []}
+    for seed in range(5):
+        for model, found in errors.items():
+            found.append(abs(amsbq.estimate(*two_sources(4, 20, seed), UNIT, model=model).mean - truth))
+    assert np.median(errors["auto"]) < 0.02
+    assert np.median(errors["auto"]) < 0.2 * np.median(errors["vbq"])
+
+
+def test_vbq_is_blind_to_secondaries():
+    s, X, y = two_sources()
+    alone = amsbq.estimate(0, X[s == 0], y[s == 0], UNIT, model="vbq")
+    assert amsbq.estimate(s, X, y, UNIT, model="vbq").interval() == alone.interval()
+
+
+def test_fixed_hyperparameters_are_taken_as_they_are():
+    gp = amsbq.MultiSourceGP([amsbq.Term([[1, 0.9], [0.9, 1]], amsbq.RBF(0.3))], UNIT, noise=1e-4)
+    s, X, y = two_sources()
+    mean, variance = gp.condition(s, X, y).integral()
+    answer = amsbq.estimate(s, X, y, UNIT, model=gp)
+    np.testing.assert_allclose([answer.mean, answer.std], [mean, np.sqrt(variance)], rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", ["auto", "icm", "lmc"])
+def test_units_do_not_matter(model):
+    s, X, y = two_sources()
+    plain = amsbq.estimate(s, X, y, UNIT, model=model)
+    a, b = -3e4, 7e3
+    changed = amsbq.estimate(s, 40 - 5 * X, a * y + b, amsbq.Uniform(35, 40), model=model)
+    # noise-free likelihoods amplify rounding: not to the last digit, but to a small part of the error bar
+    np.testing.assert_allclose(changed.mean, a * plain.mean + b, rtol=0, atol=0.005 * abs(a) * plain.std)
+    np.testing.assert_allclose(changed.std, abs(a) * plain.std, rtol=0.01)
+
+
+def test_order_of_data_and_of_secondaries_does_not_matter():
+    rng = np.random.default_rng(4)
+    s, X, y = two_sources(5, 16)
+    s[s == 1] = np.where(rng.uniform(size=21) < 0.4, 2, 1)
+    plain = amsbq.estimate(s, X, y, UNIT)
+    shuffled = rng.permutation(len(s))
+    changed = amsbq.estimate(np.array([0, 2, 1])[s][shuffled], X[shuffled], y[shuffled], UNIT)
+    np.testing.assert_allclose(changed.mean, plain.mean, rtol=0, atol=0.02 * plain.std)
+    np.testing.assert_allclose(changed.std, plain.std, rtol=0.05)
+
+
+def test_noise_given_and_learned():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(size=60)
+    y = np.sin(5 * x) + 0.1 * rng.normal(size=60)
+    for noise, noise_var in ((0.01, None), ("learn", None), (0.0, np.full(60, 0.01))):
+        answer = amsbq.estimate(0, x, y, UNIT, noise=noise, noise_var=noise_var)
+        low, high = answer.interval(0.99)
+        assert low < (1 - np.cos(5)) / 5 < high
+        assert 0.005 < answer.std < 0.05
+
+
+ADVERSARIAL = {
+    "constant": ([0, 0, 0, 1, 1, 1], np.linspace(0, 1, 6), np.ones(6)),
+    "all zero": ([0, 0, 1], [0.1, 0.5, 0.9], np.zeros(3)),
+    "two observations": ([0, 1], [0.3, 0.3], [1.0, 2.0]),
+    "one observation": ([1], [0.3], [1.0]),
+    "none": ([], [], []),
+    "one source only": ([1] * 5, np.linspace(0, 1, 5), [1, 2, 1, 3, 1]),
+    "outlier": ([0] * 6, np.linspace(0, 1, 6), [1, 2, 1, 2, 1, 1e6]),
+    "outlier of a secondary": ([0] * 3 + [1] * 3, np.tile([0.1, 0.5, 0.9], 2), [1, 2, 1, 1, 2, 1e6]),
+    "contradiction": ([0, 0, 0, 1, 1], [0.5, 0.5, 0.2, 0.5, 0.5], [1, 2, 3, 1, 5]),
+    "tiny": ([0, 0, 0, 1], [0.1, 0.5, 0.9, 0.2], [1e-200, 2e-200, 1e-200, 0]),
+    "huge": ([0, 0, 0, 1], [0.1, 0.5, 0.9, 0.2], [1e150, 2e150, 1e150, 0]),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("noise", [0.0, "learn"])
+@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_adversarial_data_have_a_finite_answer(name, model, noise):
+    s, x, y = ADVERSARIAL[name]
+    answer = amsbq.estimate(np.array(s, int), np.reshape(x, (-1, 1)), y, UNIT, model=model, noise=noise)
+    assert np.isfinite([answer.mean, answer.std, *answer.interval()]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("constant", "they do not tell how much it varies"),
+        ("contradiction", "different values at the same input"),
+        ("one source only", "no observation of source 0"),
+    ],
+)
+def test_data_that_make_no_sense_get_a_warning(name, message):
+    s, x, y = ADVERSARIAL[name]
+    with pytest.warns(UserWarning, match=message):
+        amsbq.estimate(s, x, y, UNIT)
+
+
+def test_repeated_values_are_no_contradiction(recwarn):
+    amsbq.estimate([0, 0, 0], [0.5, 0.5, 0.2], [1.0, 1.0, 3.0], UNIT)
+    amsbq.estimate([0, 0, 0], [0.5, 0.5, 0.2], [1.0, 2.0, 3.0], UNIT, noise=0.1)
+    assert not [w for w in recwarn if "same input" in str(w.message)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"model": "gp"}, ValueError, "model must be one of 'auto'"),
+        ({"noise": "unknown"}, ValueError, "variance or 'learn'"),
+        ({"noise": -1.0}, ValueError, "negative"),
+        ({"noise": [0.0]}, ValueError, "2 sources"),
+        ({"noise_var": [1.0]}, ValueError, "noise_var"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"seed": 0.5}, TypeError, "seed"),
+    ],
+)
+def test_bad_input(arguments, error, message):
+    with pytest.raises(error, match=message):
+        amsbq.estimate(*two_sources(), UNIT, **arguments)

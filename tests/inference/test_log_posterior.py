@@ -1,0 +1,243 @@
+"""The posterior density of hyperparameters: its value, its gradient, its units, and the models that it is of."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.gp.data import Data
+from amsbq.inference.log_posterior import FIT_JITTER, Parametrisation
+from amsbq.inference.structures import MODELS, autoregressive, common_and_own, icm, lmc
+from tests.reference import central_difference
+
+
+def data_of(measure, L, n, seed):
+    rng = np.random.default_rng(seed)
+    s = np.append(np.arange(L), rng.integers(L, size=n - L))
+    X, y, extra = measure.sample(n, rng), rng.normal(size=n), 1e-3 * rng.uniform(size=n)
+    return Data(s, X, y, extra)
+
+
+PRIORS = {
+    "auto": common_and_own,
+    "icm": icm,
+    "lmc": lmc,
+    "lmc matern-3/2": partial(lmc, nu=1.5),
+    "lmc matern-5/2": partial(lmc, nu=2.5),
+    "three terms": partial(lmc, fractions=(0.1, 0.4, 1.0), nu=0.5),
+    "ar": autoregressive,
+}
+MEASURES = {"uniform": amsbq.Uniform([0, -3], [1, 2]), "gamma": amsbq.as_measure([stats.gamma(5), stats.norm(1, 2)])}
+NOISE = {"given": [1e-3, 1e-2, 0.02], "learned": ["learn", 1e-2, "learn"]}
+
+
+def some_theta(parametrisation, n=3, seed=1):
+    rng = np.random.default_rng(seed)
+    return parametrisation.start() + 0.3 * rng.normal(size=(n, parametrisation.size))
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("L", [1, 2, 3])
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("model", PRIORS)
+def test_gradient_of_the_log_posterior(model, measure, L, noise):
+    measure = MEASURES[measure]
+    parametrisation = Parametrisation(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
+    Theta = some_theta(parametrisation)
+    values, gradient = parametrisation.log_posterior_and_grad(Theta)
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
+    for theta, row in zip(Theta, gradient, strict=True):
+        numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
+        np.testing.assert_allclose(row, numeric, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("relation", [[1, -1, 1], [1, 0, 1], [1, 1, -1]])
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_gradient_for_other_relations_and_powers(relation, power):
+    measure = MEASURES["uniform"]
+    plain = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
+    parametrisation, relation = plain.tempered(power), np.array(relation)
+    theta = some_theta(parametrisation)[0]
+    _, gradient = parametrisation.log_posterior_and_grad(theta[None], relation)
+    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None], relation)[0][0], theta, 1e-3)
+    np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
+    B = parametrisation.gp(theta, relation).terms[0].B
+    assert np.sign(B[0, 1:]).tolist() == relation[1:].tolist()
+    assert plain.power == 1
+    mixed = parametrisation.log_posterior_and_grad(np.stack([theta, theta]), np.stack([relation, [1, 1, 1]]))
+    alone = [parametrisation.log_posterior_and_grad(theta[None], r) for r in (relation, None)]
+    np.testing.assert_allclose(mixed[0], np.concatenate([value for value, _ in alone]), rtol=1e-12)
+    np.testing.assert_allclose(mixed[1], np.concatenate([gradient for _, gradient in alone]), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.3])
+@pytest.mark.parametrize("model", PRIORS)
+def test_value_is_evidence_times_prior(model, power):
+    """Against the exact core in the user's units, and against scipy.stats for the prior of the default."""
+    measure, L = MEASURES["uniform"], 2
+    data = data_of(measure, L, 11, 3)
+    parametrisation = Parametrisation(PRIORS[model](L), measure, data, [1e-3, "learn"]).tempered(power)
+    Theta = some_theta(parametrisation, 2)
+    prior = parametrisation.tempered(0.0).log_posterior_and_grad(Theta)[0]
+    for theta, value, of_prior in zip(Theta, parametrisation.log_posterior_and_grad(Theta)[0], prior, strict=True):
+        evidence = parametrisation.posterior(theta).log_evidence() + np.log(parametrisation.spreads[data.s]).sum()
+        np.testing.assert_allclose(value, power * evidence + of_prior, rtol=1e-9)
+    if model == "auto":
+        a, gain, scales, own, slow, noise = np.split(Theta[0], [2, 3, 5, 7, 9])
+        expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-4, 3).logpdf(own).sum()
+        expected += stats.norm(0, 2).logpdf(gain)[0]
+        expected += stats.loggamma(3, loc=np.log(0.1)).logpdf(scales).sum()
+        expected += (
+            stats.loggamma(3, loc=np.log(0.35)).logpdf(slow).sum() + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
+        )
+        np.testing.assert_allclose(prior[0], expected, rtol=1e-12)
+
+
+def test_outside_of_its_box_the_density_is_zero():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
+    Theta = np.stack([parametrisation.start(), parametrisation.start()])
+    Theta[1, 0] = 1e4
+    values, gradients = parametrisation.log_posterior_and_grad(Theta)
+    assert np.isfinite(values[0])
+    assert values[1] == -np.inf
+    assert not gradients[1].any()
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
+    np.testing.assert_array_equal(parametrisation.log_posterior(Theta[1:]), [-np.inf])
+
+
+def test_a_few_at_a_time_give_the_same(monkeypatch):
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
+    Theta = some_theta(parametrisation, 5)
+    together = parametrisation.log_posterior_and_grad(Theta)
+    monkeypatch.setattr("amsbq.inference.log_posterior.CHUNK", 2 * 36)
+    for all_at_once, in_parts in zip(together, parametrisation.log_posterior_and_grad(Theta), strict=True):
+        np.testing.assert_allclose(in_parts, all_at_once, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", PRIORS)
+def test_units_do_not_matter(model):
+    values = []
+    for a, b, low, high in ((1, 0, [0, -3], [1, 2]), (-1e6, 3e5, [10, -3e4], [10.5, 2e4])):
+        measure = amsbq.Uniform(low, high)
+        rng = np.random.default_rng(2)
+        s, U = np.append([0, 1], rng.integers(2, size=8)), rng.uniform(size=(10, 2))
+        y = a * rng.normal(size=10) + b
+        data = Data(s, measure.bounds[:, 0] + U * measure.width, y, np.full(10, 1e-4 * a**2))
+        parametrisation = Parametrisation(PRIORS[model](2), measure, data, ["learn", 1e-4 * a**2])
+        values.append(parametrisation.log_posterior_and_grad(some_theta(parametrisation, 1, 3)))
+    np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-8)
+    np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
+
+
+def test_order_of_sources_and_data_does_not_matter():
+    """θ is permuted with the sources, and so are the draws of it."""
+    measure, order = amsbq.Uniform(0, 1), [0, 2, 1]
+    data = data_of(measure, 3, 12, 5)
+    shuffled = np.random.default_rng(6).permutation(12)
+    permuted = Data(np.argsort(order)[data.s][shuffled], data.X[shuffled], data.y[shuffled], data.noise_var[shuffled])
+    plain, changed = (Parametrisation(lmc(3), measure, d, [1e-3] * 3) for d in (data, permuted))
+
+    def moved(theta):
+        return np.concatenate([part[order] if len(part) == 3 else part for part in np.split(theta, [3, 6, 7, 10, 13])])
+
+    for theta, other in zip(plain.prior_draws(8, 0), changed.prior_draws(8, 0), strict=True):
+        np.testing.assert_array_equal(moved(theta), other)
+        np.testing.assert_allclose(
+            changed.log_posterior_and_grad(other[None])[0], plain.log_posterior_and_grad(theta[None])[0], rtol=1e-9
+        )
+
+
+def test_prior_draws_follow_the_prior():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
+    draws = parametrisation.prior_draws(1024, 0)
+    amplitudes, gain, _, own, slow, noise = np.split(draws, [2, 3, 5, 7, 9], axis=1)
+    for column, distribution in (
+        (amplitudes[:, 1], stats.t(4, scale=0.7)),
+        (gain[:, 0], stats.norm(0, 2)),
+        (own[:, 0], stats.norm(-4, 3)),
+        (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35)),
+        (noise[:, 0], stats.norm(np.log(1e-4), 3)),
+    ):
+        assert stats.kstest(column, distribution.cdf).statistic < 0.01
+
+
+@pytest.mark.parametrize("model", ["auto", "lmc"])
+def test_doubted_integral_is_that_of_a_model_with_one_more_term(model):
+    measure = MEASURES["uniform"]
+    data = data_of(measure, 2, 9, 4)
+    parametrisation = Parametrisation(PRIORS[model](2), measure, data, [1e-3, 1e-2])
+    theta = some_theta(parametrisation, 1)[0]
+    shares = np.array([0.0, 0.01, 1.0])
+    parts = parametrisation.doubted_integrals(theta[None], np.ones((1, 2)), shares)
+    means, stds, logs = (part[0] for part in parts)
+    means, stds = parametrisation.levels[0] + parametrisation.spreads[0] * means, parametrisation.spreads[0] * stds
+    gp = parametrisation.gp(theta)
+    for share, mean, std, log in zip(shares, means, stds, logs, strict=True):
+        variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
+        extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
+        whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
+        posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
+        np.testing.assert_allclose(std, posterior.integral()[1] ** 0.5, rtol=1e-6)
+        np.testing.assert_allclose(mean, posterior.integral()[0], rtol=1e-6)
+        np.testing.assert_allclose(log - logs[0], posterior.log_evidence() - _evidence(gp, data), rtol=1e-6, atol=1e-7)
+
+
+def _evidence(gp, data):
+    return gp.condition(data.s, data.X, data.y, data.noise_var).log_evidence()
+
+
+def test_posterior_has_the_jitter_of_the_fit():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
+    assert parametrisation.posterior(parametrisation.start()).jitter == FIT_JITTER
+
+
+def test_autoregressive_terms_are_nested():
+    """Source 0 has all terms, the last source only its own: Kennedy and O'Hagan's structure."""
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(autoregressive(3), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
+    terms = parametrisation.gp(parametrisation.start()).terms[:3]
+    for q, term in enumerate(terms):
+        assert (np.diagonal(term.B) > 0).tolist() == [source <= q for source in range(3)]
+        assert np.linalg.matrix_rank(term.B) == 1
+
+
+def test_every_model_by_name_is_one():
+    measure = MEASURES["uniform"]
+    for model in MODELS.values():
+        for L in (1, 2, 4):
+            parametrisation = Parametrisation(model.prior(L), measure, data_of(measure, L, 9, 4), [0.0] * L)
+            assert np.isfinite(parametrisation.log_posterior_and_grad(parametrisation.start()[None])[0])
+
+
+def test_width_is_equivariant_and_that_of_a_box():
+    assert amsbq.Uniform([0, 1], [2, 5]).width.tolist() == [2, 4]
+    for measure, distribution in (
+        (amsbq.Gaussian(1, 4), stats.norm(1, 2)),
+        (amsbq.Product([stats.gamma(3)]), stats.gamma(3)),
+    ):
+        np.testing.assert_allclose(measure.width, 2 * (distribution.ppf(0.75) - distribution.ppf(0.25)))
+    samples = np.random.default_rng(0).normal(size=(20_001, 1))
+    np.testing.assert_allclose(amsbq.Empirical(samples).width, amsbq.Gaussian(0, 1).width, rtol=0.05)
+    weights = np.random.default_rng(1).integers(1, 4, size=50)
+    repeated = np.repeat(samples[:50], weights, axis=0)
+    np.testing.assert_allclose(amsbq.Empirical(samples[:50], weights).width, amsbq.Empirical(repeated).width, rtol=0.2)
+    assert amsbq.Empirical([[1.0], [1.0]]).width.tolist() == [1]
+
+
+def test_mirrored_lets_the_primary_source_be_the_one_that_differs():
+    measure = MEASURES["uniform"]
+    parametrisation = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
+    theta = np.arange(parametrisation.size, dtype=float)
+    own = parametrisation.gp(theta).terms[1].B
+    for source, other in enumerate(parametrisation.mirrored(theta), 1):
+        changed = np.flatnonzero(theta != other)
+        assert theta[changed].tolist() == other[changed[::-1]].tolist()
+        B, amplitude = parametrisation.gp(other).terms[1].B, np.exp(theta[:3])
+        ratios = (np.diagonal(own) / amplitude**2, np.diagonal(B) / amplitude**2)
+        np.testing.assert_allclose(ratios[0][[0, source]], ratios[1][[source, 0]], rtol=1e-12)

@@ -1,0 +1,137 @@
+"""Learning hyperparameters: the maximum is one, the draws follow the posterior, relations are recognised."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.gp.data import Data
+from amsbq.inference.log_posterior import Parametrisation
+from amsbq.inference.modes import maximise
+from amsbq.inference.sampling import marginalised, most_probable, tempered
+from amsbq.inference.structures import common_and_own, icm, lmc
+
+UNIT = amsbq.Uniform(0, 1)
+
+
+def data(s, x, y):
+    x = np.asarray(x, float).reshape(len(y), 1)
+    return Data(np.asarray(s, np.intp), x, np.asarray(y, float), np.zeros(len(y)))
+
+
+def related_data(kind, n=4, m=14, seed=0):
+    rng = np.random.default_rng(seed)
+    x, x2 = rng.uniform(size=n), np.linspace(0, 1, m)
+    x2 = np.append(x2, x)
+    f = np.sin(7 * x) + x
+    g = {"related": 0.8, "opposite": -0.8}[kind] * (np.sin(7 * x2) + x2) + 0.3 * x2
+    return data(np.repeat([0, 1], [n, m + n]), np.append(x, x2), np.append(f, g))
+
+
+@pytest.mark.parametrize("prior", [common_and_own(2), lmc(2), icm(2)], ids=["auto", "lmc", "icm"])
+def test_maximum_is_stationary_and_no_worse_than_random_ones(prior):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=14)
+    s = np.repeat([0, 1], 7)
+    parametrisation = Parametrisation(prior, UNIT, data(s, x, np.sin(9 * x) + s * x), [1e-4, 1e-4])
+    theta = most_probable(parametrisation).peaks[0].mode
+    (value,), (gradient,) = parametrisation.log_posterior_and_grad(theta[None])
+    assert np.abs(gradient).max() < 1e-2
+    others, _ = parametrisation.log_posterior_and_grad(theta + rng.normal(size=(20, len(theta))))
+    assert (others < value).all()
+
+
+def test_it_finds_the_lengthscale_of_a_draw_from_the_prior():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=80)
+    for truth in (0.05, 0.2):
+        K = amsbq.RBF(truth)(x, x) + 1e-8 * np.eye(80)
+        y = np.linalg.cholesky(K) @ rng.normal(size=80)
+        parametrisation = Parametrisation(icm(1), UNIT, data(np.zeros(80), x, y), [1e-8])
+        (term,) = parametrisation.gp(maximise(parametrisation)).terms
+        np.testing.assert_allclose(term.kernel.lengthscales, truth, rtol=0.15)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.4])
+def test_draws_follow_the_posterior(power):
+    """Against importance sampling from the prior: few hyperparameters, few data."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=5)
+    plain = Parametrisation(icm(1), UNIT, data(np.zeros(5), x, np.sin(4 * x)), [1e-2])
+    parametrisation = plain.tempered(power)
+    fit = tempered(marginalised(plain, 1024), power)
+    draws = fit.draws[0]
+    assert fit.effective > 900
+    many = parametrisation.prior_draws(2**15, 1)
+    log_likelihood = (
+        parametrisation.log_posterior_and_grad(many)[0] - plain.tempered(0.0).log_posterior_and_grad(many)[0]
+    )
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    weights /= weights.sum()
+    mean = weights @ many
+    std = np.sqrt(weights @ (many - mean) ** 2)
+    np.testing.assert_allclose((draws.mean(axis=0) - mean) / std, 0, atol=0.15)
+    np.testing.assert_allclose(draws.std(axis=0) / std, 1, atol=0.15)
+    for column, other in zip(draws.T, many.T, strict=True):
+        order = np.argsort(other)
+        cdf = np.cumsum(weights[order])
+        assert stats.kstest(column, lambda t, o=other[order], c=cdf: np.interp(t, o, c)).statistic < 0.08
+
+
+@pytest.mark.parametrize("kind", ["related", "opposite"])
+def test_it_recognises_how_sources_are_related(kind):
+    fit = marginalised(Parametrisation(common_and_own(2), UNIT, related_data(kind, 7), [0.0, 0.0]), 32)
+    relations = fit.relations[:, 1]
+    assert len(relations) == 32
+    assert np.mean(np.equal(relations, {"related": 1, "opposite": -1}[kind])) > 0.9
+
+
+def test_it_does_not_matter_which_of_two_sources_differs():
+    """From differences alone it cannot be told which one it is: both are peaks, whichever was found first."""
+    data = related_data("related", 7)
+    fit = marginalised(Parametrisation(common_and_own(2), UNIT, data, [0.0, 0.0]), 32)
+    own = fit.Theta[:, 4:6]
+    first = (own[:, 0] > own[:, 1]).mean()
+    assert 0.2 < first < 0.8
+
+
+def test_most_probable_is_one_draw():
+    parametrisation = Parametrisation(icm(2), UNIT, related_data("related"), [0.0, 0.0])
+    fit = most_probable(parametrisation)
+    assert [draws.shape for draws in fit.draws] == [(1, parametrisation.size)]
+    assert len(fit.posteriors()) == 1
+
+
+def test_the_same_seed_gives_the_same_draws():
+    parametrisation = Parametrisation(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
+    first, again, other = (marginalised(parametrisation, 8, seed).draws[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_draws_that_do_not_move_fall_back_to_the_most_probable(monkeypatch):
+    parametrisation = Parametrisation(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
+    monkeypatch.setattr("amsbq.inference.sampling.STEP", 1e6)  # every trajectory leaves the box
+    monkeypatch.setattr("amsbq.inference.sampling._resampled", lambda log_weights: np.zeros(len(log_weights), int))
+    with pytest.warns(UserWarning, match="could not be sampled"):
+        fit = marginalised(parametrisation, 16)
+    assert fit.effective == len(fit.peaks)
+    for peak, draws in zip(fit.peaks, fit.draws, strict=True):
+        np.testing.assert_array_equal(draws, np.tile(peak.mode, (len(draws), 1)))
+
+
+def test_a_model_that_the_measure_cannot_have_is_an_error():
+    correlated = amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]])
+    observations = Data(np.zeros(2, np.intp), np.zeros((2, 2)), np.array([1.0, 2.0]), np.zeros(2))
+    with pytest.raises(ValueError, match="does not separate"):
+        most_probable(Parametrisation(lmc(1, nu=2.5), correlated, observations, [0.0])).posteriors()
+
+
+def test_values_that_no_hyperparameters_fit():
+    x = np.linspace(0, 1, 6)
+    for prior in (common_and_own(2), icm(2)):
+        parametrisation = Parametrisation(
+            prior, UNIT, data([0, 0, 0, 1, 1, 1], x, 1e-10 * np.sin(5 * x)), [1e300, 1e300]
+        )
+        with pytest.raises(ValueError, match="their values are too extreme"):
+            maximise(parametrisation)

@@ -1,0 +1,176 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import amsbq
+from amsbq.gp.embeddings import embed
+
+MEASURES = [
+    amsbq.Uniform([0, -2], [1, 3]),
+    amsbq.Gaussian([1, 2], [0.5, 4]),
+    amsbq.Gaussian([1, 2], [[1, 0.9], [0.9, 2]]),
+    amsbq.Product([stats.gamma(5, loc=1, scale=4), stats.beta(0.5, 0.5)]),
+    amsbq.Empirical(np.random.default_rng(0).normal(size=(500, 2)), np.random.default_rng(1).uniform(size=500)),
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda m: type(m).__name__)
+def test_samples(measure):
+    X = measure.sample(4000, np.random.default_rng(0))
+    assert X.shape == (4000, 2)
+    assert measure.bounds.shape == (2, 2)
+    assert measure.dim == 2
+    assert (measure.bounds[:, 0] <= X).all()
+    assert (measure.bounds[:, 1] >= X).all()
+    np.testing.assert_array_equal(X, measure.sample(4000, np.random.default_rng(0)))
+    # the kernel mean is the expectation of the kernel: Monte Carlo agrees within five standard errors
+    kernel, x = amsbq.RBF([1.5, 0.7]), X[:1]
+    draws = kernel(X, x)[:, 0]
+    expected = amsbq.kernel_mean(kernel, measure, x)[0]
+    assert abs(draws.mean() - expected) < 5 * draws.std() / np.sqrt(len(X))
+
+
+def test_scalars_stand_for_all_dimensions():
+    assert amsbq.Uniform(0, 1).dim == 1
+    assert amsbq.Uniform(0, [1, 2]).bounds.tolist() == [[0, 1], [0, 2]]
+    assert amsbq.Gaussian(1, [1, 2]).mean.tolist() == [1, 1]
+    assert amsbq.Gaussian([1, 2], 3).cov.tolist() == [[3, 0], [0, 3]]
+    assert amsbq.Gaussian([1, 2], [3, 4]).cov.tolist() == [[3, 0], [0, 4]]
+
+
+def test_a_diagonal_matrix_is_independent_inputs():
+    assert amsbq.Gaussian([0, 0], [[1, 0], [0, 2]]).marginals is not None
+    assert amsbq.Gaussian([0, 0], [[1, 0.1], [0.1, 2]]).marginals is None
+
+
+def test_as_measure():
+    uniform = amsbq.Uniform(0, 1)
+    assert amsbq.as_measure(uniform) is uniform
+    assert amsbq.as_measure((0, 2)).bounds.tolist() == [[0, 2]]
+    assert amsbq.as_measure([0, 2]).bounds.tolist() == [[0, 2]]
+    assert amsbq.as_measure(np.array([[0, 2], [1, 3]])).bounds.tolist() == [[0, 2], [1, 3]]
+    assert amsbq.as_measure(stats.gamma(2)).bounds.tolist() == [[0, np.inf]]
+    assert amsbq.as_measure([stats.gamma(2), (1, 4), stats.norm()]).bounds.tolist() == [
+        [0, np.inf],
+        [1, 4],
+        [-np.inf, np.inf],
+    ]
+    correlated = amsbq.as_measure(stats.multivariate_normal([1, 2], [[1, 0.5], [0.5, 2]]))
+    assert isinstance(correlated, amsbq.Gaussian)
+    assert correlated.cov.tolist() == [[1, 0.5], [0.5, 2]]
+
+
+def test_as_measure_of_a_histogram():
+    histogram = stats.rv_histogram(([1, 3], [0, 1, 2]))
+    kernel = amsbq.RBF(0.5)
+
+    def value(t):
+        return kernel.profile(np.array((t - 0.4) / 0.5))
+
+    expected = 0.25 * integrate.quad(value, 0, 1)[0] + 0.75 * integrate.quad(value, 1, 2)[0]
+    np.testing.assert_allclose(amsbq.kernel_mean(kernel, histogram, [0.4]), expected, rtol=1e-10)
+
+
+def test_a_histogram_of_many_bins():
+    counts, edges = np.histogram(np.random.default_rng(0).normal(size=10_000), bins=300)
+    kernel, x = amsbq.Matern(1.5, 0.5), [0.3]
+    shares, parts = counts / counts.sum(), pairwise(edges)
+    inside = [integrate.quad(lambda t: kernel([t], x)[0, 0], a, b)[0] / (b - a) for a, b in parts]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, stats.rv_histogram((counts, edges)), x), shares @ inside, rtol=1e-10
+    )
+
+
+@pytest.mark.skipif(not hasattr(stats, "Mixture"), reason="needs the random variables of scipy 1.15")
+@pytest.mark.parametrize("share", [0.05, 1e-6])
+def test_a_narrow_component_is_not_missed(share):
+    wide, narrow = stats.Normal(mu=0.0, sigma=1.0), stats.Normal(mu=0.7, sigma=1e-3)
+    measure = amsbq.as_measure(stats.Mixture([wide, narrow], weights=[1 - share, share]))
+    kernel, x = amsbq.Matern(1.5, 0.5), [0.3, 0.7]
+    parts = [amsbq.kernel_mean(kernel, amsbq.Gaussian(m, v), x) for m, v in ((0, 1), (0.7, 1e-6))]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, measure, x), (1 - share) * parts[0] + share * parts[1], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("a", [0.05, 0.01])
+def test_densities_so_singular_that_scipy_overflows(a):
+    """beta(a, a) has half its mass at either end as a shrinks; its mean absolute difference to ½ is known."""
+    long = 1e9
+    slope = embed(amsbq.Matern(0.5, long), amsbq.Product([stats.beta(a, a)])).mean_grad_x(np.array([[0.5]]))[0, 0]
+    assert abs(slope * long) < 1e-8  # as much on either side
+    value = amsbq.kernel_mean(amsbq.RBF(1.0), stats.beta(a, a), [0.5])[0]
+    u = np.exp(-np.linspace(0, 60, 200_001))  # E exp(-(t - ½)²/2), with t near an end as t = e^{-60..0}/2
+    t = u / 2
+    weights = t**a * (1 - t) ** (a - 1)
+    expected = np.trapezoid(np.exp(-((t - 0.5) ** 2) / 2) * weights) / np.trapezoid(weights)
+    np.testing.assert_allclose(value, expected, rtol=0.05)
+
+
+@pytest.mark.skipif(not hasattr(stats, "make_distribution"), reason="needs the random variables of scipy 1.15")
+def test_the_random_variables_of_newer_scipy():
+    variable = stats.make_distribution(stats.gamma)(a=5.0)
+    kernel, x = amsbq.Matern(1.5, 2.0), [3.0, 8.0]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, variable, x), amsbq.kernel_mean(kernel, stats.gamma(5), x), rtol=1e-10
+    )
+    assert amsbq.as_measure([variable, (0, 1)]).sample(3, 0).shape == (3, 2)
+
+
+def test_densities_without_a_cdf_of_their_own():
+    """A user's own density, from which scipy integrates everything else numerically."""
+
+    class Bell(stats.rv_continuous):
+        def _pdf(self, x):
+            return 2 / np.pi / (1 + x**2) ** 2  # a Student-t with 3 degrees, rescaled
+
+    bell = Bell(name="bell")()
+    kernel, x = amsbq.Matern(2.5, 0.7), [0.0, 1.5]
+    np.testing.assert_allclose(
+        amsbq.kernel_mean(kernel, bell, x), amsbq.kernel_mean(kernel, stats.t(3, scale=1 / np.sqrt(3)), x), rtol=1e-10
+    )
+
+
+def test_weights_in_any_unit():
+    samples = [[0.0], [1.0], [2.0]]
+    for unit in (1e-300, 1.0, 1e300):
+        np.testing.assert_allclose(amsbq.Empirical(samples, np.array([1, 2, 1]) * unit).weights, [0.25, 0.5, 0.25])
+
+
+def test_repr_says_what_was_typed():
+    measure = amsbq.as_measure([stats.gamma(5, loc=1, scale=4), (0, 1)])
+    assert repr(measure) == "Product([gamma(5, loc=1, scale=4), uniform(loc=0, scale=1)])"
+    assert eval(repr(amsbq.Uniform([0, 1], 2)), vars(amsbq)).bounds.tolist() == [[0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=repr)
+def test_sobol_points_cover_the_measure(measure):
+    """Averages over them are closer to those over the measure than averages over as many draws."""
+    many = measure.sample(200_000, 0)
+    even = measure.sobol(1000, 1)
+    assert even.shape == (1000, measure.dim)
+    measure.check_points(even)
+    np.testing.assert_array_equal(even, measure.sobol(1000, 1))
+    for d in range(measure.dim):
+        cdf = np.sort(many[:, d])
+        ranks = np.searchsorted(cdf, np.sort(even[:, d]), side="right") / len(cdf)
+        assert np.abs(ranks - (np.arange(1000) + 0.5) / 1000).max() < (
+            0.01 if isinstance(measure, amsbq.Uniform) else 0.05
+        )
+
+
+def test_the_same_distribution_is_prepared_once():
+    class Odd(stats.rv_continuous):
+        def _pdf(self, x):
+            return 2 * x
+
+    one, two = (amsbq.Product([stats.gamma(5, loc=1, scale=4)]) for _ in range(2))
+    assert one.marginals[0] is two.marginals[0]
+    assert one.for_learning().marginals[0] is two.for_learning().marginals[0]
+    other = amsbq.Product([stats.gamma(5, loc=1, scale=4.5)])
+    assert other.marginals[0] is not one.marginals[0]
+    mine, theirs = amsbq.Product([Odd(a=0, b=1, name="gamma")()]), amsbq.Product([stats.gamma(5)])
+    assert mine.marginals[0] is not theirs.marginals[0]
+    assert amsbq.Product([Odd(a=0, b=1, name="odd")()]).marginals[0] is not mine.marginals[0]

@@ -1,0 +1,296 @@
+"""The page of a run: its numbers are those of the journal, its text is text, and it works in a real browser."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from html import unescape
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.execution.journal import Journal
+from amsbq.visualization.report import report
+
+NASTY = "<script>alert('x')</script> & \"co\""
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+
+
+def fine(x):
+    if x[0] > 0.95:
+        raise RuntimeError("no <b>convergence</b>\nat all")
+    return float(np.sin(5 * x[0]) + x[-1])
+
+
+def coarse(x):
+    return float(np.sin(5 * x[0]) + 0.2)
+
+
+def content(path):
+    """What the page holds for its script."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Journals of runs with one, two and six inputs; the second has a name that is no name, and failures."""
+    folder = tmp_path_factory.mktemp("runs")
+    options = {"model": "icm", "progress": False}
+    one = [amsbq.Source(fine, name="alone")]
+    amsbq.integrate(one, [stats.norm(0.4, 0.1)], budget=5, journal=folder / "one.jsonl", **options)
+    two = [amsbq.Source(fine, name=NASTY), amsbq.Source(coarse, cost=0.1, name="coarse")]
+    initial = [(0, [0.2, 0.3]), (0, [0.97, 0.5]), (1, [0.2, 0.3]), (1, [0.9, 0.9])]
+    amsbq.integrate(two, [(0, 1), (0, 1)], budget=6, initial=initial, journal=folder / "two.jsonl", **options)
+    four = [amsbq.Source(lambda x, l=l: coarse(x) + 0.1 * l, cost=10.0**-l, name=f"level {l}") for l in range(4)]
+    six = amsbq.Uniform(np.zeros(6), 0.9)
+    amsbq.integrate(four, six, budget=1e6, max_evaluations=24, journal=folder / "six.jsonl", **options)
+    return {path.stem: path for path in folder.glob("*.jsonl")}
+
+
+@pytest.mark.parametrize("name", ["one", "two", "six"])
+def test_the_numbers_are_those_of_the_journal(runs, tmp_path, name):
+    page = report(runs[name], tmp_path / "page.html")
+    result = amsbq.read_result(runs[name])
+    found = content(page)
+    rows = result.rows()
+    assert len(found["rows"]) == len(rows)
+    for number, (row, known) in enumerate(zip(found["rows"], rows, strict=True), 1):
+        got = dict(zip(found["columns"], row, strict=True))
+        assert got.pop("evaluation") == number
+        del known["id"]
+        assert got == {key: None if value != value else value for key, value in known.items()}
+    text = page.read_text("utf-8")
+    assert result.estimate.summary().split(" ± ")[0] in re.search(r'id="mean">(.*?)<', text).group(1)
+    for finding in result.diagnose():
+        assert finding.text in unescape(text)
+    names = [figure["id"] for figure in found["figures"]]
+    alone = ["convergence", "sequence", "sources", "rates", "forecast", "residuals", "costs"]
+    assert sorted(names) == sorted(alone if name == "one" else [*alone, "correlation"])
+    assert all(len(figure["panels"]) in (1, len(result.inputs)) for figure in found["figures"])
+
+
+def test_nothing_is_fetched_and_text_is_text(runs, tmp_path):
+    text = report(runs["two"], tmp_path / "page.html").read_text("utf-8")
+    outside = re.sub(
+        r'<script type="text/plain" id="library">.*?</script>\n<script>', "<script>", text, flags=re.DOTALL
+    )
+    assert not re.search(r'(src|href|url\()\s*[=(]?\s*["\']?(https?:)?//', outside)
+    assert "<script>alert" not in text
+    assert "<b>convergence</b>" not in text
+    assert len(text) < 6e6
+
+
+def test_a_page_of_a_run_without_its_model(tmp_path):
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 0.9))
+    path = tmp_path / "run.jsonl"
+    result = amsbq.integrate(fine, amsbq.Uniform(0, 0.9), budget=4, model=gp, journal=path, progress=False)
+    assert "does not tell enough" in report(path, tmp_path / "page.html").read_text("utf-8")
+    assert [figure["id"] for figure in content(tmp_path / "page.html")["figures"]] == ["convergence", "sequence"]
+    report(result, tmp_path / "whole.html")  # the result itself knows
+    assert len(content(tmp_path / "whole.html")["figures"]) == 7
+
+
+def test_a_page_of_a_run_that_has_just_begun(tmp_path):
+    it = amsbq.Integrator([fine], [(0, 1)], budget=3)
+    from amsbq.execution.resume import begin_or_resume
+
+    with Journal(tmp_path / "run.jsonl") as journal:
+        begin_or_resume(journal, it)
+    text = report(tmp_path / "run.jsonl", tmp_path / "page.html", refresh=5).read_text("utf-8")
+    assert "Nothing is known yet." in text
+    assert content(tmp_path / "page.html")["refresh"] == 5
+
+
+def test_two_thousand_evaluations_are_no_more_than_six_megabytes(tmp_path):
+    it = amsbq.Integrator([amsbq.Source(name="fine", noise=1e-4)], amsbq.Uniform([0, 0], 1), model="vbq", initial=[])
+    X = np.random.default_rng(0).uniform(size=(2000, 2))
+    for x in X:
+        it.observe(0, x, fine(0.9 * x))
+    page = report(it, tmp_path / "page.html")
+    assert page.stat().st_size < 6e6
+    assert len(content(page)["rows"]) == 2000
+
+
+browser_needed = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens pages, and sees to it that nothing was complained of."""
+    contexts, complaints = [], []
+
+    def open_page(path, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
+        page.goto(path.resolve().as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+#: where on the screen the latest estimate is
+LATEST = """() => {
+    const plot = document.getElementById("plot-convergence"), { xaxis, yaxis } = plot._fullLayout;
+    const line = plot.data.find((trace) => trace.name === "mean ± 2 std"), box = plot.getBoundingClientRect();
+    const [x, y] = [line.x.at(-1), line.y.at(-1)];
+    return [box.x + xaxis._offset + xaxis.d2p(x), box.y + yaxis._offset + yaxis.d2p(y)];
+}"""
+
+
+@browser_needed
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["one", "two", "six"])
+def test_it_works_in_a_browser(runs, tmp_path, opened, name):
+    page = opened(report(runs[name], tmp_path / "page.html"))
+    result = amsbq.read_result(runs[name])
+    assert page.inner_text("#mean") == result.estimate.summary().split(" ± ")[0]
+    assert page.inner_text(".kicker strong") == result.names[0]
+
+    # every picture is drawn when somebody gets there
+    for plot in page.query_selector_all(".plot"):
+        plot.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{plot.get_attribute('id')} .main-svg")
+        assert plot.get_attribute("aria-label")
+    # hover
+    page.locator("#plot-convergence").scroll_into_view_if_needed()
+    box = page.locator("#plot-convergence .nsewdrag").bounding_box()
+    x, y = page.evaluate(LATEST)
+    page.mouse.move(x - 30, y)
+    page.mouse.move(x, y, steps=5)
+    page.wait_for_selector("#plot-convergence .hoverlayer .hovertext")
+    # zoom by dragging, and back
+    before = page.evaluate("document.getElementById('plot-convergence')._fullLayout.xaxis.range.slice()")
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.8 * box["height"], steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "r => document.getElementById('plot-convergence')._fullLayout.xaxis.range[0] > r[0]", arg=before
+    )
+    # another input
+    if len(result.inputs) > 1:
+        page.select_option("#input-sources", str(len(result.inputs) - 1))
+        page.wait_for_function(
+            "t => document.getElementById('plot-sources')._fullLayout.xaxis.title.text === t", arg=result.inputs[-1]
+        )
+
+
+@browser_needed
+@pytest.mark.browser
+def test_the_table_is_sorted_and_saved(runs, tmp_path, opened):
+    page = opened(report(runs["two"], tmp_path / "page.html"))
+    result = amsbq.read_result(runs["two"])
+    values = [e.value for e in result.evaluations if e.status == "ok"]
+    heading = page.locator("#evaluations th", has_text="value")
+    column = [th.inner_text() for th in page.query_selector_all("#evaluations th")].index("value")
+
+    def brief():
+        cells = page.query_selector_all(f"#evaluations tbody td:nth-child({column + 1})")
+        return [float(text) for text in (cell.inner_text() for cell in cells) if text]
+
+    heading.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert brief() == pytest.approx(sorted(values), rel=1e-6)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Enter")
+    assert brief() == pytest.approx(sorted(values, reverse=True), rel=1e-6)
+
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    waiting.value.save_as(tmp_path / "all.csv")
+    with (tmp_path / "all.csv").open(newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert [row["source"] for row in saved] == [result.names[e.source] for e in result.evaluations]
+    assert [float(row["value"]) for row in saved if row["value"]] == values  # to the last digit
+    assert [row["reason"] for row in saved if row["reason"]] == [e.reason for e in result.evaluations if e.reason]
+
+
+@browser_needed
+@pytest.mark.browser
+def test_small_dark_and_printed(runs, tmp_path, opened):
+    path = report(runs["six"], tmp_path / "page.html")
+    phone = opened(path, viewport={"width": 360, "height": 700}, color_scheme="dark")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 360
+    assert phone.evaluate("document.documentElement.dataset.theme") == "dark"
+    for ink, ground in (("--ink", "--ground"), ("--soft", "--panel"), ("--warning", "--panel"), ("--good", "--panel")):
+        assert contrast(phone, ink, ground) > 4.5
+    phone.click("#theme")
+    assert phone.evaluate("document.documentElement.dataset.theme") == "light"
+    for ink, ground in (("--ink", "--ground"), ("--soft", "--panel"), ("--warning", "--panel"), ("--note", "--panel")):
+        assert contrast(phone, ink, ground) > 4.5
+
+    wide = opened(path)
+    wide.wait_for_selector(".main-svg")
+    wide.pdf(path=tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").stat().st_size > 20_000
+
+
+def contrast(page, one, other):
+    """As the accessibility guidelines define it."""
+    levels = []
+    for name in (one, other):
+        colour = page.evaluate("n => getComputedStyle(document.documentElement).getPropertyValue(n).trim()", name)
+        parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        parts = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        levels.append(float(parts @ [0.2126, 0.7152, 0.0722]))
+    return (max(levels) + 0.05) / (min(levels) + 0.05)
+
+
+SLOW = """
+import sys, time, amsbq
+def slow(x):
+    time.sleep(0.3)
+    return float(x[0] ** 2)
+amsbq.integrate(slow, [(0, 1)], budget=12, model="icm", journal=sys.argv[1], progress=False)
+"""
+
+
+@browser_needed
+@pytest.mark.browser
+def test_it_is_written_again_while_the_run_goes_on(tmp_path, opened):
+    journal, path = tmp_path / "run.jsonl", tmp_path / "run.html"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    run = subprocess.Popen([sys.executable, "-c", SLOW, journal], env=environment)
+    command = [sys.executable, "-m", "amsbq", "report", journal, "--watch", "--every", "0.5"]
+    watch = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        page = opened(path)
+        assert run.wait(timeout=60) == 0
+        page.wait_for_selector("text=the budget does not pay for more", timeout=60_000)  # it has loaded itself again
+        printed, _ = watch.communicate(timeout=60)
+        assert watch.returncode == 0
+        assert str(path) in printed
+    finally:
+        for process in (run, watch):
+            process.kill()
+            process.wait()
+    assert page.inner_text("#mean") == amsbq.read_result(journal).estimate.summary().split(" ± ")[0]
+    assert content(path)["refresh"] is None
