@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 import amsbq
+from amsbq.gp.coregionalisation import ModelBatch
 from tests.reference import LINES, Joint
 
 
@@ -24,6 +25,17 @@ class Problem:
 
     def condition(self) -> Any:
         return self.gp.condition(self.s, self.X, self.y, self.extra)
+
+
+def models_of(gps: Any) -> ModelBatch:
+    """One batch of several models, whose terms are of the same kinds."""
+    batches = [gp.batch for gp in gps]
+    groups = [
+        replace(alike[0], B=np.concatenate([g.B for g in alike]), scales=np.concatenate([g.scales for g in alike]))
+        for alike in zip(*(batch.groups for batch in batches), strict=True)
+    ]
+    rest = [np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean")]
+    return ModelBatch(batches[0].measure, tuple(groups), *rest)
 
 
 def random_B(rng: Any, L: int, scale: float = 1.0) -> Any:

@@ -19,9 +19,7 @@ def everything(post, X):
         yield from post.integral(source)
         yield from post.squared_correlation_and_grad(source, X)
     yield from post.squared_correlation_joint_and_grad(np.arange(len(X)) % n_sources, X)
-    value, gradient = post.log_evidence_and_grad()
-    yield value
-    yield from (*gradient.B, *gradient.log_lengthscales, gradient.noise, gradient.mean)
+    yield post.log_evidence()
 
 
 def assert_finite(post, X):
@@ -67,7 +65,8 @@ def test_one_observation_and_none():
         [amsbq.Term(random_B(np.random.default_rng(0), 2), amsbq.Matern(1.5, 0.3))], UNIT, mean=[3, 4]
     )
     prior = gp.condition([], [], [])
-    assert prior.integral(1) == (4, gp.prior.integral_variance(1))
+    variance = gp.terms[0].B[1, 1] * amsbq.kernel_variance(amsbq.Matern(1.5, 0.3), UNIT)
+    assert prior.integral(1) == (4, pytest.approx(variance, rel=1e-14))
     assert prior.log_evidence() == 0
     assert len(prior.y) == 0
     assert_finite(prior, GRID)
@@ -239,18 +238,6 @@ def test_extending_for_long_stays_on_course():
     assert post.jitter < 1e-11
     assert abs(post.integral()[0] - (1 - np.cos(5)) / 5) < 1e-7
     assert_finite(post, GRID)
-
-
-def test_gradient_of_the_log_evidence_knows_the_jitter():
-    """With all of G proportional to B, scaling B by e^t changes the log evidence by ½ βᵀβ - N/2."""
-    x = np.linspace(0, 1, 60)
-    post = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], UNIT).condition(0, x, np.sin(5 * x))
-    assert post.jitter > 0
-    value, gradient = post.log_evidence_and_grad()
-    C = np.linalg.cholesky((1 + post.jitter) * np.eye(60) + amsbq.RBF(0.3)(x, x) - np.eye(60))
-    beta = np.linalg.solve(C, np.sin(5 * x))
-    np.testing.assert_allclose(gradient.B[0][0, 0], 0.5 * beta @ beta - 30, rtol=1e-2)
-    assert value == post.log_evidence()
 
 
 def test_far_from_the_origin():

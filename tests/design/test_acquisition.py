@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import amsbq
 from amsbq.design.acquisition import UTILITIES, Rate, utility
 from amsbq.design.costs import ConstantCost, CostFunction
-from amsbq.gp.batch import Ensemble
-from tests.problems import problems
+from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
+from tests.problems import models_of, problems
 from tests.reference import Joint, central_difference
 
 PROBLEMS = problems()
@@ -28,14 +29,19 @@ class Slanted:
         return 0.2 * np.asarray(x) + 0.3 * np.exp(0.3 * x[0]) * np.eye(len(x))[0]
 
 
-def rate_of(problem, kind, n=3, costs="slanted"):
-    """A rate over a few posteriors that differ in their hyperparameters."""
-    gp, rng = problem.gp, np.random.default_rng(1)
-    posteriors = []
+def gps_of(problem, n):
+    """A few models that differ in their hyperparameters."""
+    gp, rng, gps = problem.gp, np.random.default_rng(1), []
     for _ in range(n):
         terms = [amsbq.Term(rng.uniform(0.5, 2) * term.B, term.kernel) for term in gp.terms]
-        other = amsbq.MultiSourceGP(terms, gp.measure, gp.noise, gp.mean)
-        posteriors.append(other.condition(problem.s, problem.X, problem.y, problem.extra))
+        gps.append(amsbq.MultiSourceGP(terms, gp.measure, gp.noise, gp.mean))
+    return gps
+
+
+def rate_of(problem, kind, n=3, costs="slanted"):
+    """A rate over a few posteriors that differ in their hyperparameters."""
+    gp, data = problem.gp, Data(problem.s, problem.X, problem.y, problem.extra)
+    posteriors = PosteriorBatch.condition(models_of(gps_of(problem, n)), data)
     if costs == "slanted":
         functions = [Slanted(), lambda x: 0.3 + 0.1 * np.sin(x[-1])] + [Slanted()] * gp.n_sources
         models = [CostFunction(gp.measure, f) for f in functions[: gp.n_sources]]
@@ -44,9 +50,8 @@ def rate_of(problem, kind, n=3, costs="slanted"):
     return Rate(posteriors, models, kind)
 
 
-def dense_rho2(problem, posterior, s_new, X_new):
+def dense_rho2(problem, gp, s_new, X_new):
     """From the joint Gaussian of the integral, the data and the new observations."""
-    gp = posterior.gp
     joint = Joint(gp.terms, problem.joint.nodes, problem.joint.weights, gp.noise, gp.mean)
     _, cov = joint.posterior(problem.s, problem.X, problem.y, problem.extra, 0, s_new, X_new)
     return cov[0, 1:] @ np.linalg.solve(cov[1:, 1:], cov[1:, 0]) / cov[0, 0]
@@ -63,11 +68,11 @@ def test_rates_against_the_dense_joint_gaussian(name):
     s_new = np.arange(4) % problem.gp.n_sources
     costs = [plain.costs[last].function(x) for x in X]
     total = sum(plain.costs[s].function(x) for s, x in zip(s_new, X, strict=True))
-    single = np.array([[dense_rho2(problem, p, [last], x[None]) for x in X] for p in plain.posteriors])
-    joint = np.array([dense_rho2(problem, p, s_new, X) for p in plain.posteriors])
+    single = np.array([[dense_rho2(problem, gp, [last], x[None]) for x in X] for gp in gps_of(problem, 2)])
+    joint = np.array([dense_rho2(problem, gp, s_new, X) for gp in gps_of(problem, 2)])
     for kind, u in TEXTBOOK.items():
         rate = replace(plain, kind=kind)
-        np.testing.assert_allclose(rate.value(last, X), u(single).mean(axis=0) / costs, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(rate.values([last], X)[0], u(single).mean(axis=0) / costs, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(rate.joint(s_new, X), u(joint).mean() / total, rtol=1e-6, atol=1e-9)
 
 
@@ -79,9 +84,9 @@ def test_gradients(name):
     s_new, X_new = np.arange(3) % problem.gp.n_sources, problem.X_new[1:4]
     for rate in (*(replace(plain, kind=kind) for kind in UTILITIES), plain.after(0, problem.X_new[:1])):
         value, gradient = rate.value_and_grad(last, X_new)
-        np.testing.assert_allclose(value, rate.value(last, X_new), rtol=1e-12)
+        np.testing.assert_allclose(value, rate.values([last], X_new)[0], rtol=1e-12)
         for x, row in zip(X_new, gradient, strict=True):
-            numeric = central_difference(lambda u, r=rate: r.value(last, (u * width)[None])[0], x / width, 1e-4)
+            numeric = central_difference(lambda u, r=rate: r.values([last], (u * width)[None])[0][0], x / width, 1e-4)
             np.testing.assert_allclose(row * width, numeric, rtol=1e-4, atol=1e-5 * np.abs(value).max())
         value, gradient = rate.joint_and_grad(s_new, X_new)
         np.testing.assert_allclose(value, rate.joint(s_new, X_new), rtol=1e-10)
@@ -99,7 +104,7 @@ def test_one_after_the_other_is_the_whole_set(name):
     so_far = rate
     for s, x in zip(s_new[:2], X_new[:2], strict=True):
         so_far = so_far.after(int(s), x[None])
-    np.testing.assert_allclose(so_far.value(int(s_new[2]), X_new[2:])[0], rate.joint(s_new, X_new), rtol=1e-8)
+    np.testing.assert_allclose(so_far.values([int(s_new[2])], X_new[2:])[0][0], rate.joint(s_new, X_new), rtol=1e-8)
 
 
 @given(st.floats(0, 1 - 1e-9), st.floats(0, 1 - 1e-9))
@@ -138,7 +143,8 @@ def test_one_source_of_constant_cost_makes_all_utilities_agree(cost):
     posterior = gp.condition(0, [0.2, 0.7], [0.0, 0.0])
     grid = np.linspace(0, 1, 2001)[:, None]
     best = {
-        int(Rate([posterior], [ConstantCost(gp.measure, cost)], kind).value(0, grid).argmax()) for kind in UTILITIES
+        int(Rate(posterior.batch, [ConstantCost(gp.measure, cost)], kind).values([0], grid)[0].argmax())
+        for kind in UTILITIES
     }
     assert len(best) == 1
 
@@ -148,16 +154,16 @@ def test_known_points_have_no_rate(kind):
     gp = amsbq.MultiSourceGP([amsbq.Term([[1, 0.9], [0.9, 1]], amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
     X = np.array([[0.1], [0.5], [0.9], [0.5]])
     posterior = gp.condition([0, 0, 0, 1], X, np.zeros(4))
-    rate = Rate([posterior], [ConstantCost(gp.measure, 1.0), ConstantCost(gp.measure, 1e-9)], kind)
-    assert not rate.value(0, X[:3]).any()
-    assert not rate.value(1, X[3:]).any()
+    rate = Rate(posterior.batch, [ConstantCost(gp.measure, 1.0), ConstantCost(gp.measure, 1e-9)], kind)
+    assert not rate.values([0], X[:3])[0].any()
+    assert not rate.values([1], X[3:])[0].any()
 
 
 def test_a_perfect_step_has_an_infinite_rate():
     gp = amsbq.MultiSourceGP([amsbq.Term([[1, 0.9], [0.9, 1]], amsbq.Constant())], amsbq.Uniform(0, 1))
-    rate = Rate([gp.condition([], [], [])], [ConstantCost(gp.measure, 1e6), ConstantCost(gp.measure, 1e-6)], "mi")
-    assert rate.value(0, np.array([[0.3]])) == np.inf
-    assert np.isfinite(rate.value(1, np.array([[0.3]])))
+    rate = Rate(gp.condition([], [], []).batch, [ConstantCost(gp.measure, 1e6), ConstantCost(gp.measure, 1e-6)], "mi")
+    assert rate.values([0], np.array([[0.3]]))[0] == np.inf
+    assert np.isfinite(rate.values([1], np.array([[0.3]]))[0])
 
 
 @pytest.mark.parametrize(
@@ -171,15 +177,13 @@ def test_a_perfect_step_has_an_infinite_rate():
     ],
 )
 def test_terms_may_be_of_different_kinds(kernels):
-    """All posteriors at once, against one alone."""
+    """Observations of different sources at once, against one at a time."""
     B = np.array([[1.0, 0.8], [0.8, 1.0]])
     gp = amsbq.MultiSourceGP([amsbq.Term(B, kernel) for kernel in kernels], amsbq.Uniform(0, 1), noise=1e-3)
     posterior = gp.condition([0, 1] * 3, np.linspace(0.1, 0.9, 6), np.zeros(6))
     X, sources = np.linspace(0, 1, 7)[:, None], np.arange(7) % 2
-    rho2, gradient = Ensemble([posterior]).squared_correlation_and_grad(sources, X)
-    np.testing.assert_array_equal(
-        Ensemble([posterior]).squared_correlation(1, X)[:, sources == 1], rho2[:, sources == 1]
-    )
+    rho2, gradient = posterior.batch.squared_correlation_and_grad(sources, X)
+    np.testing.assert_array_equal(posterior.squared_correlation(1, X)[sources == 1], rho2[0, sources == 1])
     for i, (source, x) in enumerate(zip(sources, X, strict=True)):
         value, slope = posterior.squared_correlation_and_grad(int(source), x[None])
         np.testing.assert_allclose(rho2[0, i], value[0], rtol=1e-9, atol=1e-12)

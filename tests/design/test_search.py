@@ -31,7 +31,7 @@ def random_rate(D, seed, measure="uniform", kind="mi", L=2, slanted=True):
     frequency = rng.uniform(1, 6)
     varying = CostFunction(pi, lambda x: 1.2 + np.sin(frequency * (x[0] - pi.median[0]) / pi.width[0]))
     costs = [varying if slanted else ConstantCost(pi, 1.0), *[ConstantCost(pi, rng.uniform(0.02, 1))] * (L - 1)]
-    return Rate([posterior], costs, kind), pi
+    return Rate(posterior.batch, costs, kind), pi
 
 
 def grid(measure, n):
@@ -45,9 +45,9 @@ def test_it_finds_the_global_maximum(D, points, cases):
     found = []
     for seed in range(cases):
         rate, measure = random_rate(D, seed, kind=("mi", "ivr")[seed % 2])
-        best = max(rate.value(source, grid(measure, points)).max() for source in range(2))
+        best = max(rate.values([source], grid(measure, points)).max() for source in range(2))
         choice = Search(measure, [0, 1], np.random.default_rng(seed)).best(rate)
-        assert choice.rate == pytest.approx(rate.value(choice.source, choice.x[None])[0], rel=1e-9)
+        assert choice.rate == pytest.approx(rate.values([choice.source], choice.x[None])[0, 0], rel=1e-9)
         found.append(choice.rate >= (1 - 1e-3) * best)
     assert np.mean(found) >= 0.99
 
@@ -58,7 +58,7 @@ def test_every_measure_and_kind(measure, kind):
     """Samples that are far apart make many sharp peaks: there it comes close."""
     for seed in range(5):
         rate, pi = random_rate(1, seed, measure, kind)
-        best = max(rate.value(source, grid(pi, 4001)).max() for source in range(2))
+        best = max(rate.values([source], grid(pi, 4001)).max() for source in range(2))
         choice = Search(pi, [0, 1], np.random.default_rng(seed)).best(rate)
         assert choice.rate >= best - 2e-3 * abs(best)
         pi.check_points(choice.x[None])
@@ -85,7 +85,7 @@ def test_units_do_not_matter():
         posterior = amsbq.MultiSourceGP([term], measure).condition(
             np.arange(12) % 2, measure.bounds[:, 0] + X * measure.width, np.zeros(12)
         )
-        rate = Rate([posterior], [ConstantCost(measure, 1.0), ConstantCost(measure, 0.1)])
+        rate = Rate(posterior.batch, [ConstantCost(measure, 1.0), ConstantCost(measure, 0.1)])
         choice = Search(measure, [0, 1], np.random.default_rng(0)).best(rate)
         choices.append((choice.source, (choice.x - measure.bounds[:, 0]) / measure.width))
     assert choices[0][0] == choices[1][0]
@@ -147,6 +147,6 @@ def test_a_set_that_cannot_be_paid_is_smaller():
 
 def test_of_two_perfect_steps_the_cheaper():
     gp = amsbq.MultiSourceGP([amsbq.Term(np.ones((2, 2)), amsbq.Constant())], amsbq.Uniform(0, 1))
-    rate = Rate([gp.condition([], [], [])], [ConstantCost(gp.measure, 5.0), ConstantCost(gp.measure, 2.0)])
+    rate = Rate(gp.condition([], [], []).batch, [ConstantCost(gp.measure, 5.0), ConstantCost(gp.measure, 2.0)])
     choice = Search(gp.measure, [0, 1], np.random.default_rng(0)).best(rate)
     assert (choice.source, choice.rate) == (1, np.inf)

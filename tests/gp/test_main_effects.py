@@ -69,10 +69,11 @@ def test_main_effects_are_integrals_of_the_posterior(kind, input):
             np.testing.assert_allclose(mean[i], w @ numeric, rtol=1e-9, atol=1e-10)
             if i == 0 and len(Y) < 4000:  # the whole covariance of the nodes
                 gp, s = posterior.gp, np.full(len(Y), source)
-                G = gp.prior.cov(posterior.sources, posterior.X, posterior.sources, posterior.X)
-                G += np.diag(posterior._data.noise_var)
-                k = w @ gp.prior.cov(s, X, posterior.sources, posterior.X)
-                dense = w @ gp.prior.cov(s, X, s, X) @ w - k @ np.linalg.solve(G, k)
+                own = posterior.sources, posterior.X
+                noise = gp.noise[posterior.sources] + posterior.batch.data.noise_var
+                G = gp.batch.cov(*own, *own)[0] + np.diag(noise)
+                k = w @ gp.batch.cov(s, X, *own)[0]
+                dense = w @ gp.batch.cov(s, X, s, X)[0] @ w - k @ np.linalg.solve(G, k)
                 np.testing.assert_allclose(variance[i], dense, rtol=1e-7)
 
 
@@ -98,14 +99,15 @@ def test_average_main_effects_are_the_integral():
 def test_leaving_one_out(kind):
     posterior = posterior_of(MEASURES[kind])
     means, variances = posterior.leave_one_out()
-    data = posterior._data
+    data = posterior.batch.data
     for i in range(0, 17, 4):
         rest = np.arange(17) != i
-        noise = data.noise_var - posterior.gp.noise[data.s]
-        without = posterior.gp.condition(data.s[rest], data.X[rest], data.y[rest], noise_var=noise[rest])
+        without = posterior.gp.condition(data.s[rest], data.X[rest], data.y[rest], noise_var=data.noise_var[rest])
         mean, variance = without.predict(int(data.s[i]), data.X[i : i + 1])
         np.testing.assert_allclose(means[i], mean[0], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(variances[i], variance[0] + data.noise_var[i], rtol=1e-8)
+        np.testing.assert_allclose(
+            variances[i], variance[0] + posterior.gp.noise[data.s[i]] + data.noise_var[i], rtol=1e-8
+        )
 
 
 def test_bad_inputs():

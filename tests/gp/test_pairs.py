@@ -28,13 +28,17 @@ def test_pairs_are_each_once_and_blocks_are_of_two_sources(n):
     assert (pairs.first[pairs.diagonal] == np.arange(n)).all()
     assert (pairs.second[pairs.diagonal] == np.arange(n)).all()
     X = rng.normal(size=(n, 2))
-    np.testing.assert_array_equal(pairs.steps(X), (X[pairs.first] - X[pairs.second]).T)
+    np.testing.assert_array_equal(pairs.differences(X), (X[pairs.first] - X[pairs.second]).T)
     a = rng.normal(size=(4, n))
     np.testing.assert_array_equal(pairs.outer(a), a[:, pairs.first] * a[:, pairs.second])
 
     B = rng.normal(size=(4, 3, 3))
     B += B.swapaxes(1, 2)
-    np.testing.assert_array_equal(pairs.of_sources(B), B[:, s[pairs.first], s[pairs.second]])
+    whole = B[:, s[pairs.first], s[pairs.second]]
+    np.testing.assert_array_equal(pairs.of_sources(B), whole)
+    for part in (slice(0, 2), slice(2, 11), slice(11, len(pairs))):
+        np.testing.assert_array_equal(pairs.of_sources(B, part), whole[:, part])
+        np.testing.assert_array_equal(pairs.differences(X, part), pairs.differences(X)[:, part])
     values = A[:, pairs.first, pairs.second]
     sums = pairs.sums(values, 3)
     for k in range(2):
@@ -49,7 +53,8 @@ def test_packed_factors_and_inverses_are_those_of_dense_matrices(n):
     s, A, rng = some(n)
     r, pairs = rng.normal(size=n), Pairs(s)
     F = pairs.packed(A[:, pairs.first, pairs.second])
-    whitened = [linalg.whiten_packed(row.copy(), np.stack([r, 2 * r], axis=1)) for row in F]
+    factors = [linalg.factorise(row, np.diagonal(A[k])) for k, row in enumerate(F)]
+    log_densities = linalg.log_densities_packed(F.copy(), r)
     values, alpha = linalg.invert_packed(F, r)
     inverses = pairs.unpacked(F)
     for k in range(2):
@@ -59,8 +64,11 @@ def test_packed_factors_and_inverses_are_those_of_dense_matrices(n):
         if n:
             expected = stats.multivariate_normal(np.zeros(n), A[k]).logpdf(r)
             np.testing.assert_allclose(values[k], expected, rtol=1e-10)
-        np.testing.assert_allclose(whitened[k][0], 0.5 * np.linalg.slogdet(A[k])[1], rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(whitened[k][1].T @ whitened[k][1], np.outer([1, 2], [1, 2]) * (r @ inverse @ r))
+            assert log_densities[k] == values[k]
+        C, jitter = factors[k]
+        assert jitter == 0
+        np.testing.assert_allclose(C @ C.T, A[k], rtol=1e-12, atol=1e-12)
+        assert not np.triu(C, 1).any()
 
 
 def test_what_is_not_positive_definite_has_no_density():
@@ -77,6 +85,17 @@ def test_what_is_not_positive_definite_has_no_density():
 
 def test_jitter_helps_a_packed_matrix_that_has_lost_rank():
     pairs = Pairs(np.zeros(4, dtype=int))
-    half_log_det, whitened = linalg.whiten_packed(pairs.packed(np.ones((1, 10)))[0], np.ones((4, 1)))
-    assert np.isfinite(half_log_det)
-    np.testing.assert_allclose(np.sum(whitened**2), 1.0, rtol=1e-6)
+    F = pairs.packed(np.ones((1, 10)))[0]
+    C, jitter = linalg.factorise(F, np.ones(4))
+    assert 0 < jitter < 1e-10
+    np.testing.assert_allclose(C @ C.T, np.ones((4, 4)) + jitter * np.eye(4), rtol=1e-12)
+    np.testing.assert_array_equal(F, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_jitter_goes_with_the_variance_of_each_row(n):
+    _, (A, _), rng = some(n)
+    variances, pairs = rng.uniform(1, 100, size=n), Pairs(np.zeros(n, dtype=int))
+    C, jitter = linalg.factorise(pairs.packed(A[None, pairs.first, pairs.second])[0], variances, 1e-3)
+    assert jitter == 1e-3
+    np.testing.assert_allclose(C @ C.T, A + np.diag(1e-3 * variances), rtol=1e-12, atol=1e-12)

@@ -1,12 +1,17 @@
 """The posterior against the dense joint Gaussian of data, integrals and new observations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import amsbq
-from tests.gp.test_kernels import rescaled
-from tests.problems import PROBLEMS, random_B
+from amsbq.gp import linalg
+from amsbq.gp.coregionalisation import ModelBatch
+from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
+from tests.problems import PROBLEMS, models_of, random_B
 from tests.reference import central_difference, kernel_matrix
 
 EACH = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
@@ -97,49 +102,6 @@ def test_log_evidence(problem):
 
 
 @EACH
-def test_gradient_of_the_log_evidence(problem):
-    gp, L = problem.gp, problem.gp.n_sources
-    value, gradient = problem.condition().log_evidence_and_grad()
-    assert value == problem.condition().log_evidence()
-
-    def evidence(terms=gp.terms, noise=gp.noise, mean=gp.mean):
-        gp_there = amsbq.MultiSourceGP(terms, gp.measure, noise=noise, mean=mean)
-        return gp_there.condition(problem.s, problem.X, problem.y, problem.extra).log_evidence()
-
-    def with_term(q, B, kernel):
-        return (*gp.terms[:q], amsbq.Term(B, kernel), *gp.terms[q + 1 :])
-
-    for q, term in enumerate(gp.terms):
-        pairs = [(i, j) for i in range(L) for j in range(i + 1)]
-
-        def symmetric(steps, pairs=pairs):
-            S = np.zeros((L, L))
-            for (i, j), step in zip(pairs, steps, strict=True):
-                S[i, j] = S[j, i] = step
-            return S
-
-        numeric = central_difference(
-            lambda t: evidence(with_term(q, term.B + symmetric(t), term.kernel)),  # noqa: B023
-            np.zeros(len(pairs)),
-            1e-4,
-        )
-        expected = [np.sum(gradient.B[q] * symmetric(row)) for row in np.eye(len(pairs))]
-        np.testing.assert_allclose(expected, numeric, rtol=1e-6, atol=1e-7)
-        if not isinstance(term.kernel, amsbq.Constant):
-            numeric = central_difference(
-                lambda t: evidence(with_term(q, term.B, rescaled(term.kernel, t))),  # noqa: B023
-                np.zeros(term.kernel.lengthscales.size),
-                1e-3,
-            )
-            np.testing.assert_allclose(gradient.log_lengthscales[q], numeric, rtol=1e-6, atol=1e-7)
-    if gp.noise.any():
-        numeric = central_difference(lambda t: evidence(noise=t), gp.noise, 1e-2 * gp.noise.min())
-        np.testing.assert_allclose(gradient.noise, numeric, rtol=1e-6)
-    numeric = central_difference(lambda t: evidence(mean=t), gp.mean, 1e-3)
-    np.testing.assert_allclose(gradient.mean, numeric, rtol=1e-6, atol=1e-7)
-
-
-@EACH
 def test_extend_is_conditioning_on_all(problem):
     whole = problem.condition()
     start = problem.gp.condition(problem.s[:3], problem.X[:3], problem.y[:3], problem.extra[:3])
@@ -206,14 +168,80 @@ def test_whitened_vectors_are_kept(monkeypatch):
     post.integral()
     solves = []
     for name in ("solve_lower", "solve_lower_transposed"):
-        original = getattr(amsbq.gp.posterior.linalg, name)
+        original = getattr(linalg, name)
         monkeypatch.setattr(
-            f"amsbq.linalg.{name}", lambda L, b, original=original, name=name: solves.append(name) or original(L, b)
+            f"amsbq.gp.linalg.{name}", lambda L, b, original=original, name=name: solves.append(name) or original(L, b)
         )
     post.squared_correlation(0, problem.X_new[:1])
     assert solves == ["solve_lower"]
     post.squared_correlation_and_grad(0, problem.X_new[:1])
     assert solves[1:] == ["solve_lower", "solve_lower_transposed"]
-    monkeypatch.setattr(amsbq.gp.posterior.linalg, "factorise", None)
+    monkeypatch.setattr(linalg, "factorise", None)
     post.integral()
     assert len(solves) == 3
+
+
+def test_many_models_at_once_are_each_as_alone():
+    """Every quantity of K models with different hyperparameters, against the same models one at a time."""
+    problem = PROBLEMS["lmc"]
+    rng, L = np.random.default_rng(3), problem.gp.n_sources
+    gps = []
+    for _ in range(4):
+        terms = [
+            amsbq.Term(random_B(rng, L), amsbq.RBF([0.8, 1.5] * np.exp(0.3 * rng.normal(size=2)))),
+            amsbq.Term(random_B(rng, L), amsbq.RBF(2.5)),
+            amsbq.Term(np.diag([9.0, 4.0, 1.0]), amsbq.Constant()),
+        ]
+        noise, mean = rng.uniform(0.01, 0.02, size=L), rng.normal(size=L)
+        gps.append(amsbq.MultiSourceGP(terms, problem.gp.measure, noise=noise, mean=mean))
+    data = Data(problem.s, problem.X, problem.y, problem.extra)
+    batch = PosteriorBatch.condition(models_of(gps), data)
+    new = Data(np.array([1, 0]), problem.X_new[:2], np.array([0.3, -0.2]), np.array([0.0, 0.1]))
+    s = np.arange(6) % L
+    for posteriors, more in ((batch, data), (batch.extend(new), data.followed_by(new))):
+        for k, gp in enumerate(gps):
+            alone = gp.condition(more.s, more.X, more.y, more.noise_var)
+            X = problem.X_new
+            for got, wanted in (
+                ([part[k] for part in posteriors.integral(1)], alone.integral(1)),
+                ([part[k] for part in posteriors.predict(2, X)], alone.predict(2, X)),
+                ([part[k] for part in posteriors.main_effect(0, 1, X[:, 1:])], alone.main_effect(0, 1, X[:, 1:])),
+                ([part[k] for part in posteriors.leave_one_out()], alone.leave_one_out()),
+                (posteriors.log_evidence()[k], alone.log_evidence()),
+                (posteriors.squared_correlation(1, X)[k], alone.squared_correlation(1, X)),
+                (posteriors.squared_correlations([0, 2], X)[1][k], alone.squared_correlation(2, X)),
+                (posteriors.squared_correlation_and_grad(1, X)[1][k], alone.squared_correlation_and_grad(1, X)[1]),
+                (posteriors.squared_correlation_joint(s, X)[k], alone.squared_correlation_joint(s, X)),
+                (
+                    posteriors.squared_correlation_joint_and_grad(s, X)[1][k],
+                    alone.squared_correlation_joint_and_grad(s, X)[1],
+                ),
+            ):
+                np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-10)
+
+
+def test_models_may_share_lengthscales():
+    """Models that refer to one set of lengthscales are those that have it each to themselves."""
+    problem = PROBLEMS["icm"]
+    group, rng = problem.gp.batch.groups[0], np.random.default_rng(0)
+    B = np.array([[random_B(rng, 2)] for _ in range(3)])
+    scales, rows = np.array([[[0.2]], [[0.4]]]), np.array([0, 1, 1])
+    data = Data(problem.s, problem.X, problem.y, problem.extra)
+    each = []
+    for terms in (replace(group, B=B, scales=scales, rows=rows), replace(group, B=B, scales=scales[rows])):
+        zeros = np.zeros((3, 2))
+        models = ModelBatch(problem.gp.measure, (terms,), np.zeros((3, 2, 2)), zeros, zeros)
+        posteriors = PosteriorBatch.condition(models, data).select(slice(1, 3))
+        each.append([*posteriors.integral(), *posteriors.squared_correlation_and_grad(1, problem.X_new)])
+    for shared, own in zip(*each, strict=True):
+        np.testing.assert_array_equal(shared, own)
+
+
+def test_large_sets_of_observations_are_evaluated_in_parts(monkeypatch):
+    problem = PROBLEMS["lmc"]
+    whole = problem.condition()
+    monkeypatch.setattr("amsbq.gp.gram.LARGEST_ARRAY", 20)
+    monkeypatch.setattr("amsbq.gp.posterior_batch.LARGEST_ARRAY", 20)
+    parts = problem.condition()
+    np.testing.assert_allclose(parts.integral(), whole.integral(), rtol=1e-12)
+    np.testing.assert_allclose(parts.predict(1, problem.X_new), whole.predict(1, problem.X_new), rtol=1e-10)

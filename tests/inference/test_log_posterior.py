@@ -8,7 +8,11 @@ from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data
-from amsbq.inference.log_posterior import FIT_JITTER, Parametrisation
+from amsbq.gp.posterior_batch import PosteriorBatch
+from amsbq.inference.calibration import integrals
+from amsbq.inference.log_posterior import LEARNING_JITTER, LogPosterior
+from amsbq.inference.modes import Mode
+from amsbq.inference.sampling import HyperparameterDraws
 from amsbq.inference.structures import MODELS, autoregressive, common_and_own, icm, lmc
 from tests.reference import central_difference
 
@@ -33,9 +37,9 @@ MEASURES = {"uniform": amsbq.Uniform([0, -3], [1, 2]), "gamma": amsbq.as_measure
 NOISE = {"given": [1e-3, 1e-2, 0.02], "learned": ["learn", 1e-2, "learn"]}
 
 
-def some_theta(parametrisation, n=3, seed=1):
+def some_theta(density, n=3, seed=1):
     rng = np.random.default_rng(seed)
-    return parametrisation.start() + 0.3 * rng.normal(size=(n, parametrisation.size))
+    return density.layout.centre() + 0.3 * rng.normal(size=(n, density.layout.size))
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -44,12 +48,12 @@ def some_theta(parametrisation, n=3, seed=1):
 @pytest.mark.parametrize("model", PRIORS)
 def test_gradient_of_the_log_posterior(model, measure, L, noise):
     measure = MEASURES[measure]
-    parametrisation = Parametrisation(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
-    Theta = some_theta(parametrisation)
-    values, gradient = parametrisation.log_posterior_and_grad(Theta)
-    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
+    density = LogPosterior(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
+    Theta = some_theta(density)
+    values, gradient = density.log_posterior_and_grad(Theta)
+    np.testing.assert_array_equal(density.log_posterior(Theta), values)
     for theta, row in zip(Theta, gradient, strict=True):
-        numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
+        numeric = central_difference(lambda t: density.log_posterior_and_grad(t[None])[0][0], theta, 1e-3)
         np.testing.assert_allclose(row, numeric, rtol=1e-6, atol=1e-6)
 
 
@@ -57,17 +61,17 @@ def test_gradient_of_the_log_posterior(model, measure, L, noise):
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_gradient_for_other_relations_and_powers(relation, power):
     measure = MEASURES["uniform"]
-    plain = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
-    parametrisation, relation = plain.tempered(power), np.array(relation)
-    theta = some_theta(parametrisation)[0]
-    _, gradient = parametrisation.log_posterior_and_grad(theta[None], relation)
-    numeric = central_difference(lambda t: parametrisation.log_posterior_and_grad(t[None], relation)[0][0], theta, 1e-3)
+    plain = LogPosterior(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
+    density, relation = plain.tempered(power), np.array(relation)
+    theta = some_theta(density)[0]
+    _, gradient = density.log_posterior_and_grad(theta[None], relation)
+    numeric = central_difference(lambda t: density.log_posterior_and_grad(t[None], relation)[0][0], theta, 1e-3)
     np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
-    B = parametrisation.gp(theta, relation).terms[0].B
+    B = density.models(theta[None], relation).groups[0].B[0, 0]
     assert np.sign(B[0, 1:]).tolist() == relation[1:].tolist()
     assert plain.power == 1
-    mixed = parametrisation.log_posterior_and_grad(np.stack([theta, theta]), np.stack([relation, [1, 1, 1]]))
-    alone = [parametrisation.log_posterior_and_grad(theta[None], r) for r in (relation, None)]
+    mixed = density.log_posterior_and_grad(np.stack([theta, theta]), np.stack([relation, [1, 1, 1]]))
+    alone = [density.log_posterior_and_grad(theta[None], r) for r in (relation, None)]
     np.testing.assert_allclose(mixed[0], np.concatenate([value for value, _ in alone]), rtol=1e-12)
     np.testing.assert_allclose(mixed[1], np.concatenate([gradient for _, gradient in alone]), rtol=1e-9, atol=1e-9)
 
@@ -78,16 +82,18 @@ def test_value_is_evidence_times_prior(model, power):
     """Against the exact core in the user's units, and against scipy.stats for the prior of the default."""
     measure, L = MEASURES["uniform"], 2
     data = data_of(measure, L, 11, 3)
-    parametrisation = Parametrisation(PRIORS[model](L), measure, data, [1e-3, "learn"]).tempered(power)
-    Theta = some_theta(parametrisation, 2)
-    prior = parametrisation.tempered(0.0).log_posterior_and_grad(Theta)[0]
-    for theta, value, of_prior in zip(Theta, parametrisation.log_posterior_and_grad(Theta)[0], prior, strict=True):
-        evidence = parametrisation.posterior(theta).log_evidence() + np.log(parametrisation.spreads[data.s]).sum()
+    density = LogPosterior(PRIORS[model](L), measure, data, [1e-3, "learn"]).tempered(power)
+    Theta = some_theta(density, 2)
+    prior = density.tempered(0.0).log_posterior_and_grad(Theta)[0]
+    for theta, value, of_prior in zip(Theta, density.log_posterior_and_grad(Theta)[0], prior, strict=True):
+        gp = in_user_units(density, theta)
+        evidence = PosteriorBatch.condition(gp.batch, data, LEARNING_JITTER).log_evidence()[0]
+        evidence += np.log(density.units.spreads[data.s]).sum()
         np.testing.assert_allclose(value, power * evidence + of_prior, rtol=1e-9)
     if model == "auto":
-        a, gain, scales, own, slow, noise = np.split(Theta[0], [2, 3, 5, 7, 9])
+        a, gain, scales, own, slow, noise = parts_of_default(density, Theta[0])
         expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-4, 3).logpdf(own).sum()
-        expected += stats.norm(0, 2).logpdf(gain)[0]
+        expected += stats.norm(0, 2).logpdf(gain)
         expected += stats.loggamma(3, loc=np.log(0.1)).logpdf(scales).sum()
         expected += (
             stats.loggamma(3, loc=np.log(0.35)).logpdf(slow).sum() + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
@@ -95,26 +101,49 @@ def test_value_is_evidence_times_prior(model, power):
         np.testing.assert_allclose(prior[0], expected, rtol=1e-12)
 
 
+def in_user_units(density, theta):
+    """The model with hyperparameters θ, put together for the user's units."""
+    at, units = density.layout.decode(theta[None], np.ones((1, density.n_sources))), density.units
+    spreads = np.outer(units.spreads, units.spreads)
+    terms = [
+        amsbq.Term(B * spreads, density.prior.kernel.with_lengthscales(scales * density.measure.width))
+        for B, scales in zip(at.B()[0], at.scales[0], strict=True)
+    ]
+    if density.prior.level is not None:
+        terms.append(amsbq.Term(density.prior.level**2 * np.diag(units.spreads**2), amsbq.Constant()))
+    noise = density.noise.copy()
+    noise[density.learned] = at.noise[0] * units.spreads[density.learned] ** 2
+    return amsbq.MultiSourceGP(terms, density.measure, noise=noise, mean=units.levels)
+
+
+def parts_of_default(density, theta):
+    """Log amplitudes, gain, log λ of the fast term, log η, log λ of the slow term, log noise: of the default model."""
+    at = density.layout.decode(theta[None], np.ones((1, density.n_sources)))
+    fast, slow = np.log(at.A[0])
+    own = np.log(at.own[0, 1]) - 2 * slow
+    return slow, 2 * (fast - slow)[0], np.log(at.scales[0, 0]), own, np.log(at.scales[0, 1]), np.log(at.noise[0])
+
+
 def test_outside_of_its_box_the_density_is_zero():
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
-    Theta = np.stack([parametrisation.start(), parametrisation.start()])
+    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
+    Theta = np.stack([density.layout.centre(), density.layout.centre()])
     Theta[1, 0] = 1e4
-    values, gradients = parametrisation.log_posterior_and_grad(Theta)
+    values, gradients = density.log_posterior_and_grad(Theta)
     assert np.isfinite(values[0])
     assert values[1] == -np.inf
     assert not gradients[1].any()
-    np.testing.assert_array_equal(parametrisation.log_posterior(Theta), values)
-    np.testing.assert_array_equal(parametrisation.log_posterior(Theta[1:]), [-np.inf])
+    np.testing.assert_array_equal(density.log_posterior(Theta), values)
+    np.testing.assert_array_equal(density.log_posterior(Theta[1:]), [-np.inf])
 
 
 def test_a_few_at_a_time_give_the_same(monkeypatch):
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
-    Theta = some_theta(parametrisation, 5)
-    together = parametrisation.log_posterior_and_grad(Theta)
-    monkeypatch.setattr("amsbq.inference.log_posterior.CHUNK", 2 * 36)
-    for all_at_once, in_parts in zip(together, parametrisation.log_posterior_and_grad(Theta), strict=True):
+    density = LogPosterior(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
+    Theta = some_theta(density, 5)
+    together = density.log_posterior_and_grad(Theta)
+    monkeypatch.setattr("amsbq.gp.gram.LARGEST_ARRAY", 2 * 36)
+    for all_at_once, in_parts in zip(together, density.log_posterior_and_grad(Theta), strict=True):
         np.testing.assert_allclose(in_parts, all_at_once, rtol=1e-12, atol=1e-12)
 
 
@@ -127,8 +156,8 @@ def test_units_do_not_matter(model):
         s, U = np.append([0, 1], rng.integers(2, size=8)), rng.uniform(size=(10, 2))
         y = a * rng.normal(size=10) + b
         data = Data(s, measure.bounds[:, 0] + U * measure.width, y, np.full(10, 1e-4 * a**2))
-        parametrisation = Parametrisation(PRIORS[model](2), measure, data, ["learn", 1e-4 * a**2])
-        values.append(parametrisation.log_posterior_and_grad(some_theta(parametrisation, 1, 3)))
+        density = LogPosterior(PRIORS[model](2), measure, data, ["learn", 1e-4 * a**2])
+        values.append(density.log_posterior_and_grad(some_theta(density, 1, 3)))
     np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-8)
     np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
 
@@ -139,13 +168,14 @@ def test_order_of_sources_and_data_does_not_matter():
     data = data_of(measure, 3, 12, 5)
     shuffled = np.random.default_rng(6).permutation(12)
     permuted = Data(np.argsort(order)[data.s][shuffled], data.X[shuffled], data.y[shuffled], data.noise_var[shuffled])
-    plain, changed = (Parametrisation(lmc(3), measure, d, [1e-3] * 3) for d in (data, permuted))
+    plain, changed = (LogPosterior(lmc(3), measure, d, [1e-3] * 3) for d in (data, permuted))
 
-    def moved(theta):
-        return np.concatenate([part[order] if len(part) == 3 else part for part in np.split(theta, [3, 6, 7, 10, 13])])
+    def covariances(density, theta):
+        return density.layout.decode(theta[None], np.ones((1, 3))).B()[0]
 
     for theta, other in zip(plain.prior_draws(8, 0), changed.prior_draws(8, 0), strict=True):
-        np.testing.assert_array_equal(moved(theta), other)
+        moved = covariances(plain, theta)[:, order][:, :, order]
+        np.testing.assert_allclose(moved, covariances(changed, other), rtol=1e-12)
         np.testing.assert_allclose(
             changed.log_posterior_and_grad(other[None])[0], plain.log_posterior_and_grad(theta[None])[0], rtol=1e-9
         )
@@ -153,12 +183,13 @@ def test_order_of_sources_and_data_does_not_matter():
 
 def test_prior_draws_follow_the_prior():
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
-    draws = parametrisation.prior_draws(1024, 0)
-    amplitudes, gain, _, own, slow, noise = np.split(draws, [2, 3, 5, 7, 9], axis=1)
+    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
+    draws = density.prior_draws(1024, 0)
+    parts = [parts_of_default(density, theta) for theta in draws]
+    amplitudes, gain, _, own, slow, noise = (np.array(part) for part in zip(*parts, strict=True))
     for column, distribution in (
         (amplitudes[:, 1], stats.t(4, scale=0.7)),
-        (gain[:, 0], stats.norm(0, 2)),
+        (gain, stats.norm(0, 2)),
         (own[:, 0], stats.norm(-4, 3)),
         (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35)),
         (noise[:, 0], stats.norm(np.log(1e-4), 3)),
@@ -167,52 +198,52 @@ def test_prior_draws_follow_the_prior():
 
 
 @pytest.mark.parametrize("model", ["auto", "lmc"])
-def test_doubted_integral_is_that_of_a_model_with_one_more_term(model):
+def test_discrepancies_are_one_more_term(model):
     measure = MEASURES["uniform"]
     data = data_of(measure, 2, 9, 4)
-    parametrisation = Parametrisation(PRIORS[model](2), measure, data, [1e-3, 1e-2])
-    theta = some_theta(parametrisation, 1)[0]
-    shares = np.array([0.0, 0.01, 1.0])
-    parts = parametrisation.doubted_integrals(theta[None], np.ones((1, 2)), shares)
-    means, stds, logs = (part[0] for part in parts)
-    means, stds = parametrisation.levels[0] + parametrisation.spreads[0] * means, parametrisation.spreads[0] * stds
-    gp = parametrisation.gp(theta)
-    for share, mean, std, log in zip(shares, means, stds, logs, strict=True):
-        variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
-        extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
-        whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
-        posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
-        np.testing.assert_allclose(std, posterior.integral()[1] ** 0.5, rtol=1e-6)
-        np.testing.assert_allclose(mean, posterior.integral()[0], rtol=1e-6)
-        np.testing.assert_allclose(log - logs[0], posterior.log_evidence() - _evidence(gp, data), rtol=1e-6, atol=1e-7)
+    density = LogPosterior(PRIORS[model](2), measure, data, [1e-3, 1e-2])
+    Theta, shares = some_theta(density, 2), np.array([0.0, 0.01, 1.0])
+    mode = Mode(np.ones(2), Theta[0], np.eye(density.layout.size), 0.0)
+    found = integrals(HyperparameterDraws(density, [mode], [Theta], 2.0, 0), shares)
+    level, spread = density.units.levels[0], density.units.spreads[0]
+    for theta, means, stds, logs in zip(Theta, *found, strict=True):
+        gp = in_user_units(density, theta)
+        for share, mean, std, log in zip(shares, means, stds, logs, strict=True):
+            variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
+            extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
+            whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
+            posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
+            np.testing.assert_allclose(spread * std, posterior.integral()[1] ** 0.5, rtol=1e-6)
+            np.testing.assert_allclose(level + spread * mean, posterior.integral()[0], rtol=1e-6)
+            difference = posterior.log_evidence() - _evidence(gp, data)
+            np.testing.assert_allclose(log - logs[0], difference, rtol=1e-6, atol=1e-7)
 
 
 def _evidence(gp, data):
     return gp.condition(data.s, data.X, data.y, data.noise_var).log_evidence()
 
 
-def test_posterior_has_the_jitter_of_the_fit():
+def test_posteriors_have_the_jitter_of_learning():
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(common_and_own(2), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
-    assert parametrisation.posterior(parametrisation.start()).jitter == FIT_JITTER
+    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
+    assert density.condition(density.layout.centre()[None]).jitter == [LEARNING_JITTER]
 
 
 def test_autoregressive_terms_are_nested():
     """Source 0 has all terms, the last source only its own: Kennedy and O'Hagan's structure."""
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(autoregressive(3), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
-    terms = parametrisation.gp(parametrisation.start()).terms[:3]
-    for q, term in enumerate(terms):
-        assert (np.diagonal(term.B) > 0).tolist() == [source <= q for source in range(3)]
-        assert np.linalg.matrix_rank(term.B) == 1
+    density = LogPosterior(autoregressive(3), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
+    for q, B in enumerate(density.models(density.layout.centre()[None]).groups[0].B[0]):
+        assert (np.diagonal(B) > 0).tolist() == [source <= q for source in range(3)]
+        assert np.linalg.matrix_rank(B) == 1
 
 
 def test_every_model_by_name_is_one():
     measure = MEASURES["uniform"]
     for model in MODELS.values():
         for L in (1, 2, 4):
-            parametrisation = Parametrisation(model.prior(L), measure, data_of(measure, L, 9, 4), [0.0] * L)
-            assert np.isfinite(parametrisation.log_posterior_and_grad(parametrisation.start()[None])[0])
+            density = LogPosterior(model.prior(L), measure, data_of(measure, L, 9, 4), [0.0] * L)
+            assert np.isfinite(density.log_posterior_and_grad(density.layout.centre()[None])[0])
 
 
 def test_width_is_equivariant_and_that_of_a_box():
@@ -230,14 +261,13 @@ def test_width_is_equivariant_and_that_of_a_box():
     assert amsbq.Empirical([[1.0], [1.0]]).width.tolist() == [1]
 
 
-def test_mirrored_lets_the_primary_source_be_the_one_that_differs():
+def test_a_swap_lets_the_primary_source_be_the_one_that_differs():
     measure = MEASURES["uniform"]
-    parametrisation = Parametrisation(common_and_own(3), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
-    theta = np.arange(parametrisation.size, dtype=float)
-    own = parametrisation.gp(theta).terms[1].B
-    for source, other in enumerate(parametrisation.mirrored(theta), 1):
+    density = LogPosterior(common_and_own(3), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
+    theta = np.linspace(0, 1, density.layout.size)
+    for source, other in enumerate(density.layout.swapped_with_primary(theta), 1):
         changed = np.flatnonzero(theta != other)
         assert theta[changed].tolist() == other[changed[::-1]].tolist()
-        B, amplitude = parametrisation.gp(other).terms[1].B, np.exp(theta[:3])
-        ratios = (np.diagonal(own) / amplitude**2, np.diagonal(B) / amplitude**2)
-        np.testing.assert_allclose(ratios[0][[0, source]], ratios[1][[source, 0]], rtol=1e-12)
+        own, swapped = (parts_of_default(density, t)[3] for t in (theta, other))
+        np.testing.assert_allclose(own[[0, source]], swapped[[source, 0]], rtol=1e-12)
+        assert own[0] != own[source]

@@ -6,9 +6,9 @@ from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data
-from amsbq.inference.log_posterior import Parametrisation
-from amsbq.inference.modes import maximise
-from amsbq.inference.sampling import marginalised, most_probable, tempered
+from amsbq.inference.log_posterior import LogPosterior
+from amsbq.inference.modes import find_mode
+from amsbq.inference.sampling import SamplerSettings, draw, draw_tempered, most_probable
 from amsbq.inference.structures import common_and_own, icm, lmc
 
 UNIT = amsbq.Uniform(0, 1)
@@ -33,11 +33,11 @@ def test_maximum_is_stationary_and_no_worse_than_random_ones(prior):
     rng = np.random.default_rng(0)
     x = rng.uniform(size=14)
     s = np.repeat([0, 1], 7)
-    parametrisation = Parametrisation(prior, UNIT, data(s, x, np.sin(9 * x) + s * x), [1e-4, 1e-4])
-    theta = most_probable(parametrisation).peaks[0].mode
-    (value,), (gradient,) = parametrisation.log_posterior_and_grad(theta[None])
+    density = LogPosterior(prior, UNIT, data(s, x, np.sin(9 * x) + s * x), [1e-4, 1e-4])
+    theta = most_probable(density).modes[0].theta
+    (value,), (gradient,) = density.log_posterior_and_grad(theta[None])
     assert np.abs(gradient).max() < 1e-2
-    others, _ = parametrisation.log_posterior_and_grad(theta + rng.normal(size=(20, len(theta))))
+    others, _ = density.log_posterior_and_grad(theta + rng.normal(size=(20, len(theta))))
     assert (others < value).all()
 
 
@@ -47,9 +47,9 @@ def test_it_finds_the_lengthscale_of_a_draw_from_the_prior():
     for truth in (0.05, 0.2):
         K = amsbq.RBF(truth)(x, x) + 1e-8 * np.eye(80)
         y = np.linalg.cholesky(K) @ rng.normal(size=80)
-        parametrisation = Parametrisation(icm(1), UNIT, data(np.zeros(80), x, y), [1e-8])
-        (term,) = parametrisation.gp(maximise(parametrisation)).terms
-        np.testing.assert_allclose(term.kernel.lengthscales, truth, rtol=0.15)
+        density = LogPosterior(icm(1), UNIT, data(np.zeros(80), x, y), [1e-8])
+        (scales,) = density.models(find_mode(density).theta[None]).groups[0].flat_scales
+        np.testing.assert_allclose(scales, truth, rtol=0.15)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.4])
@@ -57,15 +57,13 @@ def test_draws_follow_the_posterior(power):
     """Against importance sampling from the prior: few hyperparameters, few data."""
     rng = np.random.default_rng(3)
     x = rng.uniform(size=5)
-    plain = Parametrisation(icm(1), UNIT, data(np.zeros(5), x, np.sin(4 * x)), [1e-2])
-    parametrisation = plain.tempered(power)
-    fit = tempered(marginalised(plain, 1024), power)
-    draws = fit.draws[0]
+    plain = LogPosterior(icm(1), UNIT, data(np.zeros(5), x, np.sin(4 * x)), [1e-2])
+    density = plain.tempered(power)
+    fit = draw_tempered(draw(plain, 1024), power)
+    draws = fit.per_mode[0]
     assert fit.effective > 900
-    many = parametrisation.prior_draws(2**15, 1)
-    log_likelihood = (
-        parametrisation.log_posterior_and_grad(many)[0] - plain.tempered(0.0).log_posterior_and_grad(many)[0]
-    )
+    many = density.prior_draws(2**15, 1)
+    log_likelihood = density.log_posterior_and_grad(many)[0] - plain.tempered(0.0).log_posterior_and_grad(many)[0]
     weights = np.exp(log_likelihood - log_likelihood.max())
     weights /= weights.sum()
     mean = weights @ many
@@ -80,58 +78,59 @@ def test_draws_follow_the_posterior(power):
 
 @pytest.mark.parametrize("kind", ["related", "opposite"])
 def test_it_recognises_how_sources_are_related(kind):
-    fit = marginalised(Parametrisation(common_and_own(2), UNIT, related_data(kind, 7), [0.0, 0.0]), 32)
+    fit = draw(LogPosterior(common_and_own(2), UNIT, related_data(kind, 7), [0.0, 0.0]), 32)
     relations = fit.relations[:, 1]
     assert len(relations) == 32
     assert np.mean(np.equal(relations, {"related": 1, "opposite": -1}[kind])) > 0.9
 
 
 def test_it_does_not_matter_which_of_two_sources_differs():
-    """From differences alone it cannot be told which one it is: both are peaks, whichever was found first."""
+    """From differences alone it cannot be told which one it is: both are modes, whichever was found first."""
     data = related_data("related", 7)
-    fit = marginalised(Parametrisation(common_and_own(2), UNIT, data, [0.0, 0.0]), 32)
-    own = fit.Theta[:, 4:6]
+    fit = draw(LogPosterior(common_and_own(2), UNIT, data, [0.0, 0.0]), 32)
+    at = fit.log_posterior.layout.decode(fit.Theta, fit.relations)
+    own = at.own[:, 1] / at.A[:, 1] ** 2
     first = (own[:, 0] > own[:, 1]).mean()
     assert 0.2 < first < 0.8
 
 
 def test_most_probable_is_one_draw():
-    parametrisation = Parametrisation(icm(2), UNIT, related_data("related"), [0.0, 0.0])
-    fit = most_probable(parametrisation)
-    assert [draws.shape for draws in fit.draws] == [(1, parametrisation.size)]
-    assert len(fit.posteriors()) == 1
+    density = LogPosterior(icm(2), UNIT, related_data("related"), [0.0, 0.0])
+    fit = most_probable(density)
+    assert [draws.shape for draws in fit.per_mode] == [(1, density.layout.size)]
+    assert len(fit.condition()) == 1
 
 
 def test_the_same_seed_gives_the_same_draws():
-    parametrisation = Parametrisation(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
-    first, again, other = (marginalised(parametrisation, 8, seed).draws[0] for seed in (0, 0, 1))
+    density = LogPosterior(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
+    first, again, other = (draw(density, 8, seed).per_mode[0] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 def test_draws_that_do_not_move_fall_back_to_the_most_probable(monkeypatch):
-    parametrisation = Parametrisation(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
-    monkeypatch.setattr("amsbq.inference.sampling.STEP", 1e6)  # every trajectory leaves the box
+    density = LogPosterior(common_and_own(2), UNIT, related_data("related"), [0.0, 0.0])
+    monkeypatch.setattr(
+        "amsbq.inference.sampling.SETTINGS", SamplerSettings(step=1e6)
+    )  # every trajectory leaves the box
     monkeypatch.setattr("amsbq.inference.sampling._resampled", lambda log_weights: np.zeros(len(log_weights), int))
     with pytest.warns(UserWarning, match="could not be sampled"):
-        fit = marginalised(parametrisation, 16)
-    assert fit.effective == len(fit.peaks)
-    for peak, draws in zip(fit.peaks, fit.draws, strict=True):
-        np.testing.assert_array_equal(draws, np.tile(peak.mode, (len(draws), 1)))
+        fit = draw(density, 16)
+    assert fit.effective == len(fit.modes)
+    for mode, draws in zip(fit.modes, fit.per_mode, strict=True):
+        np.testing.assert_array_equal(draws, np.tile(mode.theta, (len(draws), 1)))
 
 
 def test_a_model_that_the_measure_cannot_have_is_an_error():
     correlated = amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]])
     observations = Data(np.zeros(2, np.intp), np.zeros((2, 2)), np.array([1.0, 2.0]), np.zeros(2))
     with pytest.raises(ValueError, match="does not separate"):
-        most_probable(Parametrisation(lmc(1, nu=2.5), correlated, observations, [0.0])).posteriors()
+        most_probable(LogPosterior(lmc(1, nu=2.5), correlated, observations, [0.0])).condition()
 
 
 def test_values_that_no_hyperparameters_fit():
     x = np.linspace(0, 1, 6)
     for prior in (common_and_own(2), icm(2)):
-        parametrisation = Parametrisation(
-            prior, UNIT, data([0, 0, 0, 1, 1, 1], x, 1e-10 * np.sin(5 * x)), [1e300, 1e300]
-        )
+        density = LogPosterior(prior, UNIT, data([0, 0, 0, 1, 1, 1], x, 1e-10 * np.sin(5 * x)), [1e300, 1e300])
         with pytest.raises(ValueError, match="their values are too extreme"):
-            maximise(parametrisation)
+            find_mode(density)

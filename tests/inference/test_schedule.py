@@ -6,7 +6,7 @@ import pytest
 import amsbq
 from amsbq.gp.data import Data
 from amsbq.inference import belief as beliefs
-from amsbq.inference.schedule import ALWAYS, GROWTH, Learner, learning_time
+from amsbq.inference.schedule import SETTINGS, Learner, scheduled_refit
 from amsbq.inference.structures import model_named
 
 UNIT = amsbq.Uniform([0, 0], 1)
@@ -26,43 +26,38 @@ def learner_of(data, model="auto"):
 
 
 def test_times_to_learn_are_those_of_the_count():
-    times = sorted({learning_time(n) for n in range(1, 3000)})
-    assert times[:ALWAYS] == list(range(1, ALWAYS + 1))
+    times = sorted({scheduled_refit(n) for n in range(1, 3000)})
+    assert times[: SETTINGS.every_one_until] == list(range(1, SETTINGS.every_one_until + 1))
     for n in range(1, 3000):
-        assert learning_time(n) == max(time for time in times if time <= n)
-    later = zip(times[ALWAYS:], times[ALWAYS + 1 :], strict=False)
-    assert all(1 < b - a <= (GROWTH - 1) * a + 1 for a, b in later)
+        assert scheduled_refit(n) == max(time for time in times if time <= n)
+    later = zip(times[SETTINGS.every_one_until :], times[SETTINGS.every_one_until + 1 :], strict=False)
+    assert all(1 < b - a <= (SETTINGS.growth - 1) * a + 1 for a, b in later)
 
 
 def test_what_is_believed_does_not_depend_on_who_looked_before():
     data = observations(45)
-    assert learning_time(45) == 43
+    assert scheduled_refit(45) == 43
     patient, curious = learner_of(data), learner_of(data.first(41))
     assert curious.belief is not None
     for new in list(data.one_by_one(41)):
         curious.add(int(new.s[0]), new.X[0], float(new.y[0]), float(new.noise_var[0]))
         assert curious.belief.estimate.std > 0
-    for one, other in zip(patient.belief.posteriors, curious.belief.posteriors, strict=True):
-        assert one.integral() == other.integral()
+    np.testing.assert_array_equal(patient.belief.posteriors.integral(), curious.belief.posteriors.integral())
     assert patient.belief.estimate.interval() == curious.belief.estimate.interval()
-    assert patient.learned_from == curious.learned_from == 43
+    assert patient.refitted_at == curious.refitted_at == 43
 
 
 def test_in_between_observations_are_added_to_what_was_learned():
     data = observations(45)
     belief, learned = learner_of(data).belief, learner_of(data.first(43)).belief
-    parametrisation = learned.parametrisation.given(data)
-    exact = [
-        parametrisation.posterior(theta, relation, standard=True)
-        for theta, relation in zip(learned.fit.Theta[::4], learned.fit.relations[::4], strict=True)
-    ]
-    for one, other in zip(belief.posteriors, exact, strict=True):
-        np.testing.assert_allclose(one.integral(), other.integral(), rtol=1e-7)
-    shrunk = np.sqrt(np.mean([p.integral()[1] for p in exact]) / np.mean([p.integral()[1] for p in learned.posteriors]))
+    density = learned.log_posterior.on(data)
+    exact = np.array(density.condition(learned.draws.Theta[::4], learned.draws.relations[::4]).integral())
+    np.testing.assert_allclose(belief.posteriors.integral(), exact, rtol=1e-7)
+    before = np.array(learned.posteriors.integral())
+    shrunk = np.sqrt(exact[1].mean() / before[1].mean())
     assert shrunk < 1
     np.testing.assert_allclose(belief.estimate.std, shrunk * learned.estimate.std, rtol=1e-6)
-    moved = np.mean([p.integral()[0] for p in exact]) - np.mean([p.integral()[0] for p in learned.posteriors])
-    expected = learned.estimate.mean + learned.units(0)[1] * moved
+    expected = learned.estimate.mean + density.units.spreads[0] * (exact[0].mean() - before[0].mean())
     np.testing.assert_allclose(belief.estimate.mean, expected, rtol=1e-9)
 
 
@@ -72,9 +67,9 @@ def test_contradictions_are_learned_from_at_once():
     data = Data(data.s, data.X, data.y, np.zeros(44))
     other = Data(data.s[-1:], data.X[-1:], data.y[-1:] + 0.5, np.zeros(1))
     learner = learner_of(data)
-    assert max(posterior.gp.noise.max() for posterior in learner.belief.posteriors) == 0
+    assert learner.belief.posteriors.models.noise.max() == 0
     learner.add(int(other.s[0]), other.X[0], float(other.y[0]), 0.0)
-    assert min(posterior.gp.noise.max() for posterior in learner.belief.posteriors) > 0
+    assert learner.belief.posteriors.models.noise.max(axis=1).min() > 0
 
 
 @pytest.mark.parametrize("odd", ["contradiction", "constant"])
@@ -97,11 +92,11 @@ def test_a_model_with_given_hyperparameters_is_extended():
     gp = amsbq.MultiSourceGP([amsbq.Term(0.1 * np.eye(3) + 1, amsbq.RBF(0.4))], UNIT)
     data = observations(60)
     exact = gp.condition(data.s, data.X, data.y, data.noise_var).integral()
-    np.testing.assert_allclose(learner_of(data, gp).belief.posteriors[0].integral(), exact, rtol=1e-8)
+    np.testing.assert_allclose(learner_of(data, gp).belief.posteriors.integral(), np.array(exact)[:, None], rtol=1e-8)
 
 
 def test_thinning_keeps_rare_sources_and_the_whole_range():
-    data = observations(100).ordered()
+    data = observations(100).sorted()
     rare = Data(np.append(data.s, 3), np.append(data.X, [[0.5, 0.5]], axis=0), np.append(data.y, 1), np.zeros(101))
     thin = rare.thinned(20)
     counts = np.bincount(thin.s)
@@ -114,14 +109,14 @@ def test_thinning_keeps_rare_sources_and_the_whole_range():
 
 @pytest.mark.parametrize("model", ["auto", "icm"])
 def test_many_observations_are_all_used_though_few_are_learned_from(model, monkeypatch):
-    monkeypatch.setattr(beliefs, "LEARNED_FROM", 24)
+    monkeypatch.setattr(beliefs, "SETTINGS", beliefs.LearningSettings(most_observations=24))
     data = observations(60)
     belief = beliefs.learn(model_named(model), UNIT, data, [0.0] * 3)
-    assert len(belief.parametrisation.data.y) == 24
-    assert all(len(posterior.y) == 60 for posterior in belief.posteriors)
+    assert len(belief.log_posterior.data.y) == 24
+    assert len(belief.posteriors.data.y) == 60
     truth = 2 * (1 - np.cos(4)) / 4
     assert abs(belief.estimate.mean - truth) < 4 * belief.estimate.std
     few = beliefs.learn(model_named(model), UNIT, data.first(24), [0.0] * 3)
     assert belief.estimate.std < few.estimate.std
-    again = beliefs.recalled(model_named(model), UNIT, data, [0.0] * 3, 0, belief.hyperparameters())
+    again = beliefs.from_hyperparameters(model_named(model), UNIT, data, [0.0] * 3, 0, belief.hyperparameters())
     assert again.estimate.interval() == belief.estimate.interval()

@@ -14,36 +14,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..gp.batch import Ensemble
-from ..gp.posterior import Posterior
+from ..gp.data import Data
+from ..gp.posterior_batch import PosteriorBatch
 from ..validation import Array, IntArray, numbers
 from .costs import ConstantCost, Cost
 
-#: kind -> (utility, its derivative), of ρ²
+AcquisitionName: TypeAlias = Literal["mi", "ivr", "ip", "nv"]
+
+#: name -> (utility, its derivative), of ρ²
 UTILITIES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "mi": (lambda r: -np.log1p(-r), lambda r: 1 / (1 - r)),
     "ivr": (lambda r: r, np.ones_like),
     "ip": (lambda r: 1 / (1 - r), lambda r: (1 - r) ** -2.0),
     "nv": (lambda r: r - 1, np.ones_like),
 }
-
-
 #: why some of them should not be used
 PATHOLOGIES = {
     "ip": "the integral precision is not zero where nothing can be learned: it gets stuck where evaluations are cheap",
     "nv": "the negative variance grows with cost: it prefers expensive evaluations",
 }
+#: the largest ρ² where several posteriors are averaged: one draw that claims to know everything would decide alone
+NEARLY_PERFECT = 1 - 1e-12
 
 
-NEARLY_PERFECT = 1 - 1e-12  #: where ρ² differs between hyperparameters, no draw is believed to know more than that
-
-
-def utility(rho2: ArrayLike, kind: str) -> Array:
-    """What observations are worth whose squared correlation with the integral is ρ².
+def utility(rho2: ArrayLike, kind: AcquisitionName) -> Array:
+    """Return what observations are worth whose squared correlation with the integral is ρ², in the shape of ``rho2``.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def utility(rho2: ArrayLike, kind: str) -> Array:
 
 
 def checked_kind(kind: str) -> str:
-    """The name of a utility."""
+    """Return the name of a utility if there is one of that name, else raise ValueError."""
     if kind not in UTILITIES:
         raise ValueError(f"acquisition must be one of {', '.join(map(repr, UTILITIES))}, got {kind!r}")
     return kind
@@ -85,41 +85,34 @@ class Rate:
 
     Parameters
     ----------
-    posteriors : list of K Posterior
+    posteriors : PosteriorBatch
+        K of them.
     costs : list of Cost, one for each source
     kind : str
-        Of utility.
+        The name of the utility.
     left : (K,) array, optional
-        The share of the variance that is left by observations of the set that are chosen already; `posteriors` know
-        them. By default there are none.
+        The share of the variance that is left by the observations of a set that are chosen already, which the
+        posteriors are conditioned on. By default there are none.
     paid : float
-        Their effective cost.
+        The effective cost of those observations.
     """
 
-    posteriors: Sequence[Posterior]
+    posteriors: PosteriorBatch
     costs: Sequence[Cost]
     kind: str = "mi"
     left: Array | None = None
     paid: float = 0.0
 
-    @cached_property
-    def _ensemble(self) -> Ensemble:
-        return Ensemble(self.posteriors)
-
-    def value(self, source: int, X: Array) -> Array:
-        """α of one more observation at each X_i, shape (n,)."""
-        return np.asarray(self.values([source], X)[0])
-
     def values(self, sources: Sequence[int], X: Array) -> Array:
-        """The same, of each of several sources, shape (sources, n)."""
-        found = zip(sources, self._ensemble.squared_correlations(sources, X), strict=True)
+        """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
+        found = zip(sources, self.posteriors.squared_correlations(sources, X), strict=True)
         return np.array(
             [self._average(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
         )
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
-        """The same, of a source or of one for each point, and its gradient dα_i/dX_i, shape (n, D)."""
-        rho2, gradients = self._ensemble.squared_correlation_and_grad(source, X)
+        """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
+        rho2, gradients = self.posteriors.squared_correlation_and_grad(source, X)
         cost, cost_gradient = self._effective_and_grad(source, X)
         cost, joint = self.paid + cost, self._joint(rho2)
         rate = self._average(joint) / cost
@@ -127,22 +120,21 @@ class Rate:
         return rate, gradient / cost[:, None]
 
     def joint(self, sources: IntArray, X: Array) -> float:
-        """α of a whole set of observations."""
-        rho2 = np.array([[posterior.squared_correlation_joint(sources, X)] for posterior in self.posteriors])
+        """Return the rate of a whole set of observations."""
+        rho2 = self.posteriors.squared_correlation_joint(sources, X)[:, None]
         return float(self._average(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
-        """The same, and its gradient in all the locations, shape (n, D)."""
-        pairs = [posterior.squared_correlation_joint_and_grad(sources, X) for posterior in self.posteriors]
-        rho2, gradients = np.array([[value] for value, _ in pairs]), np.array([gradient for _, gradient in pairs])
+        """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
+        rho2, gradients = self.posteriors.squared_correlation_joint_and_grad(sources, X)
         costs, cost_gradient = self._effective_and_grad(sources, X)
-        cost, joint = self.paid + costs.sum(), self._joint(rho2)
+        cost, joint = self.paid + costs.sum(), self._joint(rho2[:, None])
         rate = float(self._average(joint)[0] / cost)
         return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
     def after(self, source: int, x: Array) -> Rate:
-        """The rate of sets that contain one more observation, at x of shape (1, D)."""
-        rho2 = self._ensemble.squared_correlation(source, x)[:, 0]
+        """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
+        rho2 = self.posteriors.squared_correlation(source, x)[:, 0]
         return replace(
             self.having(np.array([source]), x),
             left=1 - rho2 if self.left is None else self.left * (1 - rho2),
@@ -150,11 +142,11 @@ class Rate:
         )
 
     def having(self, sources: IntArray, X: Array) -> Rate:
-        """The rate if observations were there already, whatever their values."""
+        """Return the rate if observations were there already, whatever their values."""
         if not len(X):
             return self
-        extended = [p.extend(sources, X, p.gp.mean[sources]) for p in self.posteriors]
-        return replace(self, posteriors=extended)
+        values = self.posteriors.models.mean[0, sources]  # they do not matter: variances do not depend on them
+        return replace(self, posteriors=self.posteriors.extend(Data(sources, X, values, np.zeros(len(X)))))
 
     def _effective(self, sources: IntArray, X: Array) -> Array:
         return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
@@ -171,20 +163,20 @@ class Rate:
 
     @cached_property
     def _constant_costs(self) -> Array | None:
-        """Of each source, if none of them depends on the input."""
+        """The cost of each source, if none of them depends on the input."""
         costs = [cost.cost for cost in self.costs if isinstance(cost, ConstantCost)]
         return np.array(costs) if len(costs) == len(self.costs) else None
 
     def _joint(self, rho2: Array) -> Array:
-        """ρ² (K, n) of the set with one more observation, given ρ² of that one."""
+        """Return ρ² of the set with one more observation, given ρ² of that one: shape (K, n)."""
         joint = rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
         return joint if len(rho2) == 1 else np.minimum(joint, NEARLY_PERFECT)
 
     def _average(self, joint: Array) -> Array:
-        """Over the posteriors."""
+        """Return the utility, averaged over the posteriors."""
         return np.asarray(_utility(joint, self.kind).sum(axis=0) / len(joint))
 
     def _slopes(self, joint: Array) -> Array:
-        """The derivative of the average in ρ² of each posterior, shape (K, n)."""
+        """Return the derivative of the averaged utility in ρ² of each posterior, shape (K, n)."""
         slopes = _slope(joint, self.kind) / len(joint)
         return slopes if self.left is None else self.left[:, None] * slopes

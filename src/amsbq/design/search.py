@@ -1,7 +1,7 @@
-"""Where the rate is largest: over sources and inputs, for one observation or for a set.
+"""The search for the largest rate over sources and inputs, for one observation or for a set.
 
-The search goes in coordinates u with x = median + A u that the measure offers, so that units do not matter, and within
-its reach. Starts come from the measure itself and are evaluated together; from the best local ones climbs begin.
+It works in coordinates u with x = median + A u that the measure offers, so that units do not matter. Points of the
+measure are screened together, and the best local maxima among them are polished with exact gradients.
 """
 
 from __future__ import annotations
@@ -14,43 +14,34 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
-from ..inference.optimizer import climbed, within
+from ..inference.optimizer import clip, maximise_batch
 from ..measures.base import Measure
 from ..validation import Array, IntArray
 from .acquisition import Rate
 from .costs import affordable
 
-STARTS, MOST_STARTS = 256, 512  #: points of the measure at which the rate is looked at: for each input, and at most
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How hard to look for the largest rate; u are coordinates in units of the widths of the inputs."""
+
+    starts_per_input: int = 256  #: points of the measure at which the rate is screened
+    most_starts: int = 512
+    fewest_starts: int = 64  #: where a screening is much work
+    many_observations: int = 1000  #: above which it is, so that fewer points are screened
+    polished: int = 12  #: local maxima of the screening that are polished
+    worth_polishing: float = 0.3  #: share of the best rate seen, for a source to be polished
+    tolerance: float = 1e-5  #: share of the best rate seen that is given up when polishing ends
+    hopeless: float = 0.02  #: share of the best rate that a run is behind when it ends early
+    longest_step: float = 0.2  #: of polishing, in u
+    digits: int = 6  #: of u: nobody needs locations to more than a millionth of the width
+    avoided_distance: float = 0.05  #: in u, around a location that is avoided
+    sweeps: int = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
+    batch_starts: int = 256  #: most_starts, for the members of a set
+    batch_polished: int = 4  #: polished, for the members of a set
 
 
-FEWEST_STARTS, MANY = 64, 1000  #: fewer, down to so many, with more than so many observations
-
-
-POLISHED = 12  #: of them
-
-
-WORTH_POLISHING = 0.3  #: of the best rate seen, for a source to be looked at more closely
-
-
-CLOSE = 1e-5  #: near enough to a maximum, as a share of the best rate seen
-
-
-HOPELESS = 0.02  #: so much below the best, it is not worth to go on
-
-
-LONGEST = 0.2  #: step of a climb, in u
-
-
-DIGITS = 6  #: of u: nobody needs locations to more than a millionth of the width
-
-
-NEIGHBOURHOOD = 0.05  #: of an input that is avoided, in u
-
-
-SWEEPS = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
-
-
-BATCH_STARTS, BATCH_POLISHED = 256, 4  #: the same as above, for sets
+SETTINGS = SearchSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +55,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Set:
+    """Observations to be made together, and their joint rate."""
+
     sources: IntArray
     X: Array
     rate: float
@@ -97,38 +90,40 @@ class Search:
         self.budget, self.committed, self.avoided = budget, committed, avoided
         self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
 
-    def best(self, rate: Rate, most: int = MOST_STARTS, polished: int = POLISHED) -> Choice | None:
-        """The best of all sources and inputs; None if nothing is allowed."""
-        starts = min(STARTS * self.measure.dim, most)
-        while starts > FEWEST_STARTS and starts * len(rate.posteriors[0].y) > most * MANY:
-            starts, polished = starts // 2, max(polished // 2, 2)  # where a look is a lot of work, fewer of them
+    def best(self, rate: Rate, most: int = SETTINGS.most_starts, polished: int = SETTINGS.polished) -> Choice | None:
+        """Return the best choice over all sources and inputs; None if nothing is allowed."""
+        starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
+        while (
+            starts > SETTINGS.fewest_starts and starts * len(rate.posteriors.data.y) > most * SETTINGS.many_observations
+        ):
+            starts, polished = starts // 2, max(polished // 2, 2)  # where screening is much work
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
         values = self._screened(rate, self.sources, X)
         highest = values.max(axis=1, initial=-np.inf)
-        found, climbing, neighbours = [], [], self._neighbours(X)
+        found, polishing, neighbours = [], [], self._neighbours(X)
         for source, screened, top in zip(self.sources, values, highest, strict=True):
             if not np.isfinite(top) and top < 0:
                 continue
             i = int(screened.argmax())
             found.append(Choice(source, X[i], float(screened[i])))
-            if np.isfinite(top) and (top >= WORTH_POLISHING * highest.max() or top <= 0):
-                climbing.append((source, X[_peaks(screened, neighbours, polished)]))
+            if np.isfinite(top) and (top >= SETTINGS.worth_polishing * highest.max() or top <= 0):
+                polishing.append((source, X[_peaks(screened, neighbours, polished)]))
         if not found:
             return None
-        if climbing:
-            found += self._polished(rate, climbing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
+        if polishing:
+            found += self._polished(rate, polishing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
         # of several perfect steps the cheapest
         return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
 
     def best_set(self, rate: Rate, n: int) -> list[Choice]:
-        """n of them at once: a greedy set, then refined together, with exchanges of single members.
+        """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
 
         The set may be smaller than n if no more can be paid or nothing more can be learned.
         """
         found = self._greedy(rate, n)
         if len(found.X) > 1:
-            for _ in range(SWEEPS):
+            for _ in range(SETTINGS.sweeps):
                 before = found.rate
                 found = self._better(rate, found, self._refined(rate, found))
                 for i in range(len(found.X)):
@@ -140,7 +135,7 @@ class Search:
     def _greedy(self, rate: Rate, n: int) -> _Set:
         found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
         while len(found.X) < n:
-            choice = self._given(rate, found).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+            choice = self._after(rate, found).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
             if choice is None or (len(found.X) and not choice.rate > 0):
                 break
             sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
@@ -149,20 +144,20 @@ class Search:
         return found
 
     def _exchanged(self, rate: Rate, found: _Set, i: int) -> _Set:
-        """The set with the best observation of all in place of its i-th."""
+        """Return the set with the best observation of all in place of its i-th."""
         sources, X = found.sources.copy(), found.X.copy()
         others = _Set(np.delete(sources, i), np.delete(X, i, axis=0), 0.0)
         so_far = rate
         for source, x in zip(others.sources, others.X, strict=True):
             so_far = so_far.after(int(source), x[None])
-        choice = self._given(rate, others).best(so_far, BATCH_STARTS, BATCH_POLISHED)
+        choice = self._after(rate, others).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
         if choice is None:
             return found
         sources[i], X[i] = choice.source, choice.x
         return _Set(sources, X, rate.joint(sources, X))
 
-    def _given(self, rate: Rate, found: _Set) -> Search:
-        """The search for one more, given that these are paid too."""
+    def _after(self, rate: Rate, found: _Set) -> Search:
+        """Return the search for one more choice, after these are paid too."""
         return Search(self.measure, self.sources, self.rng, self.budget, self._total(rate, found), self.avoided)
 
     def _total(self, rate: Rate, found: _Set) -> float:
@@ -176,7 +171,7 @@ class Search:
         return new if new.rate > old.rate and allowed else old
 
     def _refined(self, rate: Rate, found: _Set) -> _Set:
-        """The same sources, all locations moved together uphill."""
+        """Return the set with the same sources after all locations have been optimised together."""
         sources, X, scale = found.sources, found.X, found.rate or 1.0
 
         def objective(u: Array) -> tuple[float, Array]:
@@ -192,7 +187,7 @@ class Search:
         return _Set(sources, X, rate.joint(sources, X))
 
     def _screened(self, rate: Rate, sources: Sequence[int], X: Array) -> Array:
-        """The rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
+        """Return the rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
         values = np.full((len(sources), len(X)), -np.inf)
         if not sources:
             return values
@@ -205,20 +200,20 @@ class Search:
         return values
 
     def _near(self, X: Array, source: int) -> NDArray[np.bool_]:
-        """Which of the points are too near to one that is avoided."""
+        """Return which of the points are too near to a location that is avoided."""
         near = np.zeros(len(X), dtype=bool)
         for _, x in (pair for pair in self.avoided if pair[0] == source):
-            near |= (np.abs(self._u(X) - self._u(x)) <= NEIGHBOURHOOD).all(axis=1)
+            near |= (np.abs(self._u(X) - self._u(x)) <= SETTINGS.avoided_distance).all(axis=1)
         return near
 
     def _neighbours(self, X: Array) -> IntArray:
-        """The nearest few of the points to each of them, itself among them."""
+        """Return the nearest few of the points to each of them, itself among them."""
         u = self._u(X)
         _, neighbours = cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
         return np.asarray(neighbours)
 
     def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
-        """The best of each source where climbs from the starts of any of them end; ``unit`` is the size of rates."""
+        """Return the best polished choice of each source, from the starts of all; ``unit`` is the size of rates."""
         sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 
         def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:
@@ -229,9 +224,11 @@ class Search:
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
             u = self._u(np.concatenate([X for _, X in starts]))
-            u, _, _ = climbed(scaled, u, self.measure.reach, CLOSE, LONGEST, HOPELESS)
-        ends, climbing = self._rounded(u), [source for source, _ in starts]
-        found = zip(climbing, self._screened(rate, climbing, ends), strict=True)
+            u, _, _ = maximise_batch(
+                scaled, u, self.measure.reach, SETTINGS.tolerance, SETTINGS.longest_step, SETTINGS.hopeless
+            )
+        ends, polishing = self._rounded(u), [source for source, _ in starts]
+        found = zip(polishing, self._screened(rate, polishing, ends), strict=True)
         return [Choice(source, ends[values.argmax()], float(values.max())) for source, values in found]
 
     def _u(self, X: Array) -> Array:
@@ -239,15 +236,15 @@ class Search:
 
     def _x(self, u: Array) -> Array:
         low, high = self.measure.bounds.T
-        return within(self.measure.median + u @ self.axes.T, low, high)
+        return clip(self.measure.median + u @ self.axes.T, low, high)
 
     def _rounded(self, u: Array) -> Array:
         low, high = self.measure.reach.T
-        return self._x(np.clip(np.round(u, DIGITS), low, high))
+        return self._x(np.clip(np.round(u, SETTINGS.digits), low, high))
 
 
 def _peaks(values: Array, neighbours: IntArray, n: int) -> IntArray:
-    """The best of those points that are better than their neighbours."""
+    """Return the best of those points that are better than their neighbours."""
     higher = values >= values[neighbours].max(axis=1)
     order = np.lexsort((-values, ~higher))[:n]
     return order[np.isfinite(values[order])]

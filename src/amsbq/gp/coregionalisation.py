@@ -1,14 +1,16 @@
-"""Covariances between sources: k_ll'(x, x') = Σ_q B_q[l, l'] κ_q(x, x').
+"""Covariances between sources, k_ll'(x, x') = Σ_q B_q[l, l'] κ_q(x, x'), for K models at once.
 
 One term is the paper's intrinsic coregionalisation model (Eq. 4), several are the linear model of coregionalisation.
 
-Notation: L sources, s (n,) source numbers, X (n, D) points; Z_l = ∫ f_l dπ.
+Notation: K models, L sources, Q terms whose kernels are of one kind, s (n,) source numbers, X (n, D) points;
+Z_l = ∫ f_l dπ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,8 @@ from numpy.typing import ArrayLike
 
 from ..measures.base import Measure
 from ..validation import Array, IntArray, brief, correlations, numbers, read_only
-from .embeddings import embed
-from .kernels import Constant, Kernel, ProductKernel, check_kernel
-from .threads import MANY
-
-BLOCK = 2**16  #: numbers that a cache holds
-
-
-#: of a term and observations: B of each pair of them, and the upper triangle of κ
-Part = tuple[Array, Array]
-
-
-KEPT = 200  #: observations up to which kernels are kept; beyond, evaluating half of them twice is faster
+from .embeddings import EmbeddingBatch
+from .kernels import Kernel, ProductKernel, check_kernel, differences
 
 
 class Term:
@@ -52,156 +44,177 @@ class Term:
         return f"Term({self.B.tolist()}, {self.kernel!r})"
 
 
-class Coregionalisation:
-    """The sum of terms, integrated against a measure: all prior covariances of the f_l and Z_l."""
+@dataclass(frozen=True)
+class TermGroup:
+    """Q terms of each of K models, with kernels that differ in their lengthscales alone."""
 
-    def __init__(self, terms: Sequence[Term], measure: Measure) -> None:
-        if isinstance(terms, Term):
-            terms = [terms]
-        if not isinstance(terms, Sequence) or not terms or not all(isinstance(term, Term) for term in terms):
-            raise TypeError(f"terms must be a non-empty list of amsbq.Term(B, kernel), got {brief(terms)}")
-        sizes = {len(term.B) for term in terms}
-        if len(sizes) > 1:
-            raise ValueError(f"all terms must have the same number of sources, got B of sizes {sorted(sizes)}")
-        self.terms, self.measure = tuple(terms), measure
-        self.n_sources = sizes.pop()
-        self.embeddings = tuple(embed(term.kernel, measure) for term in terms)
-        with np.errstate(over="ignore"):
-            self.variances: Array = np.sum([np.diagonal(term.B) for term in terms], axis=0)  # var f_l(x), (L,)
-        if not np.isfinite(self.variances).all():
-            raise ValueError("the variances in B overflow: express the outputs in larger units")
+    kernel: ProductKernel
+    B: Array  # (K, Q, L, L)
+    scales: Array  # (R, Q, D): lengthscales, of every model (R = K) or of those that ``rows`` refers to
+    rows: IntArray | None = None  # (K,): which of R sets of lengthscales each model has; None if each has its own
+
+    @property
+    def flat_scales(self) -> Array:
+        """The lengthscales of all models and terms, shape (R Q, D)."""
+        return self.scales.reshape(-1, self.scales.shape[-1])
+
+    def per_model(self, values: Array) -> Array:
+        """Return values for each set of lengthscales (R Q, ...) as values for each model and term (K, Q, ...)."""
+        shaped = values.reshape(*self.scales.shape[:2], *values.shape[1:])
+        return shaped if self.rows is None else shaped[self.rows]
+
+    def select(self, models: slice) -> TermGroup:
+        """Return the terms of some of the models."""
+        if self.rows is not None:
+            return replace(self, B=self.B[models], rows=self.rows[models])
+        return replace(self, B=self.B[models], scales=self.scales[models])
+
+
+@dataclass(frozen=True)
+class ModelBatch:
+    """K multi-source Gaussian-process priors with terms of the same kinds: their covariances and integrals."""
+
+    measure: Measure
+    groups: tuple[TermGroup, ...]
+    constant: Array  # (K, L, L): the sum of B over Constant terms
+    noise: Array  # (K, L): variance of the noise on observations
+    mean: Array  # (K, L): constant prior means
+
+    @classmethod
+    def of_terms(cls, terms: Sequence[Term], measure: Measure, noise: Array, mean: Array) -> ModelBatch:
+        """Return the batch that holds one model."""
+        kinds: dict[Any, list[Term]] = {}
+        for term in terms:
+            kinds.setdefault(term.kernel.kind if isinstance(term.kernel, ProductKernel) else None, []).append(term)
+        constant = np.sum([term.B for term in kinds.pop(None, [])] or [np.zeros_like(terms[0].B)], axis=0)
+        groups = []
+        for alike in kinds.values():
+            kernels = [term.kernel for term in alike if isinstance(term.kernel, ProductKernel)]
+            scales = np.array([[kernel.lengthscales_in(measure.dim) for kernel in kernels]])
+            groups.append(TermGroup(kernels[0], np.array([[term.B for term in alike]]), scales))
+        return cls(measure, tuple(groups), constant[None], noise[None], mean[None])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def n_sources(self) -> int:
+        """L."""
+        return int(self.mean.shape[1])
+
+    def select(self, models: slice) -> ModelBatch:
+        """Return some of the models."""
+        groups = tuple(group.select(models) for group in self.groups)
+        return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models])
+
+    @cached_property
+    def variances(self) -> Array:
+        """Var f_l(x) of each model, shape (K, L)."""
+        total = sum((group.B.sum(axis=1) for group in self.groups), start=self.constant)
+        return np.asarray(np.einsum("kll->kl", total))
+
+    @cached_property
+    def embeddings(self) -> tuple[EmbeddingBatch, ...]:
+        """The kernels of each group, integrated against the measure."""
+        return tuple(EmbeddingBatch(group.kernel, group.flat_scales, self.measure) for group in self.groups)
+
+    def kernels(self, X: Array, X2: Array) -> list[Array]:
+        """Return κ(X_i, X2_j) of each model and term, shape (K, Q, n, m) for each group."""
+        steps = differences(X, X2)
+        out = []
+        for group in self.groups:
+            values = group.kernel.values_batch(group.kernel.features(steps), group.flat_scales)
+            out.append(group.per_model(values.reshape(len(values), len(X), len(X2))))
+        return out
 
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
-        """cov[f_s(X), f_s2(X2)], shape (n, m)."""
-        first, *others = self.cov_parts(s, X, s2, X2)
-        for part in others:
-            first += part
-        return first
+        """Return cov[f_s(X), f_s2(X2)] of each model, shape (K, n, m)."""
+        rows = s[:, None]
+        total = self.constant[:, rows, s2]
+        for group, kernels in zip(self.groups, self.kernels(X, X2), strict=True):
+            kernels *= group.B[:, :, rows, s2]
+            total = total + kernels.sum(axis=1)
+        return total
 
-    def cov_parts(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> list[Array]:
-        """The same, of each term."""
-        parts = [term.kernel.values(X, X2) for term in self.terms]
-        for term, part in zip(self.terms, parts, strict=True):
-            part *= term.B[:, s2][s]
-        return parts
+    def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, coefficients: Array) -> Array:
+        """Return Σ_j c_ji ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
+        total = np.zeros((len(self), *X.shape))
+        for group, kernels in zip(self.groups, self.kernels(X2, X), strict=True):
+            kernels *= group.B[:, :, s2[:, None], s]
+            kernels *= coefficients[:, None]
+            total += self.contract_kernels_grad_x(group, kernels, X, X2)
+        return total
 
-    def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, C: Array) -> Array:
-        """Σ_j C_ij ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i, shape (n, D)."""
-        return self.contract_parts_grad_x(self.cov_parts(s, X, s2, X2), X, X2, C)
-
-    def contract_parts_grad_x(self, parts: list[Array], X: Array, X2: Array, C: Array) -> Array:
-        """The same, given the covariances of each term."""
-        pairs = zip(self.terms, parts, strict=True)
-        return np.asarray(sum(term.kernel.contract_log_grad_x(X, X2, C * part) for term, part in pairs))
-
-    def parts(self, s: IntArray, X: Array) -> list[Part] | None:
-        """What the next two have in common, for each term, if that is not much to keep."""
-        if len(X) > KEPT:
-            return None
-        return [(term.B.take(s, axis=1).take(s, axis=0), term.kernel.upper(X)) for term in self.terms]
-
-    def gram(self, s: IntArray, X: Array, parts: list[Part] | None = None) -> Array:
-        """The lower triangle of cov[f_s(X), f_s(X)], in Fortran's order; what is above it has no meaning."""
-        if parts is not None:
-            return np.asarray(sum(B * kernel for B, kernel in parts)).T
-        G = np.zeros((len(s), len(s)), order="F")
-
-        def fill(some: slice) -> None:
-            below = slice(some.start, None)
-            G[below, some] = self.cov(s[some], X[some], s[below], X[below]).T
-
-        _over_columns(fill, len(s))
-        return G
-
-    def contract_gram(
-        self, s: IntArray, X: Array, alpha: Array, inverse: Array, parts: list[Part] | None = None
-    ) -> tuple[list[Array], list[Array], Array]:
-        """½ Σ_ij (α_i α_j - G⁻¹_ij) ∂gram_ij in each B (L, L), in the log lengthscales of each term, and in noise (L,).
-
-        The inverse is a lower triangle: off the diagonal it counts twice.
-        """
-        of_source = np.eye(self.n_sources)[s]  # (n, L)
-        diagonal = 0.5 * np.diagonal(inverse)
-
-        def contract(some: slice) -> list[tuple[Array, Array]]:
-            below = slice(some.start, None)
-            W = alpha[some, None] * alpha[below]
-            if parts is None:
-                square = W[:, : len(W)]  # where both of a pair are among these columns, each is there twice
-                square *= 0.5
-                W -= inverse[below, some].T
-                np.einsum("ii->i", square)[...] += diagonal[some]
-            else:
-                W -= inverse.T
-                W.ravel()[:: len(W) + 1] *= 0.5
-            out = []
-            for q, term in enumerate(self.terms):
-                B, kernel = parts[q] if parts else (term.B[:, s[below]][s[some]], term.kernel.values(X[some], X[below]))
-                A = W * kernel
-                sums = A @ of_source[below] if len(s) < MANY else np.einsum("ij,jl->il", A, of_source[below])
-                by_B = of_source[some].T @ sums
-                A *= B
-                out.append((by_B, term.kernel.contract_log_grad_log_lengthscales(X[some], X[below], A)))
-            return out
-
-        blocks = _over_columns(contract, len(s))
-        by_B, by_scales = ([sum(block[q][i] for block in blocks) for q in range(len(self.terms))] for i in (0, 1))
-        return [0.5 * (by + by.T) for by in by_B], by_scales, (0.5 * alpha * alpha - diagonal) @ of_source
+    def contract_kernels_grad_x(self, group: TermGroup, coefficients: Array, X: Array, X2: Array) -> Array:
+        """Return Σ_qj c_qji ∂log κ_q(X_i, X2_j)/∂X_i of each model for c (K, Q, m, n), shape (K, n, D)."""
+        scales = group.scales if group.rows is None else group.scales[group.rows]
+        K, Q = coefficients.shape[:2]
+        flat = coefficients.reshape(K * Q, *coefficients.shape[2:])
+        each = group.kernel.contract_grad_x_batch(X, X2, scales.reshape(-1, X.shape[1]), flat)
+        return np.asarray(each.reshape(K, Q, *X.shape).sum(axis=1))
 
     def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:
-        """cov[Z_target, f_s(X)], shape (n,): the paper's ⟨k_{1l}(·, X)⟩."""
-        pairs = zip(self.terms, self.embeddings, strict=True)
-        return np.asarray(sum(term.B[target, s] * embedding.mean(X) for term, embedding in pairs))
+        """Return cov[Z_target, f_s(X)] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩."""
+        total = self.constant[:, target, s]
+        for group, embedding in zip(self.groups, self.embeddings, strict=True):
+            total = total + (group.B[:, :, target, s] * group.per_model(embedding.mean(X))).sum(axis=1)
+        return total
 
     def integral_cov_grad_x(self, target: int, s: IntArray, X: Array) -> Array:
-        """∂cov[Z_target, f_s(X_i)]/∂X_i, shape (n, D)."""
-        pairs = zip(self.terms, self.embeddings, strict=True)
-        return np.asarray(sum(term.B[target, s, None] * e.mean_grad_x(X) for term, e in pairs))
+        """Return ∂cov[Z_target, f_s(X_i)]/∂X_i of each model, shape (K, n, D)."""
+        total = np.zeros((len(self), *X.shape))
+        for group, embedding in zip(self.groups, self.embeddings, strict=True):
+            gradients = group.per_model(embedding.mean_and_grad_x(X)[1])
+            total += (group.B[:, :, target, s, None] * gradients).sum(axis=1)
+        return total
 
-    def integral_cov_and_grad_x(self, target: int, s: IntArray, X: Array) -> tuple[Array, Array]:
-        """Both."""
-        values: Array | float = 0.0
-        gradients: Array | float = 0.0
-        for term, embedding in zip(self.terms, self.embeddings, strict=True):
-            mean, gradient = embedding.mean_and_grad_x(X)
-            weights = term.B[target, s]
-            values, gradients = values + weights * mean, gradients + weights[:, None] * gradient
-        return np.asarray(values), np.asarray(gradients)
+    def integral_variance(self, target: int) -> Array:
+        """Return var Z_target of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩."""
+        total = self.constant[:, target, target]
+        for group, embedding in zip(self.groups, self.embeddings, strict=True):
+            total = total + (group.B[:, :, target, target] * group.per_model(embedding.variance)).sum(axis=1)
+        return total
 
-    def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, float]:
-        """cov[∫ f_source(x) π(dx_others) at t (m, 1), f_s(X)], shape (m, n), and the variance of the former."""
+    def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, Array]:
+        """Return the covariances of a main effect with f_s(X), shape (K, m, n), and its prior variances, shape (K,).
+
+        The main effect is ∫ f_source(x) π(dx_others), a function of one input, at the values t (m, 1) of that input.
+        """
         others = [d for d in range(X.shape[1]) if d != input]
-        cov, variance = np.zeros((len(t), len(X))), 0.0
-        for term in self.terms:
-            kernel = term.kernel
-            if not isinstance(kernel, ProductKernel):
-                cov += term.B[source, s]
-                variance += term.B[source, source]
-                continue
-            rest = embed(kernel.over(others), self.measure.over(others)) if others else embed(Constant(), self.measure)
-            cov += term.B[source, s] * rest.mean(X[:, others]) * kernel.over([input]).values(t, X[:, [input]])
-            variance += term.B[source, source] * rest.variance
-        return cov, float(variance)
+        cov = np.tile(self.constant[:, source, s][:, None], (1, len(t), 1))
+        variance = self.constant[:, source, source]
+        steps = differences(t, X[:, [input]])
+        for group in self.groups:
+            along = group.kernel.over([input])
+            values = along.values_batch(along.features(steps), group.flat_scales[:, [input]])
+            part = group.per_model(values.reshape(len(values), len(t), len(X))) * group.B[:, :, source, s][:, :, None]
+            share = group.B[:, :, source, source]
+            if others:
+                rest = EmbeddingBatch(
+                    group.kernel.over(others), group.flat_scales[:, others], self.measure.over(others)
+                )
+                part = part * group.per_model(rest.mean(X[:, others]))[:, :, None]
+                share = share * group.per_model(rest.variance)
+            cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
+        return cov, variance
 
-    def integral_variance(self, target: int) -> float:
-        """var Z_target: the paper's ⟨⟨k_11⟩⟩."""
-        pairs = zip(self.terms, self.embeddings, strict=True)
-        return float(sum(term.B[target, target] * embedding.variance for term, embedding in pairs))
 
-
-def _over_columns(f: Callable[[slice], Any], n: int) -> list[Any]:
-    """f of the columns of an n × n matrix, a few at a time, so that what is made of them stays in the cache.
-
-    If there are many, on all cores, so no large BLAS in f: it has threads too.
-    """
-    if n <= KEPT:
-        return [f(slice(0, n))]
-    step = max(BLOCK // n, 16)
-    columns = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    if n < MANY:
-        return [f(some) for some in columns]
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(f, columns))
+def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:
+    """Return terms that make up one model of sources with ``dim`` inputs, or raise with what is wrong."""
+    if isinstance(terms, Term):
+        terms = [terms]
+    if not isinstance(terms, Sequence) or not terms or not all(isinstance(term, Term) for term in terms):
+        raise TypeError(f"terms must be a non-empty list of amsbq.Term(B, kernel), got {brief(terms)}")
+    sizes = {len(term.B) for term in terms}
+    if len(sizes) > 1:
+        raise ValueError(f"all terms must have the same number of sources, got B of sizes {sorted(sizes)}")
+    with np.errstate(over="ignore"):
+        variances = np.sum([np.diagonal(term.B) for term in terms], axis=0)
+    if not np.isfinite(variances).all():
+        raise ValueError("the variances in B overflow: express the outputs in larger units")
+    for term in terms:
+        term.kernel.check_dim(dim)
+    return tuple(terms)
 
 
 def _coregionalisation_matrix(B: Array) -> Array:

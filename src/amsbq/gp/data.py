@@ -20,48 +20,51 @@ class Data:
     s: IntArray  # (N,)
     X: Array  # (N, D)
     y: Array  # (N,)
-    noise_var: Array  # (N,), the whole noise variance of each
+    noise_var: Array  # (N,): the known noise variance of each, on top of the noise of its source
 
     @classmethod
     def checked(
         cls,
         measure: Measure,
-        noise: Array,
+        n_sources: int,
         sources: ArrayLike,
         X: ArrayLike,
         y: ArrayLike,
-        noise_var: ArrayLike | None,
+        noise_var: ArrayLike | None = None,
     ) -> Data:
-        """What a user gave, for sources with noise variances ``noise`` (L,)."""
+        """Return the observations that a user has passed, or raise with what is wrong with them."""
         X = measure.check_points(X)
-        s = source_numbers(sources, len(noise), len(X))
+        s = source_numbers(sources, n_sources, len(X))
         y = numbers(y, "y")
         if y.shape != (len(X),):
             raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
-        of_source = noise[s]
-        if noise_var is None:
-            return cls(s, X, y, read_only(of_source))
-        return cls(s, X, y, read_only(of_source + non_negative(vector(noise_var, "noise_var", len(X)), "noise_var")))
+        known = vector(0.0 if noise_var is None else noise_var, "noise_var", len(X))
+        return cls(s, X, y, non_negative(known, "noise_var"))
 
-    def only(self, source: int) -> Data:
-        """The observations of one source."""
-        return self.at(self.s == source)
+    @classmethod
+    def empty(cls, dim: int) -> Data:
+        """Return no observations."""
+        return cls(np.zeros(0, dtype=np.intp), np.zeros((0, dim)), np.zeros(0), np.zeros(0))
 
-    def at(self, rows: Any) -> Data:
-        """Some of the observations."""
+    def of_source(self, source: int) -> Data:
+        """Return the observations of one source."""
+        return self.rows(self.s == source)
+
+    def rows(self, rows: Any) -> Data:
+        """Return some of the observations."""
         return Data(*(read_only(values[rows]) for values in vars(self).values()))
 
     def first(self, n: int) -> Data:
-        """The first n observations."""
-        return self.at(slice(n))
+        """Return the first n observations."""
+        return self.rows(slice(n))
 
     def one_by_one(self, start: int) -> Iterator[Data]:
-        """Each observation from that number on."""
+        """Yield each observation from that number on."""
         for i in range(start, len(self.y)):
-            yield self.at(slice(i, i + 1))
+            yield self.rows(slice(i, i + 1))
 
     def thinned(self, most: int) -> Data:
-        """No more than so many, of each source as many as of another if it has them, evenly from first to last."""
+        """Return at most so many observations, spread evenly, and as evenly over the sources as these allow."""
         if len(self.y) <= most:
             return self
         groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)
@@ -70,14 +73,13 @@ class Data:
             left = most - sum(len(rows) for rows in kept)
             share = min(len(group), left // (len(groups) - i))
             kept.append(group[np.linspace(0, len(group) - 1, share).round().astype(int)])
-        return self.at(np.sort(np.concatenate(kept)))
+        return self.rows(np.sort(np.concatenate(kept)))
 
     def followed_by(self, new: Data) -> Data:
-        """These observations and then the new ones."""
+        """Return these observations and then the new ones."""
         mine, theirs = vars(self).values(), vars(new).values()
         return Data(*(read_only(np.concatenate(pair)) for pair in zip(mine, theirs, strict=True)))
 
-    def ordered(self) -> Data:
-        """The same observations in an order of their own, whatever that in which they came."""
-        order = np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1]))
-        return self.at(order)
+    def sorted(self) -> Data:
+        """Return the observations in a canonical order, which does not depend on the order of arrival."""
+        return self.rows(np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1])))

@@ -33,7 +33,7 @@ BLOCK = 1_000_000
 
 
 def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
-    """∫ κ(x, X_i) dπ(x) at each of the points X, shape (n,).
+    """Return the kernel mean ∫ κ(x, X_i) dπ(x) at each of the points X, shape (n,).
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
 
 
 def kernel_variance(kernel: Kernel, measure: Any) -> float:
-    """∬ κ(x, x') dπ(x) dπ(x'): the variance of the integral of a draw from the prior.
+    """Return ∬ κ(x, x') dπ(x) dπ(x'), the prior variance of the integral of a draw from the process.
 
     >>> from scipy import stats
     >>> from amsbq import Matern
@@ -61,43 +61,34 @@ def kernel_variance(kernel: Kernel, measure: Any) -> float:
 
 
 class Embedding(ABC):
-    """A kernel, integrated against a measure."""
+    """A kernel integrated against a measure: its mean embedding."""
 
     @abstractmethod
     def mean(self, X: Array) -> Array:
-        """μ(X_i), shape (n,)."""
+        """Return μ(X_i), shape (n,)."""
 
     @abstractmethod
     def mean_grad_x(self, X: Array) -> Array:
-        """dμ/dx at X_i, shape (n, D)."""
+        """Return dμ/dx at X_i, shape (n, D)."""
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        """Both."""
+        """Return μ(X_i), shape (n,), and dμ/dx at X_i, shape (n, D)."""
         return self.mean(X), self.mean_grad_x(X)
-
-    @abstractmethod
-    def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        """dμ(X_i)/dlog ℓ_p, shape (n, P)."""
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """v."""
-
-    @property
-    @abstractmethod
-    def variance_grad_log_lengthscales(self) -> Array:
-        """dv/dlog ℓ_p, shape (P,)."""
+        """The double integral v."""
 
 
 def embed(kernel: Kernel, measure: Measure) -> Embedding:
-    """The embedding of a kernel in a measure, or one clear error if there is none."""
+    """Return the embedding of a kernel in a measure; raise ValueError where there is no way to compute it."""
     check_kernel(kernel).check_dim(measure.dim)
     if isinstance(kernel, Constant):
         return _ConstantEmbedding()
-    if isinstance(measure, Empirical):
-        return _EmpiricalEmbedding(kernel, measure)
     if isinstance(kernel, ProductKernel):
+        if isinstance(measure, Empirical):
+            return _EmpiricalEmbedding(kernel, measure)
         if measure.marginals is not None:
             return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
@@ -110,8 +101,8 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
     )
 
 
-class EmbeddingOverScales:
-    """A kernel with K sets of lengthscales (K, D), integrated against a measure."""
+class EmbeddingBatch:
+    """A kernel with K sets of lengthscales (K, D), each integrated against one measure."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
         marginals = measure.marginals
@@ -122,19 +113,19 @@ class EmbeddingOverScales:
             self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
 
     def mean(self, X: Array) -> Array:
-        """μ_k(X_i), shape (K, n)."""
+        """Return μ_k(X_i), shape (K, n)."""
         return self._together.mean(X) if self._together else np.array([one.mean(X) for one in self._each])
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        """The same, and dμ_k/dx at X_i, shape (K, n, D)."""
+        """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
         if self._together:
             return self._together.mean_and_grad_x(X)
         means, gradients = zip(*(one.mean_and_grad_x(X) for one in self._each), strict=True)
         return np.array(means), np.array(gradients)
 
-    @property
+    @cached_property
     def variance(self) -> Array:
-        """v_k, shape (K,)."""
+        """The double integrals v_k, shape (K,)."""
         return self._together.variances if self._together else np.array([one.variance for one in self._each])
 
 
@@ -148,15 +139,12 @@ class _ConstantEmbedding(Embedding):
     def mean_grad_x(self, X: Array) -> Array:
         return np.zeros_like(X)
 
-    def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        return np.zeros((len(X), 0))
-
 
 class _SeparableEmbedding(Embedding):
     """A product kernel over independent inputs: products of one-dimensional embeddings.
 
-    With lengthscales (D, 1), or with K sets of them, (D, K, 1): then for `variances`, and for means and their gradients
-    in x, which have K as their first axis.
+    Lengthscales have shape (D, 1) for one kernel, or (D, K, 1) for K of them: then means, their gradients and
+    ``variances`` have K as their first axis.
     """
 
     def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
@@ -173,23 +161,13 @@ class _SeparableEmbedding(Embedding):
         mean, others = _product_and_others(means)
         return mean, (slopes * others).transpose(*range(1, slopes.ndim), 0)
 
-    def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        x = self._inputs(X)
-        each = self.factors.mean_grad_log_lengthscale(x) * _product_and_others(self.factors.mean(x))[1]
-        return self.kernel.per_parameter(each.T)
-
     @cached_property
     def variance(self) -> float:
         return float(self._variances.prod())
 
     @property
-    def variance_grad_log_lengthscales(self) -> Array:
-        each = self.factors.variance_grad_log_lengthscale() * _product_and_others(self._variances)[1]
-        return self.kernel.per_parameter(np.ravel(each))
-
-    @property
     def variances(self) -> Array:
-        """v for each of K sets of lengthscales."""
+        """The double integral for each of K sets of lengthscales, shape (K,)."""
         return np.asarray(self._variances.prod(axis=0)[:, 0])
 
     @cached_property
@@ -206,16 +184,16 @@ class _CorrelatedGaussianEmbedding(Embedding):
     def __init__(self, kernel: RBF, measure: Gaussian) -> None:
         self.kernel, self.centre, self.cov = kernel, measure.mean, measure.cov
         self.squares = kernel.lengthscales_in(measure.dim) ** 2
-        self.factor, self.scale, self.share = self._parts(1.0)
+        self.factor, self.scale = self._parts(1.0)
 
-    def _parts(self, times: float) -> tuple[tuple[Array, bool], float, Array]:
-        """The factor of A = Λ + times · Σ, |Λ|^½ |A|^-½, and its logarithmic derivatives, diag(times · Σ A⁻¹)."""
+    def _parts(self, times: float) -> tuple[tuple[Array, bool], float]:
+        """Return the Cholesky factor of A = Λ + times · Σ, and |Λ|^½ |A|^-½."""
         factor = cho_factor(np.diag(self.squares) + times * self.cov, lower=True)
         scale = np.exp(np.sum(0.5 * np.log(self.squares) - np.log(np.diagonal(factor[0]))))
-        return factor, float(scale), np.diagonal(times * cho_solve(factor, self.cov))
+        return factor, float(scale)
 
     def _whitened(self, X: Array) -> tuple[Array, Array]:
-        """μ(X_i), and (Λ + Σ)⁻¹ (X_i - m) as rows."""
+        """Return μ(X_i), shape (n,), and (Λ + Σ)⁻¹ (X_i - m) as rows, shape (n, D)."""
         deviations = X - self.centre
         solved = cho_solve(self.factor, deviations.T).T
         return self.scale * np.exp(-0.5 * np.einsum("id,id->i", deviations, solved)), solved
@@ -227,24 +205,15 @@ class _CorrelatedGaussianEmbedding(Embedding):
         mean, solved = self._whitened(X)
         return -mean[:, None] * solved
 
-    def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        mean, solved = self._whitened(X)
-        return self.kernel.per_parameter(mean[:, None] * (self.share + self.squares * solved**2))
-
     @property
     def variance(self) -> float:
         return self._parts(2.0)[1]
 
-    @property
-    def variance_grad_log_lengthscales(self) -> Array:
-        _, scale, share = self._parts(2.0)
-        return self.kernel.per_parameter(scale * share)
-
 
 class _EmpiricalEmbedding(Embedding):
-    """Weighted sums over samples, in blocks of the kernel matrix."""
+    """Weighted sums over samples, by blocks of the kernel matrix."""
 
-    def __init__(self, kernel: Kernel, measure: Empirical) -> None:
+    def __init__(self, kernel: ProductKernel, measure: Empirical) -> None:
         self.kernel, self.samples, self.weights = kernel, measure.samples, measure.weights
 
     def mean(self, X: Array) -> Array:
@@ -253,17 +222,14 @@ class _EmpiricalEmbedding(Embedding):
     def mean_grad_x(self, X: Array) -> Array:
         return self._sums(X, self.kernel.grad_x, np.zeros_like(X))
 
-    def mean_grad_log_lengthscales(self, X: Array) -> Array:
-        return self._sums(X, self.kernel.grad_log_lengthscales, np.zeros((len(X), self.kernel.n_lengthscales)))
-
     @cached_property
     def variance(self) -> float:
-        return float(self._over_pairs(lambda X, w, Y, v: w @ np.einsum("ij,j->i", self.kernel(X, Y), v)))
+        # Blocks are summed in a fixed order, whichever core evaluates them.
+        with ThreadPoolExecutor() as pool:
+            return float(sum(pool.map(lambda pair: self._block_sum(*pair), self._half_of_pairs())))
 
-    @property
-    def variance_grad_log_lengthscales(self) -> Array:
-        contract = self.kernel.contract_grad_log_lengthscales
-        return np.asarray(self._over_pairs(lambda X, w, Y, v: contract(X, Y, np.outer(w, v))))
+    def _block_sum(self, X: Array, w: Array, Y: Array, v: Array) -> float:
+        return float(w @ np.einsum("ij,j->i", self.kernel(X, Y), v))
 
     def _sums(self, X: Array, entries: Callable[[Array, Array], Array], out: Array) -> Array:
         rows, columns = self._block()
@@ -273,13 +239,8 @@ class _EmpiricalEmbedding(Embedding):
                 out[i : i + rows] += np.einsum("ij...,j->i...", block, self.weights[j : j + columns])
         return out
 
-    def _over_pairs(self, f: Callable[[Array, Array, Array, Array], Any]) -> Any:
-        """The sum of f over blocks of pairs, in a fixed order, on all cores (so no BLAS in f: it has threads too)."""
-        with ThreadPoolExecutor() as pool:
-            return sum(pool.map(lambda pair: f(*pair), self._half_of_pairs()))
-
     def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Blocks (X, w, Y, v) that cover every pair of samples; those below the diagonal count in their mirror."""
+        """Yield blocks (X, w, Y, v) of all pairs of samples; pairs below the diagonal count in their mirror image."""
         size = int(np.sqrt(BLOCK))
         starts = range(0, len(self.samples), size)
         for i in starts:
@@ -299,7 +260,7 @@ class _EmpiricalEmbedding(Embedding):
 
 
 def _product_and_others(factors: Array) -> tuple[Array, Array]:
-    """Π_d factors[d], and Π_{e ≠ d} factors[e] for each d."""
+    """Return Π_d factors[d], and Π_{e ≠ d} factors[e] for each d."""
     product = np.asarray(factors.prod(axis=0))
     if (product > np.finfo(float).tiny).all():
         return product, product / factors

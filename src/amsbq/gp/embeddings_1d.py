@@ -4,9 +4,8 @@ Notation: profile φ, lengthscale ℓ, marginal density p on the line; the embed
 
     μ(x) = ∫ φ((x - t) / ℓ) p(t) dt        and        v = ∬ φ((t' - t) / ℓ) p(t) p(t') dt dt',
 
-with their derivatives in x and in log ℓ. No digits of these cancel for lengthscales much shorter or much longer than
-the width of p, except in dμ/dx: hence incomplete gamma functions and scaled error functions where textbooks have
-differences of exponentials.
+with dμ/dx. No digits cancel for lengthscales much shorter or much longer than the width of p, except in dμ/dx: hence
+incomplete gamma functions and scaled error functions where textbooks have differences of exponentials.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from numpy.polynomial.chebyshev import chebinterpolate, chebval
 from scipy.special import erf, erfcx, gammainc, ndtr
 
 from ..measures.marginals import Marginal, NormalMarginal, NumericMarginal, TabulatedMarginal, UniformMarginal
-from ..measures.piecewise import Reach
+from ..measures.piecewise import Decay
 from ..validation import Array
 from .kernels import RBF, Matern, ProductKernel
 
@@ -32,35 +31,27 @@ SMALL, LARGE = 1e-8, 1e100  #: ratios of widths below which a series is exact, a
 
 
 class Embedding1D(ABC):
-    """The embedding of one dimension, or of several that are the first axis of everything."""
+    """The embedding of one dimension, or of several, which are then the first axis of all arrays."""
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
-        """μ(x), in the shape of x."""
+        """Return μ(x), in the shape of x."""
 
     @abstractmethod
     def mean_grad_x(self, x: Array) -> Array:
-        """dμ/dx."""
+        """Return dμ/dx, in the shape of x."""
 
     def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
-        """Both."""
+        """Return μ(x) and dμ/dx, each in the shape of x."""
         return self.mean(x), self.mean_grad_x(x)
 
     @abstractmethod
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        """dμ/dlog ℓ."""
-
-    @abstractmethod
     def variance(self) -> Scale:
-        """v."""
-
-    @abstractmethod
-    def variance_grad_log_lengthscale(self) -> Scale:
-        """dv/dlog ℓ."""
+        """Return v."""
 
 
 class _RBFUniform(Embedding1D):
-    """With z = √½ distance/ℓ: ∫₀^z e^{-s²} ds = ½√π erf(z) and ∫₀^z 2s² e^{-s²} ds = ½√π P(3/2, z²)."""
+    """With z = √½ distance/ℓ: ∫₀^z e^{-s²} ds = ½√π erf(z)."""
 
     def __init__(self, kernel: RBF, scale: Scale, marginal: UniformMarginal) -> None:
         self.low, self.high, self.scale = marginal.low, marginal.high, sqrt(2) * scale
@@ -86,21 +77,12 @@ class _RBFUniform(Embedding1D):
         larger = np.exp(-np.minimum(left * left, right * right))
         return np.sign(difference) * larger * np.expm1(-np.abs(difference)) / self.width
 
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        left, right = (np.sign(z) * gammainc(1.5, z * z) for z in self._sides(x))
-        return np.asarray(gamma(1.5) * (left + right) / self.z)
-
     def _sides(self, x: Array) -> tuple[Array, Array]:
         return (x - self.low) / self.scale, (self.high - x) / self.scale
 
     def variance(self) -> Scale:
         z, squared = self.z, np.minimum(self.z, LARGE) ** 2
         return np.where(z > SMALL, (sqrt(pi) * z * erf(z) + np.expm1(-squared)) / z / z, 1 - squared / 6)
-
-    def variance_grad_log_lengthscale(self) -> Scale:
-        z, squared = self.z, np.minimum(self.z, LARGE) ** 2
-        slope = 2 * (z * gamma(1.5) * gammainc(1.5, squared) - gammainc(2, squared)) / z / z
-        return np.where(z > SMALL, slope, squared / 3)
 
 
 class _RBFNormal(Embedding1D):
@@ -120,15 +102,8 @@ class _RBFNormal(Embedding1D):
         mean = self.mean(x)
         return mean, -mean * self._away(x) / self.total
 
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        return self.mean(x) * ((self.sd / self.total) ** 2 + (self.scale / self.total * self._away(x)) ** 2)
-
     def variance(self) -> Scale:
         return np.asarray(self.scale / np.hypot(self.scale, sqrt(2) * self.sd))
-
-    def variance_grad_log_lengthscale(self) -> Scale:
-        share = sqrt(2) * self.sd / np.hypot(self.scale, sqrt(2) * self.sd)
-        return np.asarray(self.variance() * share**2)
 
     def _away(self, x: Array) -> Array:
         return (x - self.centre) / self.total
@@ -142,7 +117,6 @@ class _MaternUniform(Embedding1D):
         self.width = marginal.high - marginal.low
         self.z = self.width / self.scale
         self.value = np.array(kernel.value_coefficients)
-        self.stretch = np.array([0.0, *kernel.slope_coefficients])  # of ∂φ/∂log ℓ = -s dφ/ds
         self.kernel, self.ell = kernel, scale
 
     def mean(self, x: Array) -> Array:
@@ -152,14 +126,8 @@ class _MaternUniform(Embedding1D):
         profile = self.kernel.profile
         return (profile((x - self.low) / self.ell) - profile((x - self.high) / self.ell)) / self.width
 
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        return self._over(x, self.stretch)
-
     def variance(self) -> float:
         return self._twice(self.value)
-
-    def variance_grad_log_lengthscale(self) -> float:
-        return self._twice(self.stretch)
 
     def _over(self, x: Array, coefficients: Array) -> Array:
         left, right = (x - self.low) / self.scale, (self.high - x) / self.scale
@@ -183,7 +151,6 @@ class _MaternNormal(Embedding1D):
         self.centre, self.sd, self.rate = marginal.mean, marginal.sd, kernel.rate / scale
         self.value = np.array(kernel.value_coefficients)
         self.slope = np.array(kernel.slope_coefficients)
-        self.stretch = np.append(0.0, self.slope)
 
     def mean(self, x: Array) -> Array:
         above, below = self._halves(x, self.value)
@@ -193,15 +160,8 @@ class _MaternNormal(Embedding1D):
         above, below = self._halves(x, self.slope)
         return self.rate * (above - below)
 
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        above, below = self._halves(x, self.stretch)
-        return above + below
-
     def variance(self) -> float:
         return self._twice(self.value)
-
-    def variance_grad_log_lengthscale(self) -> float:
-        return self._twice(self.stretch)
 
     def _halves(self, x: Array, coefficients: Array) -> tuple[Array, Array]:
         tau, xi = self.rate * self.sd, (x - self.centre) / self.sd
@@ -213,35 +173,27 @@ class _MaternNormal(Embedding1D):
 
 
 class _Numeric(Embedding1D):
-    """The panel rule, for all other distributions."""
+    """Numerical integration against a piecewise polynomial density, for all other distributions."""
 
     def __init__(self, kernel: ProductKernel, scale: float, marginal: NumericMarginal) -> None:
-        self.kernel, self.scale, self.panels = kernel, scale, marginal.panels
-        self.reach = Reach(kernel.stretch, kernel.reach, kink=not isinstance(kernel, RBF))
+        self.kernel, self.scale, self.density = kernel, scale, marginal.density
+        self.decay = Decay(kernel.stretch, kernel.reach, kink=not isinstance(kernel, RBF))
 
     def mean(self, x: Array) -> Array:
-        return self.panels.integrate(self.kernel.profile, x, self.scale, self.reach)
+        return self.density.integrate(self.kernel.profile, x, self.scale, self.decay)
 
     def mean_grad_x(self, x: Array) -> Array:
-        return self.panels.integrate(self.kernel.slope, x, self.scale, self.reach) / self.scale
-
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        return self.panels.integrate(self._stretched, x, self.scale, self.reach)
+        return self.density.integrate(self.kernel.slope, x, self.scale, self.decay) / self.scale
 
     def variance(self) -> float:
-        return self.panels.integrate_twice(self.kernel.profile, self.scale, self.reach)
-
-    def variance_grad_log_lengthscale(self) -> float:
-        return self.panels.integrate_twice(self._stretched, self.scale, self.reach)
-
-    def _stretched(self, u: Array) -> Array:
-        return -u * self.kernel.slope(u)
+        return self.density.integrate_twice(self.kernel.profile, self.scale, self.decay)
 
 
 class _Tabulated(_Numeric):
-    """The variance by interpolation in log ℓ, to rounding: its singularities are at ±iπ/4.
+    """The variance v by interpolation in log ℓ, to rounding: its singularities are at ±iπ/4.
 
-    A Chebyshev polynomial for each unit of log ℓ that was ever asked for, so that the value depends on nothing else.
+    There is one Chebyshev polynomial for each unit interval of log ℓ, so that a value does not depend on which others
+    were asked for before.
     """
 
     NODES = 24
@@ -259,11 +211,11 @@ class _Tabulated(_Numeric):
         return float(chebval(2 * (place - cell) - 1, self.tables[key]))
 
     def _at(self, log_scale: float) -> float:
-        return self.panels.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.reach)
+        return self.density.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.decay)
 
 
 class _Each(Embedding1D):
-    """Several dimensions, one after the other, with lengthscales (D, 1) or (D, K, 1)."""
+    """Several dimensions, one after the other, with lengthscales of shape (D, 1) or (D, K, 1)."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
         self.shape = scales.shape
@@ -281,14 +233,8 @@ class _Each(Embedding1D):
         means, slopes = (np.array(part) for part in zip(*both, strict=True))
         return means, slopes
 
-    def mean_grad_log_lengthscale(self, x: Array) -> Array:
-        return np.array([factor.mean_grad_log_lengthscale(row) for factor, row in zip(self.factors, x, strict=True)])
-
     def variance(self) -> Array:
         return np.array([factor.variance() for factor in self.factors]).reshape(self.shape)
-
-    def variance_grad_log_lengthscale(self) -> Array:
-        return np.array([factor.variance_grad_log_lengthscale() for factor in self.factors]).reshape(self.shape)
 
 
 #: (kernel, marginal) -> embedding
@@ -304,26 +250,26 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
 }
 
 
-#: those that take arrays, of lengthscales and of what marginals have as parameters
+#: embeddings whose formulas take arrays of lengthscales and of parameters of the marginals
 ELEMENTWISE = (_RBFUniform, _RBFNormal)
 
 
 def elementwise(kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> bool:
-    """Whether the embeddings of these dimensions take many lengthscales at once."""
+    """Return whether the embeddings of these dimensions take many lengthscales at once."""
     return all(TABLE[type(kernel), type(marginal)] in ELEMENTWISE for marginal in marginals)
 
 
 def embed1d(kernel: ProductKernel, scale: Scale, marginal: Marginal) -> Embedding1D:
-    """The embedding of one dimension of a kernel with lengthscale ``scale``."""
+    """Return the embedding of one dimension of a kernel with lengthscale ``scale``."""
     embedding: Embedding1D = TABLE[type(kernel), type(marginal)](kernel, scale, marginal)
     return embedding
 
 
 def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> Embedding1D:
-    """The embeddings of D dimensions, which are the first axis of x and of all results.
+    """Return the embeddings of D dimensions, which are the first axis of x and of all results.
 
-    Lengthscales (D, 1) go with x (D, n), and K of them for each dimension, (D, K, 1), with (D, 1, n). Where the
-    distributions are of the same kind, and there are formulas for it, they are one calculation.
+    Lengthscales (D, 1) go with x of shape (D, n), and K sets of them, (D, K, 1), with (D, 1, n). Marginals of the same
+    kind are one calculation where there are formulas for it.
     """
     kind = type(marginals[0])
     if not elementwise(kernel, marginals) or any(type(marginal) is not kind for marginal in marginals):
@@ -334,13 +280,13 @@ def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, 
 
 
 def _antiderivative(coefficients: Array, z: Array) -> Array:
-    """∫₀^z Σ_k a_k s^k e^{-s} ds, and its odd continuation."""
+    """Return ∫₀^z Σ_k a_k s^k e^{-s} ds, continued to z < 0 as an odd function."""
     terms = [a * factorial(k) * gammainc(k + 1, np.abs(z)) for k, a in enumerate(coefficients) if a]
     return np.asarray(np.sign(z) * np.sum(terms, axis=0))
 
 
 def _tilted(coefficients: Array, tau: float, xi: Array) -> Array:
-    """Σ_k a_k τ^k k! e^{-ξ²/2} H_k(τ + ξ) / √(2π)."""
+    """Return Σ_k a_k τ^k k! e^{-ξ²/2} H_k(τ + ξ) / √(2π)."""
     n, z = len(coefficients), tau + xi
     factors = np.array([a * tau**k * factorial(k) / sqrt(2 * pi) for k, a in enumerate(coefficients)])
     # For z < 0, H_k grows like e^{z²/2}, and e^{-ξ²/2 + z²/2} = e^{τ²/2 + τξ} keeps the product in range.
@@ -352,7 +298,7 @@ def _tilted(coefficients: Array, tau: float, xi: Array) -> Array:
 
 
 def _by_recurrence(n: int, z: Array, before: Array, first: Array) -> Array:
-    """H_0 … H_{n-1} by (k + 1) H_{k+1} = H_{k-1} - z H_k, from H_{-1} and H_0."""
+    """Return H_0 … H_{n-1} by (k + 1) H_{k+1} = H_{k-1} - z H_k, from H_{-1} and H_0."""
     H = [before, first]
     for k in range(n - 1):
         H.append((H[-2] - z * H[-1]) / (k + 1))
@@ -360,7 +306,7 @@ def _by_recurrence(n: int, z: Array, before: Array, first: Array) -> Array:
 
 
 def _ratios(n: int, z: Array) -> Array:
-    """H_0 … H_{n-1} over H_0, by a continued fraction where the recurrence would cancel (z above 2.5).
+    """Return H_0 … H_{n-1} over H_0, by a continued fraction where the recurrence would cancel (z above 2.5).
 
     H_k / H_{k-1} = 1 / (z + (k + 1) H_{k+1} / H_k); 70 levels reach rounding.
     """

@@ -4,85 +4,48 @@ Notation: D dimensions, X (n, D) and Y (m, D) points, ℓ_d lengthscales, u_d = 
 
     κ(x, y) = Π_d φ(u_d),        ∂κ/∂x_d = κ ψ(u_d) / ℓ_d,        ∂κ/∂log ℓ_d = -κ u_d ψ(u_d),
 
-with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite wherever φ underflows. Every gradient comes
-in two forms: the whole array, and its contraction with a coefficient C (n, m) per entry of the kernel matrix,
-which never holds more than an n × m matrix.
+with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite wherever φ underflows.
+
+Kernels are evaluated for K sets of lengthscales (K, D) at once, from "features" of the differences x - y that do not
+depend on the lengthscales; one kernel matrix is the case K = 1. Gradients are contracted with a coefficient for each
+entry of the kernel matrix, so that nothing larger than the matrix itself is held.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from functools import lru_cache
 from math import sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
-from ..validation import Array, IntArray, brief, numbers, points, positive
+from ..validation import Array, brief, numbers, points, positive
 
 
 class Kernel(ABC):
     """A covariance function over the inputs with κ(x, x) = 1."""
 
-    @property
-    @abstractmethod
-    def n_lengthscales(self) -> int:
-        """P, the number of its hyperparameters."""
-
     @abstractmethod
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        """κ(X_i, Y_j), shape (n, m)."""
-
-    @abstractmethod
-    def values(self, X: Array, Y: Array) -> Array:
-        """The same, of points that are known to be good."""
-
-    def upper(self, X: Array) -> Array:
-        """κ(X_i, X_j) for i ≤ j, and zeros below the diagonal: shape (n, n)."""
-        return np.triu(self.values(X, X))
-
-    @abstractmethod
-    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        """∂κ(X_i, Y_j)/∂X_i, shape (n, m, D)."""
-
-    @abstractmethod
-    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        """∂κ(X_i, Y_j)/∂log ℓ_p, shape (n, m, P)."""
-
-    def contract_grad_x(self, X: Array, Y: Array, C: Array) -> Array:
-        """Σ_j C_ij ∂κ(X_i, Y_j)/∂X_i, shape (n, D)."""
-        return self.contract_log_grad_x(X, Y, C * self.values(X, Y))
-
-    def contract_grad_log_lengthscales(self, X: Array, Y: Array, C: Array) -> Array:
-        """Σ_ij C_ij ∂κ(X_i, Y_j)/∂log ℓ_p, shape (P,)."""
-        return self.contract_log_grad_log_lengthscales(X, Y, C * self.values(X, Y))
-
-    @abstractmethod
-    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
-        """Σ_j A_ij ∂log κ(X_i, Y_j)/∂X_i, shape (n, D)."""
-
-    @abstractmethod
-    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
-        """Σ_ij A_ij ∂log κ(X_i, Y_j)/∂log ℓ_p, shape (P,)."""
+        """Return κ(X_i, Y_j), shape (n, m)."""
 
     @abstractmethod
     def check_dim(self, dim: int) -> None:
-        """Raise unless the kernel can be used in ``dim`` dimensions."""
+        """Raise ValueError unless the kernel can be used in ``dim`` dimensions."""
 
 
 def check_kernel(kernel: Any) -> Kernel:
-    """The same kernel, if it is one."""
+    """Return the argument if it is a kernel, else raise TypeError."""
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be RBF(...), Matern(...) or Constant(), got {brief(kernel)}")
     return kernel
 
 
 class Constant(Kernel):
-    """κ(x, y) = 1: the covariance of an unknown offset.
+    """The kernel κ(x, y) = 1, the covariance of an unknown offset.
 
     With a diagonal B, a ``Constant`` term gives every source an offset of its own.
 
@@ -91,33 +54,16 @@ class Constant(Kernel):
            [1.]])
     """
 
-    n_lengthscales = 0
-
     def __repr__(self) -> str:
         return "Constant()"
 
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        return self.values(*_same_dim(X, Y))
-
-    def values(self, X: Array, Y: Array) -> Array:
-        return np.ones((len(X), len(Y)))
-
-    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y = _same_dim(X, Y)
-        return np.zeros((len(X), len(Y), X.shape[1]))
-
-    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y = _same_dim(X, Y)
-        return np.zeros((len(X), len(Y), 0))
-
-    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
-        return np.zeros_like(X)
-
-    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
-        return np.zeros(0)
+        """Return ones, shape (n, m)."""
+        X = points(X, None)
+        return np.ones((len(X), len(points(Y, X.shape[1], "Y"))))
 
     def check_dim(self, dim: int) -> None:
-        pass
+        """Accept any number of dimensions."""
 
 
 class ProductKernel(Kernel):
@@ -126,8 +72,7 @@ class ProductKernel(Kernel):
     Parameters
     ----------
     lengthscales : float or sequence of D floats
-        One number is one lengthscale shared by all dimensions, and counts as one hyperparameter (P = 1);
-        a sequence is one lengthscale for each dimension (P = D).
+        One number is a lengthscale shared by all dimensions; a sequence is one lengthscale for each dimension.
     """
 
     reach: float  #: φ(u) is negligible, below 1e-18, for |u| beyond it
@@ -141,104 +86,88 @@ class ProductKernel(Kernel):
             )
 
     def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y, _ = self._points(X, Y)
-        return self.values(X, Y)
+        """Return κ(X_i, Y_j), shape (n, m)."""
+        X, Y = self._points(X, Y)
+        values = self.values_batch(self.features(differences(X, Y)), self.lengthscales_in(X.shape[1])[None])
+        return values.reshape(len(X), len(Y))
+
+    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """Return ∂κ(X_i, Y_j)/∂X_i, shape (n, m, D)."""
+        X, Y = self._points(X, Y)
+        scales = self.lengthscales_in(X.shape[1])
+        u = (X[:, None, :] - Y[None, :, :]) / scales
+        return self(X, Y)[:, :, None] * self.log_slope(u) / scales
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What tells kernels apart that differ in more than their lengthscales."""
+        return (type(self),)
 
     @abstractmethod
     def profile(self, u: Array) -> Array:
-        """φ(u)."""
+        """Return φ(u)."""
 
     @abstractmethod
     def log_slope(self, u: Array) -> Array:
-        """ψ(u) = φ'(u) / φ(u)."""
+        """Return ψ(u) = φ'(u) / φ(u)."""
 
     def slope(self, u: Array) -> Array:
-        """φ'(u)."""
+        """Return φ'(u)."""
         return self.profile(u) * self.log_slope(u)
 
-    @property
-    def n_lengthscales(self) -> int:
-        return self.lengthscales.size
-
     def with_lengthscales(self, lengthscales: Array) -> Self:
-        """The same kernel, but with these."""
+        """Return a kernel of the same kind with other lengthscales."""
         other = copy(self)
         other.lengthscales = lengthscales
         return other
 
     def over(self, inputs: Sequence[int]) -> Self:
-        """The factor of the product that depends on some of the dimensions."""
+        """Return the factor of the product that depends on some of the dimensions."""
         return self.with_lengthscales(self.lengthscales[list(inputs)] if self.lengthscales.ndim else self.lengthscales)
 
     def lengthscales_in(self, dim: int) -> Array:
-        """One lengthscale for each of ``dim`` dimensions."""
+        """Return one lengthscale for each of ``dim`` dimensions, shape (D,)."""
         self.check_dim(dim)
         return np.broadcast_to(self.lengthscales, (dim,))
 
-    def per_parameter(self, per_dimension: Array) -> Array:
-        """Derivatives in the D log lengthscales (last axis) as derivatives in the P hyperparameters."""
-        return per_dimension if self.lengthscales.ndim else per_dimension.sum(axis=-1, keepdims=True)
-
     def check_dim(self, dim: int) -> None:
+        """Raise ValueError unless there is one shared lengthscale or one for each of ``dim`` dimensions."""
         if self.lengthscales.shape not in ((), (dim,)):
             raise ValueError(
                 f"the kernel has {self.lengthscales.size} lengthscales but the points have {dim} dimensions: "
                 f"give {dim}, or a single number to share one"
             )
 
-    def grad_x(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y, scales = self._points(X, Y)
-        u = (X[:, None, :] - Y[None, :, :]) / scales
-        return self(X, Y)[:, :, None] * self.log_slope(u) / scales
-
-    def grad_log_lengthscales(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        X, Y, scales = self._points(X, Y)
-        u = (X[:, None, :] - Y[None, :, :]) / scales
-        return self.per_parameter(-self(X, Y)[:, :, None] * u * self.log_slope(u))
-
-    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
-        scales = self.lengthscales_in(X.shape[1])
-        columns = [
-            np.einsum("ij,ij->i", A, self.log_slope(u)) / scale
-            for u, scale in zip(_steps(X, Y, scales), scales, strict=True)
-        ]
-        return np.stack(columns, axis=1)
-
-    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
-        scales = self.lengthscales_in(X.shape[1])
-        sums = [-np.einsum("ij,ij,ij->", A, u, self.log_slope(u)) for u in _steps(X, Y, scales)]
-        return self.per_parameter(np.array(sums))
-
     def features(self, steps: Array) -> Array:
-        """What the next two need of M differences x_d - y_d (D, M), whatever the lengthscales."""
+        """Return what the batched methods need of M differences x - y, shape (D, M), whatever the lengthscales."""
         return steps
 
-    def over_scales(self, features: Array, scales: Array) -> Array:
-        """κ for K sets of lengthscales (K, D) at once, from the features of differences: shape (K, M)."""
+    def values_batch(self, features: Array, scales: Array) -> Array:
+        """Return κ at M differences for K sets of lengthscales (K, D), shape (K, M)."""
         out = np.ones((len(scales), features.shape[1]))
         for step, scale in zip(features, scales.T, strict=True):
             out *= self.profile(step / scale[:, None])
         return out
 
-    def contract_over_scales(self, features: Array, scales: Array, A: Array) -> Array:
-        """Σ_m A_m ∂log κ_m/∂log ℓ_d for each of K sets of lengthscales and A (K, M): shape (K, D)."""
+    def contract_log_scales_batch(self, features: Array, scales: Array, A: Array) -> Array:
+        """Return Σ_m A_km ∂log κ_km/∂log ℓ_kd for coefficients A (K, M), shape (K, D)."""
         columns = []
         for step, scale in zip(features, scales.T, strict=True):
             u = step / scale[:, None]
             columns.append(-np.einsum("km,km,km->k", A, u, self.log_slope(u)))
         return np.stack(columns, axis=1)
 
-    def contract_grad_x_over_scales(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
-        """Σ_j A_ji ∂log κ(X_i, Y_j)/∂X_i for each of K sets of lengthscales and A (K, m, n): shape (K, n, D)."""
+    def contract_grad_x_batch(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
+        """Return Σ_j A_kji ∂log κ_k(X_i, Y_j)/∂X_i for coefficients A (K, m, n), shape (K, n, D)."""
         columns = []
         for step, scale in zip(X.T[:, None, :] - Y.T[:, :, None], scales.T, strict=True):
             slopes = self.log_slope(step / scale[:, None, None])
             columns.append(np.einsum("kji,kji->ki", A, slopes) / scale[:, None])
         return np.stack(columns, axis=-1)
 
-    def _points(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array, Array]:
+    def _points(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array]:
         X = points(X, self.lengthscales.size if self.lengthscales.ndim else None)
-        return X, points(Y, X.shape[1], "Y"), self.lengthscales_in(X.shape[1])
+        return X, points(Y, X.shape[1], "Y")
 
 
 class RBF(ProductKernel):
@@ -255,67 +184,43 @@ class RBF(ProductKernel):
         return f"RBF({self.lengthscales.tolist()})"
 
     def profile(self, u: Array) -> Array:
+        """Return φ(u) = exp(-u²/2)."""
         return np.exp(-0.5 * u * u)
 
     def log_slope(self, u: Array) -> Array:
+        """Return ψ(u) = -u."""
         return -u
 
-    def values(self, X: Array, Y: Array) -> Array:
-        origin = X[0] if len(X) else 0.0  # subtracted first: far from zero, dividing would round away differences
-        scales = self.lengthscales
-        distances: Array = cdist((X - origin) / scales, (Y - origin) / scales, "sqeuclidean")
-        distances *= -0.5
-        np.exp(distances, out=distances)
-        return distances
-
-    def upper(self, X: Array) -> Array:
-        x = (X - X[0]) / self.lengthscales if len(X) else X
-        distances: Array = cdist(x, x, "sqeuclidean")
-        places = _upper_triangle(len(X))
-        values = distances.ravel().take(places)
-        values *= -0.5
-        np.exp(values, out=values)
-        distances.fill(0.0)
-        distances.ravel()[places] = values
-        return distances
-
-    def contract_log_grad_x(self, X: Array, Y: Array, A: Array) -> Array:
-        origin = X[0] if len(X) else 0.0
-        return np.asarray((A @ (Y - origin) - (X - origin) * A.sum(axis=1, keepdims=True)) / self.lengthscales**2)
-
-    def contract_log_grad_log_lengthscales(self, X: Array, Y: Array, A: Array) -> Array:
-        x, y = X.T.copy(), Y.T.copy()
-        steps = (x[:, :, None] - y[:, None, :]).reshape(len(x), -1)
-        steps *= steps
-        # no BLAS where it would take several threads: others may be at work here
-        sums = steps @ A.ravel() if A.size < 2**15 else np.array([np.einsum("m,m->", row, A.ravel()) for row in steps])
-        return self.per_parameter(sums / self.lengthscales**2)
-
     def features(self, steps: Array) -> Array:
+        """Return the squared differences, shape (D, M)."""
         return steps * steps
 
-    def over_scales(self, features: Array, scales: Array) -> Array:
-        exponents = (-0.5 * scales**-2) @ features
+    def values_batch(self, features: Array, scales: Array) -> Array:
+        """Return κ at M differences for K sets of lengthscales (K, D), shape (K, M)."""
+        with np.errstate(over="ignore"):
+            precisions = np.minimum(scales**-2.0, 1e300)  # finite, so that it can be multiplied by zero
+        exponents: Array = (-0.5 * precisions) @ features
         np.exp(exponents, out=exponents)
-        return np.asarray(exponents)
+        return exponents
 
-    def contract_over_scales(self, features: Array, scales: Array, A: Array) -> Array:
+    def contract_log_scales_batch(self, features: Array, scales: Array, A: Array) -> Array:
+        """Return Σ_m A_km ∂log κ_km/∂log ℓ_kd for coefficients A (K, M), shape (K, D)."""
         return np.asarray(A @ features.T / scales**2)
 
-    def contract_grad_x_over_scales(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
-        origin = X[0] if len(X) else 0.0  # subtracted first, as above
+    def contract_grad_x_batch(self, X: Array, Y: Array, scales: Array, A: Array) -> Array:
+        """Return Σ_j A_kji ∂log κ_k(X_i, Y_j)/∂X_i for coefficients A (K, m, n), shape (K, n, D)."""
+        origin = X[0] if len(X) else 0.0  # subtracted first: far from zero, products would round away differences
         sums = A.swapaxes(1, 2) @ (Y - origin)
         sums -= (X - origin) * A.sum(axis=1)[:, :, None]
         return np.asarray(sums / scales[:, None, :] ** 2)
 
 
 class Matern(ProductKernel):
-    """The product Matérn kernel of smoothness ν = 1/2, 3/2 or 5/2, with s = √(2ν) |u|:
+    """The product Matérn kernel of smoothness ν = 1/2, 3/2 or 5/2.
 
-    φ(u) = e^{-s},  (1 + s) e^{-s},  (1 + s + s²/3) e^{-s}.
-
-    A product over dimensions, not a function of the Euclidean distance: this is what keeps its integrals
-    against independent inputs in closed form.
+    With s = √(2ν) |u| the profile is φ(u) = e^{-s}, (1 + s) e^{-s} or (1 + s + s²/3) e^{-s}. It is a product over
+    dimensions, not a function of the Euclidean distance: this is what keeps its integrals against independent inputs
+    in closed form.
 
     >>> Matern(1.5, 1.0)([[0.0]], [[0.0], [1.0]]).round(4)
     array([[1.    , 0.4834]])
@@ -342,11 +247,27 @@ class Matern(ProductKernel):
     def __repr__(self) -> str:
         return f"Matern({self.nu}, {self.lengthscales.tolist()})"
 
-    def values(self, X: Array, Y: Array) -> Array:
-        scales = self.lengthscales_in(X.shape[1])
-        polynomial, exponent = np.ones((len(X), len(Y))), np.zeros((len(X), len(Y)))
-        for u in _steps(X, Y, scales):
-            s = self._s(u)
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What tells kernels apart that differ in more than their lengthscales."""
+        return type(self), self.nu
+
+    def profile(self, u: Array) -> Array:
+        """Return φ(u)."""
+        s = self._s(u)
+        return np.exp(-s) * _polynomial(self.value_coefficients, s)
+
+    def log_slope(self, u: Array) -> Array:
+        """Return ψ(u) = φ'(u) / φ(u)."""
+        s = self._s(u)
+        slope = _polynomial(self.slope_coefficients, s) / _polynomial(self.value_coefficients, s)
+        return -self.rate * np.sign(u) * slope
+
+    def values_batch(self, features: Array, scales: Array) -> Array:
+        """Return κ at M differences for K sets of lengthscales (K, D), shape (K, M): one exponential for all inputs."""
+        polynomial, exponent = np.ones((len(scales), features.shape[1])), np.zeros((len(scales), features.shape[1]))
+        for step, scale in zip(features, scales.T, strict=True):
+            s = self._s(step / scale[:, None])
             exponent -= s
             if self.nu > 0.5:
                 polynomial *= _polynomial(self.value_coefficients, s)
@@ -354,34 +275,13 @@ class Matern(ProductKernel):
         polynomial *= exponent
         return polynomial
 
-    def profile(self, u: Array) -> Array:
-        s = self._s(u)
-        return np.exp(-s) * _polynomial(self.value_coefficients, s)
-
-    def log_slope(self, u: Array) -> Array:
-        s = self._s(u)
-        slope = _polynomial(self.slope_coefficients, s) / _polynomial(self.value_coefficients, s)
-        return -self.rate * np.sign(u) * slope
-
     def _s(self, u: Array) -> Array:
         return np.minimum(self.rate * np.abs(u), 800)  # where e^{-s} is zero, and a product of many s² still finite
 
 
-@lru_cache(maxsize=64)
-def _upper_triangle(n: int) -> IntArray:
-    """Where it is in a matrix of n rows, diagonal included, as places in its flat form."""
-    return np.flatnonzero(np.tri(n, dtype=bool).T)
-
-
-def _same_dim(X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array]:
-    X = points(X, None)
-    return X, points(Y, X.shape[1], "Y")
-
-
-def _steps(X: Array, Y: Array, scales: Array) -> Iterator[Array]:
-    """u_d for one dimension after the other, each (n, m)."""
-    for x, y, scale in zip(X.T, Y.T, scales, strict=True):
-        yield np.subtract.outer(x, y) / scale
+def differences(X: Array, Y: Array) -> Array:
+    """Return x_d - y_d for every input and every pair of points X (n, D) and Y (m, D), shape (D, n m)."""
+    return (X.T[:, :, None] - Y.T[:, None, :]).reshape(X.shape[1], -1)
 
 
 def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:

@@ -1,9 +1,9 @@
 """Triangular factors, through LAPACK, of covariance matrices that may have lost rank to rounding.
 
-Notation: A (n, n) symmetric, its diagonal "prior" (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
+Notation: A (n, n) symmetric, its diagonal a (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
 
-Where many matrices of the same size are factorised, F (K, n(n+1)/2) holds the lower triangle of each, in the order of
-LAPACK's rectangular full packed format: half the numbers to compute, and as fast to factorise.
+Gram matrices are held as F (K, n(n+1)/2), the lower triangle of each of K matrices in the order of LAPACK's rectangular
+full packed format: half the numbers to compute, and as fast to factorise.
 """
 
 from __future__ import annotations
@@ -13,127 +13,122 @@ from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dpotri, dtfsm, dtfttr, dtrtri, dtrtrs, dtrttf
+from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dtfttr, dtrtri, dtrtrs, dtrttf
 
 from ..validation import Array, IntArray
 
 EPS = float(np.finfo(float).eps)
-
-
-PACKED = 200  #: rows up to which LAPACK inverts matrices faster in packed form
-
-
 LOG_2_PI = log(2 * pi)
 
 
 def variance_floor(n: int) -> float:
-    """The share of a prior variance below which what n observations leave of it is rounding."""
+    """Return the share of a prior variance below which what n observations leave of it is rounding."""
     return (n + 10) * EPS
 
 
-def factorise(A: Array, prior: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
-    """Cholesky factor of A + jitter · diag(prior), and the jitter: at least the one given, and as much as it takes.
-
-    What rounding does to A shows in its solves magnified by the inverse of its smallest eigenvalue (on the scale of
-    correlations), which pivots do not reveal: hence a condition estimate, unless the noise, which is the least share of
-    it in a diagonal entry, and the jitter are larger than that anyway. Of A only the lower triangle is used.
-    """
-    n = len(A)
-    if n == 0:
-        return np.empty((0, 0), order="F"), jitter
-    scale = _scale(prior)
-    while True:
-        C = np.array(A, order="F")
-        C.ravel(order="K")[:: n + 1] += jitter * scale
-        C, info = dpotrf(C, lower=1, clean=1, overwrite_a=1)
-        if not (info == 0 and np.isfinite(C.ravel(order="K")[:: n + 1].sum())) and not np.isfinite(A).all():
-            raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
-        if info == 0:
-            if noise + jitter >= variance_floor(n):
-                return C, jitter
-            reciprocal, _ = dpocon(C / np.sqrt(scale)[:, None], 1.0, uplo="L")
-            if np.sqrt(n) * reciprocal >= variance_floor(n):
-                return C, jitter
-        jitter = more_jitter(jitter, n)
-
-
-def border(C: Array, A: Array, V: Array, prior: Array, prior_new: Array, jitter: float) -> Array | None:
-    """The factor of the Schur complement V + jitter · diag(prior_new) - Aᵀ A of new rows; None if rounding spoils it.
-
-    C (n, n) is the factor of the old rows, A (n, m) is C⁻¹ times their covariance with the new ones. The test is that
-    of `factorise`, on the rows that the inverse of the whole factor gains.
-    """
-    new = _scale(prior_new)
-    C_new, info = dpotrf(V + np.diag(jitter * new) - A.T @ A, lower=1, clean=1) if V.size else (V, 0)
-    if info != 0:
-        return None
-    old_rows = solve_lower(C_new, (solve_lower_transposed(C, A) * np.sqrt(_scale(prior))[:, None]).T)
-    new_rows = solve_lower(C_new, np.diag(np.sqrt(new)))
-    squares = np.einsum("ij,ij->i", old_rows, old_rows) + np.einsum("ij,ij->i", new_rows, new_rows)
-    return C_new if (squares * variance_floor(len(C) + len(V)) <= 1).all() else None
-
-
-def more_jitter(jitter: float, n: int) -> float:
-    """The next larger jitter for n observations."""
+def next_jitter(jitter: float, n: int) -> float:
+    """Return the next larger jitter to try for n observations; raise ValueError where no jitter helps."""
     jitter = max(10 * jitter, 4 * variance_floor(n))
     if jitter > 1:
         raise ValueError("the covariance of the observations is not positive semi-definite")
     return jitter
 
 
-def _scale(prior: Array) -> Array:
-    """The scale of each row: its prior variance, or for a row without any the largest of the others."""
-    return prior if prior.all() else np.where(prior > 0, prior, np.max(prior, initial=0.0) or 1.0)
+def factorise(F: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
+    """Return the Cholesky factor of a packed matrix plus jitter · diag(a), and the jitter that it took.
+
+    What rounding does to a matrix shows in its solves magnified by the inverse of its smallest eigenvalue, on the scale
+    of correlations, which pivots do not reveal: hence a condition estimate, unless jitter and noise exceed the rounding
+    anyway.
+
+    Parameters
+    ----------
+    F : (n(n+1)/2,) array
+        One packed matrix, left unchanged.
+    diagonal : (n,) array
+        The prior variances a, which set the scale of the jitter.
+    jitter : float
+        The smallest jitter to use; more is added only as needed.
+    noise : float
+        The least share of the noise in a diagonal entry.
+    """
+    n = len(diagonal)
+    if n == 0:
+        return np.empty((0, 0), order="F"), jitter
+    scale, at = _positive_scale(diagonal), packed_diagonal(n)
+    while True:
+        factor = F.copy()
+        factor[at] += jitter * scale
+        factor, info = dpftrf(n, factor, uplo="L", overwrite_a=1)
+        if not (info == 0 and np.isfinite(factor[at].sum())) and not np.isfinite(F).all():
+            raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
+        if info == 0:
+            C, _ = dtfttr(n, factor, uplo="L")
+            if noise + jitter >= variance_floor(n):
+                return C, jitter
+            reciprocal, _ = dpocon(C / np.sqrt(scale)[:, None], 1.0, uplo="L")
+            if np.sqrt(n) * reciprocal >= variance_floor(n):
+                return C, jitter
+        jitter = next_jitter(jitter, n)
 
 
-def ratio(a: Array, b: Array, where: NDArray[np.bool_]) -> Array:
-    """a / b, and zero where it is not wanted."""
-    return np.asarray(a / b) if where.all() else np.divide(a, b, where=where, out=np.zeros_like(a))
+def border(C: Array, A: Array, V: Array, diagonal: Array, new_diagonal: Array, jitter: float) -> Array | None:
+    """Return the factor of the Schur complement V + jitter · diag(a_new) - Aᵀ A of new rows, None if rounded away.
+
+    C (n, n) is the factor of the old rows, A (n, m) is C⁻¹ times their covariance with the new ones. The test is that
+    of `factorise`, on the rows that the inverse of the whole factor gains.
+    """
+    new = _positive_scale(new_diagonal)
+    C_new, info = dpotrf(V + np.diag(jitter * new) - A.T @ A, lower=1, clean=1) if V.size else (V, 0)
+    if info != 0:
+        return None
+    old_rows = solve_lower(C_new, (solve_lower_transposed(C, A) * np.sqrt(_positive_scale(diagonal))[:, None]).T)
+    new_rows = solve_lower(C_new, np.diag(np.sqrt(new)))
+    squares = np.einsum("ij,ij->i", old_rows, old_rows) + np.einsum("ij,ij->i", new_rows, new_rows)
+    return C_new if (squares * variance_floor(len(C) + len(V)) <= 1).all() else None
+
+
+def grow(L: Array, W: Array, L_new: Array) -> Array:
+    """Return the factor [[L, 0], [Wᵀ, L_new]] of a matrix bordered by new rows."""
+    n, m = W.shape
+    out = np.zeros((n + m, n + m), order="F")
+    out[:n, :n] = L
+    out[n:, :n] = W.T
+    out[n:, n:] = L_new
+    return out
 
 
 def solve_lower(L: Array, b: Array) -> Array:
-    """L⁻¹ b."""
+    """Return L⁻¹ b."""
     return _triangular_solve(L, b, trans=0)
 
 
 def solve_lower_transposed(L: Array, b: Array) -> Array:
-    """L⁻ᵀ b."""
+    """Return L⁻ᵀ b."""
     return _triangular_solve(L, b, trans=1)
 
 
-def inverse(L: Array) -> Array:
-    """The lower triangle of (L Lᵀ)⁻¹; above it there are zeros."""
-    n = len(L)
-    if n == 0:
-        return L.copy()
-    lower: Array
-    if n <= PACKED:
-        lower, _ = dtfttr(n, dpftri(n, dtrttf(L, uplo="L")[0], uplo="L", overwrite_a=1)[0], uplo="L")
-    else:
-        lower, _ = dpotri(L, lower=1)
-    return lower
-
-
 def inverse_lower(L: Array) -> Array:
-    """L⁻¹."""
+    """Return L⁻¹."""
     return np.array(dtrtri(L, lower=1)[0]) if L.size else L.copy()
 
 
-def packed_order(n: int) -> tuple[IntArray, IntArray]:
-    """The row and the column of each number of a packed triangle."""
-    if n == 0:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-    places = np.arange(n * n, dtype=float).reshape(n, n, order="F")
-    columns, rows = np.divmod(dtrttf(places, uplo="L")[0].astype(np.intp), n)
-    return rows, columns
+def ratio(a: Array, b: Array, where: NDArray[np.bool_]) -> Array:
+    """Return a / b, and zero where ``where`` is false."""
+    return np.asarray(a / b) if where.all() else np.divide(a, b, where=where, out=np.zeros_like(a))
+
+
+def log_density(squares: Array, half_log_determinants: Array, n: int) -> Array:
+    """Return log N(r; 0, A), given rᵀ A⁻¹ r and ½ log det A."""
+    return -0.5 * (squares + n * LOG_2_PI) - half_log_determinants
 
 
 def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
-    """The log density log N(r; 0, A) of each matrix, and α = A⁻¹ r (K, n); F is overwritten by the inverses.
+    """Return log N(r; 0, A) of each packed matrix, shape (K,), and α = A⁻¹ r, shape (K, n); F becomes the inverses.
 
     Where a matrix is not positive definite its log density is -inf, and α and the inverse are zero.
     """
-    values, alpha = _solved_packed(F, r)
+    values, alpha = _factorise_and_solve_packed(F, r)
     for A, value in zip(F, values.tolist(), strict=True):
         if value > -np.inf and len(r):
             dpftri(len(r), A, uplo="L", overwrite_a=1)
@@ -141,12 +136,29 @@ def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
 
 
 def log_densities_packed(F: Array, r: Array) -> Array:
-    """The log density alone; F is overwritten."""
-    return _solved_packed(F, r)[0]
+    """Return log N(r; 0, A) of each packed matrix, shape (K,), -inf where there is none; F is overwritten."""
+    return _factorise_and_solve_packed(F, r)[0]
 
 
-def _solved_packed(F: Array, r: Array) -> tuple[Array, Array]:
-    """As `invert_packed`, but F is overwritten by the factors."""
+def packed_order(n: int) -> tuple[IntArray, IntArray]:
+    """Return the row and the column of each entry of a packed triangle."""
+    if n == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    entries = np.arange(n * n, dtype=float).reshape(n, n, order="F")
+    columns, rows = np.divmod(dtrttf(entries, uplo="L")[0].astype(np.intp), n)
+    return rows, columns
+
+
+@lru_cache(maxsize=64)
+def packed_diagonal(n: int) -> IntArray:
+    """Return where the diagonal is in a packed triangle, row by row, shape (n,)."""
+    rows, columns = packed_order(n)
+    entries = np.flatnonzero(rows == columns)
+    return entries[np.argsort(rows[entries])]
+
+
+def _factorise_and_solve_packed(F: Array, r: Array) -> tuple[Array, Array]:
+    """Return log densities and α as `invert_packed` does; F is overwritten by the factors."""
     n, alpha = len(r), np.zeros((len(F), len(r)))
     if n == 0:
         return np.zeros(len(F)), alpha
@@ -155,43 +167,16 @@ def _solved_packed(F: Array, r: Array) -> tuple[Array, Array]:
             A[:] = np.nan
         else:
             alpha[k] = dpftrs(n, A, r, uplo="L")[0].ravel()
-    values = -0.5 * (alpha @ r + n * LOG_2_PI) - np.log(F[:, packed_diagonal(n)]).sum(axis=1)
+    values = log_density(alpha @ r, np.log(F[:, packed_diagonal(n)]).sum(axis=1), n)
     failed = ~np.isfinite(values)
     if failed.any():
         values[failed], alpha[failed], F[failed] = -np.inf, 0.0, 0.0
     return values, alpha
 
 
-def whiten_packed(A: Array, b: Array) -> tuple[float, Array]:
-    """½ log det A and C⁻¹ b, for one packed matrix, which is overwritten; with more jitter if that is what it takes."""
-    n = len(b)
-    if n == 0:
-        return 0.0, b
-    rows, jitter = packed_diagonal(n), 0.0
-    diagonal = A[rows]
-    while True:
-        C, info = dpftrf(n, A, uplo="L")
-        if info == 0:
-            return float(np.log(C[rows]).sum()), np.asarray(dtfsm(1.0, C, b, uplo="L"))
-        jitter = more_jitter(jitter, n)
-        A[rows] = (1 + jitter) * diagonal
-
-
-@lru_cache(maxsize=64)
-def packed_diagonal(n: int) -> IntArray:
-    """Where the diagonal is in a packed triangle."""
-    rows, columns = packed_order(n)
-    return np.flatnonzero(rows == columns)
-
-
-def grow(L: Array, W: Array, L_new: Array) -> Array:
-    """The factor [[L, 0], [Wᵀ, L_new]] of a matrix bordered by new rows."""
-    n, m = W.shape
-    out = np.zeros((n + m, n + m), order="F")
-    out[:n, :n] = L
-    out[n:, :n] = W.T
-    out[n:, n:] = L_new
-    return out
+def _positive_scale(diagonal: Array) -> Array:
+    """Return the prior variances, and the largest of them in place of those that are zero."""
+    return diagonal if diagonal.all() else np.where(diagonal > 0, diagonal, np.max(diagonal, initial=0.0) or 1.0)
 
 
 def _triangular_solve(L: Array, b: Array, trans: int) -> Array:

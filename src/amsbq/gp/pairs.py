@@ -1,7 +1,7 @@
-"""The pairs of N observations, each once, those of the same two sources together.
+"""The pairs of N observations, each once, with the pairs of the same two sources side by side.
 
-Matrices over observations that are symmetric are vectors over their M = N (N + 1) / 2 pairs: what depends on the two
-sources is the same for a whole block of them, and half of the work is saved.
+A symmetric matrix over observations is a vector over their M = N (N + 1) / 2 pairs. What depends on the two sources
+alone is constant over a block of pairs, and half of the work is saved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import linalg
 
 
 class Pairs:
-    """The order of pairs, and the way from there to LAPACK's order and back.
+    """The order of the pairs, and the permutations between it and LAPACK's packed order.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Pairs:
     diagonal : (N,) ints
         Where each observation is paired with itself.
     lower, higher : (J,) ints
-        The sources of the pairs in each of J blocks.
+        The two sources of the pairs in each of J blocks.
     """
 
     def __init__(self, s: IntArray) -> None:
@@ -34,37 +34,44 @@ class Pairs:
         self._packed[self._unpacked] = np.arange(len(code))
         self.first, self.second = rows[self._unpacked], columns[self._unpacked]
         self.diagonal = np.empty(len(s), dtype=np.intp)
-        alone = np.flatnonzero(self.first == self.second)
-        self.diagonal[self.first[alone]] = alone
+        with_itself = np.flatnonzero(self.first == self.second)
+        self.diagonal[self.first[with_itself]] = with_itself
         self._starts = np.flatnonzero(np.diff(code[self._unpacked], prepend=-1))
         self._sizes = np.diff(self._starts, append=len(code))
         self.lower, self.higher = lower[self._unpacked][self._starts], higher[self._unpacked][self._starts]
 
-    def of_sources(self, B: Array) -> Array:
-        """B[l, l'] of each pair, for each of the symmetric matrices B (..., L, L): shape (..., M)."""
-        return np.repeat(B[..., self.lower, self.higher], self._sizes, axis=-1)
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def of_sources(self, B: Array, part: slice | None = None) -> Array:
+        """Return B[l, l'] of each pair, or of a part of them, for symmetric matrices B (..., L, L): shape (..., M)."""
+        sizes = self._sizes
+        if part is not None:
+            ends = np.clip(np.append(self._starts, len(self)), part.start, part.stop)
+            sizes = np.diff(ends)
+        return np.repeat(B[..., self.lower, self.higher], sizes, axis=-1)
 
     def sums(self, A: Array, n_sources: int) -> Array:
-        """The sums over the pairs of each two sources, for each row of A (..., M): upper triangles, (..., L, L)."""
+        """Return the sums of A (..., M) over the pairs of each two sources: upper triangles, shape (..., L, L)."""
         out = np.zeros((*A.shape[:-1], n_sources, n_sources))
         if A.size:
             out[..., self.lower, self.higher] = np.add.reduceat(A, self._starts, axis=-1)
         return out
 
-    def steps(self, X: Array) -> Array:
-        """The differences of the inputs (N, D) of each pair, shape (D, M)."""
-        return np.ascontiguousarray((X[self.first] - X[self.second]).T)
+    def differences(self, X: Array, part: slice = slice(None)) -> Array:
+        """Return the differences of the inputs X (N, D) of each pair, or of a part of them: shape (D, M)."""
+        return np.ascontiguousarray((X[self.first[part]] - X[self.second[part]]).T)
 
     def outer(self, a: Array) -> Array:
-        """a_i a_j of each pair, for each row of a (K, N): shape (K, M)."""
+        """Return a_i a_j of each pair, for each row of a (K, N): shape (K, M)."""
         out = np.take(a, self.first, axis=1)
         out *= np.take(a, self.second, axis=1)
         return out
 
     def packed(self, A: Array) -> Array:
-        """In LAPACK's order: (K, M) to (K, M)."""
+        """Return vectors over pairs (K, M) in LAPACK's packed order."""
         return np.take(A, self._packed, axis=1)
 
     def unpacked(self, F: Array) -> Array:
-        """In this order again."""
+        """Return packed matrices (K, M) as vectors over pairs."""
         return np.take(F, self._unpacked, axis=1)

@@ -1,4 +1,4 @@
-"""What is believed of the sources, given observations: posteriors to decide by, and what they say of the integral."""
+"""Beliefs: posteriors of the sources to decide by, and the distribution of the integral."""
 
 from __future__ import annotations
 
@@ -9,91 +9,82 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..gp.data import Data
-from ..gp.posterior import MultiSourceGP, Posterior
+from ..gp.posterior import MultiSourceGP
+from ..gp.posterior_batch import PosteriorBatch
 from ..gp.threads import threads_for
 from ..measures.base import Measure
 from ..validation import Array
-from .degenerate import _flat, _usable
+from . import calibration
 from .estimate import Estimate
-from .log_posterior import Parametrisation
-from .sampling import Fit, marginalised, most_probable, tempered
+from .log_posterior import LogPosterior
+from .preparation import primary_is_constant, regularised
+from .sampling import HyperparameterDraws, draw, draw_tempered, most_probable
 from .structures import Model, Noise
 
-DRAWS = 32  #: of the hyperparameters, where they are marginalised
+
+@dataclass(frozen=True)
+class LearningSettings:
+    """How much work goes into learning."""
+
+    draws: int = 32  #: of the hyperparameters, where they are averaged over; more changed no coverage
+    deciding_step: int = 4  #: every so many of them decide what to ask for next
+    #: observations to learn hyperparameters from, at most: more hardly improve them, and take long
+    most_observations: int = 256
+    fewest_draws: int = 4  #: that are conditioned on all observations, where there are many more than that
 
 
-DECIDING = 4  #: every so many of them decide what to ask for next
-
-
-LEARNED_FROM = 256  #: observations at most: from more, hyperparameters are hardly learned any better, but slowly
-
-
-FEWEST = 4  #: draws that are given all observations, if there are many more than that
-
-
-# How far error bars doubt the model, chosen by benchmarks/calibration.py over all its problems:
-TAILS = 3.0  #: degrees of freedom: functions that no such model fits are not rare
-
-
-POWER = 0.5  #: of the likelihood: what no such model fits is no reason to be sure of its hyperparameters
-
-
-#: what sources may have of their own on the scale on which they agree: quantiles of a log-normal distribution
-SHARES = np.exp(-4.0 + 2.0 * ndtri((np.arange(6) + 0.5) / 6))
+SETTINGS = LearningSettings()
 
 
 class Belief(Protocol):
-    """A model of the sources, given observations."""
+    """A model of the sources, conditioned on observations."""
 
     @property
-    def posteriors(self) -> list[Posterior]:
-        """To decide by: for some draws of the hyperparameters, with outputs in units of its own choice."""
+    def posteriors(self) -> PosteriorBatch:
+        """The posteriors to decide by, for some draws of the hyperparameters, in units of its own choice."""
 
     @property
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of a source at each X_i, averaged over the hyperparameters."""
+        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """The same, of the source as a function of one input, with the others integrated out."""
+        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
 
-    def given(self, data: Data) -> Belief:
-        """The same hyperparameters, given one more observation, or a few: ``data`` begin with the old ones."""
+    def extend(self, data: Data) -> Belief:
+        """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
 
 
 @dataclass(frozen=True)
 class FixedBelief:
     """A belief with hyperparameters that the user gave."""
 
-    posterior: Posterior
-
-    @property
-    def posteriors(self) -> list[Posterior]:
-        return [self.posterior]
+    posteriors: PosteriorBatch
 
     @property
     def estimate(self) -> Estimate:
-        mean, variance = self.posterior.integral()
-        return Estimate([mean], [np.sqrt(variance)])
+        """The integral of the primary source: a Gaussian."""
+        mean, variance = self.posteriors.integral()
+        return Estimate(mean, np.sqrt(variance))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        mean, variance = self.posterior.predict(source, X)
-        return mean, np.sqrt(variance)
+        """Return the mean and variance of a source at each X_i, shape (n,) each."""
+        return averaged(self.posteriors.predict(source, X))
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        mean, variance = self.posterior.main_effect(source, input, t)
-        return mean, np.sqrt(variance)
+        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
+        return averaged(self.posteriors.main_effect(source, input, t))
 
-    def given(self, data: Data) -> FixedBelief:
-        posterior = self.posterior
-        for new in data.one_by_one(len(posterior.y)):
-            posterior = _one_more(posterior, new)
-        return FixedBelief(posterior)
+    def extend(self, data: Data) -> FixedBelief:
+        """Return the belief on more observations; ``data`` begin with the old ones."""
+        posteriors = self.posteriors
+        for new in data.one_by_one(len(posteriors.data.y)):
+            posteriors = posteriors.extend(new)
+        return FixedBelief(posteriors)
 
 
 @dataclass(frozen=True)
@@ -102,87 +93,75 @@ class LearnedBelief:
 
     model: Model
     noise: Sequence[Noise]
-    data: Data  # in the order in which they came
-    fit: Fit
-    doubtful: Fit  # the same by one who doubts the model; itself where only the most probable are used
+    data: Data  # in the order of arrival
+    draws: HyperparameterDraws
+    tempered: HyperparameterDraws | None  # None where only the most probable hyperparameters are used
 
     @property
-    def parametrisation(self) -> Parametrisation:
-        return self.fit.parametrisation
-
-    def units(self, source: int) -> tuple[float, float]:
-        """The level and the spread of a source: zero and one in standard units."""
-        return float(self.parametrisation.levels[source]), float(self.parametrisation.spreads[source])
+    def log_posterior(self) -> LogPosterior:
+        """The posterior density that the hyperparameters are drawn from."""
+        return self.draws.log_posterior
 
     @cached_property
-    def posteriors(self) -> list[Posterior]:
-        return self._all_data(self.fit).posteriors(standard=True, step=DECIDING)
+    def posteriors(self) -> PosteriorBatch:
+        """The posteriors to decide by, in standard units."""
+        return self._on_all_data(self.draws).condition(SETTINGS.deciding_step)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The integral of the primary source, averaged over the hyperparameters.
-
-        The centre is that of the model. The error bar is that of one who doubts it: hyperparameters are drawn from a
-        tempered posterior, each draw is widened by what the sources might have of their own where they seem to agree,
-        weighted by how well that fits, and tails are long.
-        """
-        level, spread = self.units(0)
-        means, stds, _ = self._all_data(self.fit).doubted_integrals(np.zeros(1))
-        mean = level + spread * means.mean()
-        if self.doubtful is self.fit:
-            return Estimate([mean], [spread * stds[0, 0]])
-        shares = SHARES if len(np.unique(self.data.s)) > 1 else np.zeros(1)
-        means, stds, logs = self._all_data(self.doubtful).doubted_integrals(np.append(0.0, shares))
-        centres, scales, logs = means[:, 0], stds[:, 1:], logs[:, 1:]
-        weights = np.exp(POWER * (logs - logs.max(axis=1, keepdims=True)))
-        weights /= weights.sum(axis=1, keepdims=True)
-        around = np.repeat(mean + spread * (centres - centres.mean()), len(shares))
-        effective = min(self.fit.effective, self.doubtful.effective)
-        return Estimate(around, spread * scales.ravel(), weights.ravel(), TAILS, effective)
+        """The integral of the primary source."""
+        draws = self._on_all_data(self.draws)
+        if self.tempered is None:
+            return calibration.mean_only(draws)
+        return calibration.calibrated(draws, self._on_all_data(self.tempered))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
         return self._extended().predict(source, X)
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
         return self._extended().main_effect(source, input, t)
 
-    def given(self, data: Data) -> Belief:
-        return self._extended().given(data)
+    def extend(self, data: Data) -> Belief:
+        """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
+        return self._extended().extend(data)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """All that was learned, as plain numbers and lists."""
-        return {"draws": self.fit.plain(), "doubtful": None if self.doubtful is self.fit else self.doubtful.plain()}
+        """Return all that was learned, as plain numbers and lists."""
+        tempered = None if self.tempered is None else self.tempered.to_dict()
+        return {"draws": self.draws.to_dict(), "tempered": tempered}
 
     def _extended(self) -> ExtendedBelief:
         return ExtendedBelief(self, self.data, self.posteriors)
 
     @cached_property
-    def _whole(self) -> Parametrisation:
-        """Of all observations, where only some were learned from."""
-        n = len(self.data.y)
-        return self.parametrisation.given(self.data.ordered()) if n > LEARNED_FROM else self.parametrisation
+    def _log_posterior_on_all_data(self) -> LogPosterior:
+        if len(self.data.y) <= SETTINGS.most_observations:
+            return self.log_posterior
+        return self.log_posterior.on(self.data.sorted())
 
-    def _all_data(self, fit: Fit) -> Fit:
-        """The draws, given all observations: fewer of them if that is much work."""
-        few = max(FEWEST, int(DRAWS * (LEARNED_FROM / max(len(self.data.y), LEARNED_FROM)) ** 1.5))
-        return fit.given(self._whole, few)
+    def _on_all_data(self, draws: HyperparameterDraws) -> HyperparameterDraws:
+        """Return the draws, to be conditioned on all observations: fewer of them if that is much work."""
+        most = SETTINGS.most_observations
+        share = (most / max(len(self.data.y), most)) ** 1.5
+        return draws.thinned(self._log_posterior_on_all_data, max(SETTINGS.fewest_draws, int(SETTINGS.draws * share)))
 
 
 @dataclass(frozen=True)
 class ExtendedBelief:
-    """What was learned, given more observations than it was learned from."""
+    """A belief on more observations than its hyperparameters were learned from."""
 
     learned: LearnedBelief
     data: Data
-    posteriors: list[Posterior]
+    posteriors: PosteriorBatch
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What it was, moved and scaled as the posteriors to decide by have moved and shrunk since."""
-        before, (_, spread) = self.learned.estimate, self.learned.units(0)
+        """The integral: what it was when learned, moved and scaled as the posteriors to decide by have been since."""
+        before, spread = self.learned.estimate, float(self.learned.log_posterior.units.spreads[0])
         (old_mean, old_variance), (mean, variance) = (
-            np.mean([posterior.integral() for posterior in posteriors], axis=0)
-            for posteriors in (self.learned.posteriors, self.posteriors)
+            np.mean(batch.integral(), axis=1) for batch in (self.learned.posteriors, self.posteriors)
         )
         shrunk = np.sqrt(variance / old_variance) if old_variance > 0 else 1.0
         moved = spread * (mean - old_mean)
@@ -196,73 +175,71 @@ class ExtendedBelief:
         )
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        return self._averaged(source, [posterior.predict(source, X) for posterior in self.posteriors])
+        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
+        return self._in_user_units(source, averaged(self.posteriors.predict(source, X)))
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        return self._averaged(source, [posterior.main_effect(source, input, t) for posterior in self.posteriors])
+        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
+        return self._in_user_units(source, averaged(self.posteriors.main_effect(source, input, t)))
 
-    def _averaged(self, source: int, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Means and variances in standard units by each of the posteriors, as mean and deviation of a source."""
-        level, spread = self.learned.units(source)
-        mean, variance = averaged(found)
-        return level + spread * mean, spread * np.sqrt(variance)
+    def _in_user_units(self, source: int, moments: tuple[Array, Array]) -> tuple[Array, Array]:
+        units = self.learned.log_posterior.units
+        level, spread = units.levels[source], units.spreads[source]
+        return level + spread * moments[0], spread**2 * moments[1]
 
-    def given(self, data: Data) -> Belief:
+    def extend(self, data: Data) -> Belief:
+        """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
         learned = self.learned
-        data, noise = _usable(learned.model, data, learned.noise)
-        if noise != learned.noise or _flat(data) != _flat(self.data):  # what is made of the old ones has changed
-            return _learned(learned.model, learned.parametrisation.measure, data, noise, learned.fit.seed)
+        data, noise = regularised(data, learned.noise, learned.model.secondaries)
+        if noise != learned.noise or primary_is_constant(data) != primary_is_constant(self.data):
+            # What regularisation made of the old observations has changed.
+            return _learn(learned.model, learned.log_posterior.measure, data, noise, learned.draws.seed)
         posteriors = self.posteriors
-        for new in learned.parametrisation.standardised(data).one_by_one(len(self.data.y)):
-            posteriors = [_one_more(posterior, new) for posterior in posteriors]
+        for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.y)):
+            posteriors = posteriors.extend(new)
         return replace(self, data=data, posteriors=posteriors)
 
 
-def averaged(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """The mean and variance of a mixture, whose parts have these means and variances."""
-    means, variances = zip(*found, strict=True)
+def averaged(moments: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the mean and variance of a mixture of K components with means and variances (K, n): shape (n,) each."""
+    means, variances = moments
     return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
-
-
-def _one_more(posterior: Posterior, new: Data) -> Posterior:
-    """Given one more observation: to the last digit the same, whether anybody has looked at the integral before."""
-    posterior.integral()
-    return posterior.extend(new.s, new.X, new.y, new.noise_var)
 
 
 def learn(
     model: Model | MultiSourceGP, measure: Measure, data: Data, noise: Sequence[Noise], seed: int = 0
 ) -> FixedBelief | LearnedBelief:
-    """What a model believes of given data; data that make no sense get a warning, and are made sense of."""
-    if isinstance(model, MultiSourceGP):
-        data = data.ordered()  # the order in which observations came does not matter
-        return FixedBelief(model.condition(data.s, data.X, data.y, data.noise_var))
-    return _learned(model, measure, *_usable(model, data, noise), seed)
+    """Return what a model believes of observations; degenerate ones are regularised, with a warning."""
+    if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
+        return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted()))
+    return _learn(model, measure, *regularised(data, noise, model.secondaries), seed)
 
 
-def _learned(model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int) -> LearnedBelief:
-    parametrisation = _parametrisation(model, measure, data, noise)
-    with threads_for(len(parametrisation.data.y)):
-        fit = marginalised(parametrisation, DRAWS, seed) if model.marginalised else most_probable(parametrisation, seed)
-        doubtful = tempered(fit, POWER) if model.marginalised else fit
-    return LearnedBelief(model, noise, data, fit, doubtful)
+def _learn(model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int) -> LearnedBelief:
+    log_posterior = _log_posterior(model, measure, data, noise)
+    with threads_for(len(log_posterior.data.y)):
+        if not model.marginalised:
+            return LearnedBelief(model, noise, data, most_probable(log_posterior, seed), None)
+        draws = draw(log_posterior, SETTINGS.draws, seed)
+        return LearnedBelief(model, noise, data, draws, draw_tempered(draws, calibration.SETTINGS.power))
 
 
-def recalled(
+def from_hyperparameters(
     model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int, hyperparameters: dict[str, Any]
 ) -> LearnedBelief:
-    """A belief learned from the same data before."""
+    """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were there the first time
-        data, noise = _usable(model, data, noise)
-    parametrisation = _parametrisation(model, measure, data, noise)
-    fit = Fit.recalled(parametrisation, hyperparameters["draws"], seed)
-    if hyperparameters["doubtful"] is None:
-        return LearnedBelief(model, noise, data, fit, fit)
-    doubtful = Fit.recalled(parametrisation.tempered(POWER), hyperparameters["doubtful"], seed)
-    return LearnedBelief(model, noise, data, fit, doubtful)
+        warnings.simplefilter("ignore")  # they were issued when it was learned
+        data, levels = regularised(data, noise, model.secondaries)
+    log_posterior = _log_posterior(model, measure, data, levels)
+    draws = HyperparameterDraws.from_dict(log_posterior, hyperparameters["draws"], seed)
+    plain = hyperparameters["tempered"]
+    if plain is None:
+        return LearnedBelief(model, levels, data, draws, None)
+    density = log_posterior.tempered(calibration.SETTINGS.power)
+    return LearnedBelief(model, levels, data, draws, HyperparameterDraws.from_dict(density, plain, seed))
 
 
-def _parametrisation(model: Model, measure: Measure, data: Data, noise: Sequence[Noise]) -> Parametrisation:
-    """Of data in an order of their own: that in which they came does not matter."""
-    return Parametrisation(model.prior(len(noise)), measure, data.ordered().thinned(LEARNED_FROM), noise)
+def _log_posterior(model: Model, measure: Measure, data: Data, noise: Sequence[Noise]) -> LogPosterior:
+    """Return the posterior density on observations in a canonical order, as the order of arrival does not matter."""
+    return LogPosterior(model.prior(len(noise)), measure, data.sorted().thinned(SETTINGS.most_observations), noise)

@@ -1,7 +1,7 @@
-"""What is known of an integral: a distribution.
+"""The distribution of an integral: a mixture of Gaussian or Student's t distributions.
 
 Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t with t from Student's distribution with
-ν degrees of freedom, which is a Gaussian whose scale is known to a factor only (ν = ∞ is a Gaussian).
+ν degrees of freedom, the distribution of a Gaussian whose variance is itself uncertain (ν = ∞ is a Gaussian).
 """
 
 from __future__ import annotations
@@ -17,13 +17,25 @@ from ..validation import non_negative, numbers, read_only
 
 
 class Estimate:
-    """The distribution of an integral, given what was observed; without scales, a number without an error bar.
+    """The distribution of an integral: a weighted mixture of Gaussian or Student's t distributions.
+
+    Parameters
+    ----------
+    centres : (K,) array
+        Centre of each component.
+    scales : (K,) array, optional
+        Scale of each component; without scales the estimate is a number without an error bar.
+    weights : (K,) array, optional
+        Weight of each component, in any unit; by default all are equal.
+    dof : float
+        Degrees of freedom of the components; infinite for Gaussians.
+    effective_draws : float
+        The effective number of hyperparameter draws behind it; 1 if only the mode was used.
 
     Attributes
     ----------
     mean, std : float
-    effective_draws : float
-        The effective number of hyperparameter draws behind it; 1 if only the most probable ones were used.
+        Mean and standard deviation of the integral; ``std`` is NaN without an error bar.
 
     Examples
     --------
@@ -47,7 +59,8 @@ class Estimate:
         no_bar = np.full_like(self.centres, np.nan)
         self.scales = no_bar if scales is None else non_negative(numbers(scales, "scales"), "scales")
         shares = np.ones_like(self.centres) if weights is None else numbers(weights, "weights")
-        self.weights = read_only(shares / shares.sum())
+        total = shares.sum()  # one, but for rounding, in an estimate that was stored: it stays the same to the last bit
+        self.weights = read_only(shares if abs(total - 1) < 1e-12 else shares / total)
         self.dof, self.effective_draws = dof, effective_draws
         self.mean = float(self.weights @ self.centres)
         inflation = 1.0 if np.isinf(dof) else dof / (dof - 2) if dof > 2 else np.inf
@@ -58,44 +71,49 @@ class Estimate:
 
     @classmethod
     def unknown(cls) -> Estimate:
-        """Before anything is known."""
+        """Return the estimate before any observation: mean, standard deviation and quantiles are NaN."""
         nothing = cls([0.0])
         nothing.mean = np.nan
         return nothing
 
-    def plain(self) -> dict[str, Any]:
-        """All of it, as plain numbers and lists."""
-        arrays = {name: getattr(self, name).tolist() for name in ("centres", "scales", "weights")}
-        return {**arrays, "dof": self.dof, "effective_draws": self.effective_draws}
+    def to_dict(self) -> dict[str, Any]:
+        """Return all arguments of the constructor as numbers and lists; ``scales`` is None without an error bar."""
+        return {
+            "centres": self.centres.tolist(),
+            "scales": None if np.isnan(self.scales).any() else self.scales.tolist(),
+            "weights": self.weights.tolist(),
+            "dof": self.dof,
+            "effective_draws": self.effective_draws,
+        }
 
     @classmethod
-    def recalled(cls, plain: dict[str, Any]) -> Estimate:
-        """From plain numbers, where null is infinity."""
-        return cls(**{**plain, "dof": np.inf if plain["dof"] is None else plain["dof"]})
+    def from_dict(cls, arguments: dict[str, Any]) -> Estimate:
+        """Return the estimate of which `to_dict` returned these arguments."""
+        return cls(**arguments)
 
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"
 
     def summary(self) -> str:
-        """The mean, the standard deviation and the 95 % interval, to as many digits as are known."""
+        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known."""
         if np.isnan(self.mean):
             return "nothing is known yet"
         if np.isnan(self.std):
             return f"{self.mean:.6g}, without an error bar"
         low, high = self.interval()
-        if self.std and not 1e-6 < self.std < 1e6:  # with so many zeros nobody can read them
+        if self.std and not 1e-6 < self.std < 1e6:  # so many zeros are hard to read
             return f"{self.mean:.6g} ± {self.std:.2g}, 95 % between {low:.6g} and {high:.6g}"
         digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if self.std else 6
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}, 95 % between {low:.{digits}f} and {high:.{digits}f}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds the integral with the given probability."""
+        """Return (low, high), the central interval that holds the integral with probability ``level``."""
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
 
     def quantile(self, p: float) -> float:
-        """The number below which the integral is with probability p."""
+        """Return the number below which the integral is with probability p; NaN without an error bar."""
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
         if np.isnan(self.scales).any():
@@ -108,14 +126,14 @@ class Estimate:
         return float(brentq(lambda z: self.cdf(z) - p, low, high, xtol=1e-12 * (high - low), rtol=1e-14))
 
     def cdf(self, z: float) -> float:
-        """The probability that the integral is at most z."""
+        """Return the probability that the integral is at most z."""
         scales = np.maximum(self.scales, np.finfo(float).tiny)
         with np.errstate(over="ignore"):
             t = (z - self.centres) / scales
         return float(self.weights @ (ndtr(t) if np.isinf(self.dof) else stdtr(self.dof, t)))
 
     def log_density(self, z: float) -> float:
-        """The log probability density of the integral at z."""
+        """Return the log probability density of the integral at z."""
         t, nu = (z - self.centres) / self.scales, self.dof
         if np.isinf(nu):
             logs = -0.5 * t**2 - 0.5 * np.log(2 * np.pi)

@@ -1,94 +1,233 @@
-"""From hyperparameters to what covariances are made of, for many vectors θ at once, and back.
+"""The vector θ of hyperparameters: where each one is, its prior, and what covariances are made of it.
 
-Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) as in `hyper`
+Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at once
 
-    B_q = (A w)(A w)ᵀ + A² η        with diagonal A = diag(e^{a}) and η,
+    λ = ℓ / width                             lengthscales of a term, one for each input or one that is shared
+    B_q = (A w)(A w)ᵀ + A² diag(η)            what the sources share, and what each has to itself
+    A = diag(e^{a_l + γ_q / 2})               amplitudes of the sources, and the gain of the term
 
-where a, w and log η of each term and source are linear in θ, and so are log λ of each term and input, and the log noise
-variances: they are Θ times one matrix, and so is the way back from derivatives.
+θ holds a, then w, log η, γ and log λ of each term, then the log noise variances that are learned. Exponents and w are
+linear in θ: Θ times one matrix, and so is the chain rule back to θ.
+
+Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares what the term
+describes, -1 if it does so with the opposite sign, 0 if it has a term like it to itself.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..validation import Array, IntArray
-from .priors import Prior
-from .structures import TermPrior
+from .priors import Prior, stacked
+from .structures import ModelPrior, TermPrior
+
+#: factors on the prior mode of the first lengthscale from which the search for modes starts
+STARTING_SCALES = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6)
+#: by how much a start lowers log η: as if the sources agreed to the last digit
+STARTING_AGREEMENT = 6.0
 
 
-class Loadings:
-    """The linear maps, to be filled with ones where an entry of θ counts.
+class _Block(NamedTuple):
+    """Entries of θ with the same prior."""
+
+    prior: Prior
+    at: slice
+    sources: tuple[int, ...] | None  # the source of each entry; None where entries do not belong to sources
+
+    @property
+    def size(self) -> int:
+        return int(self.at.stop - self.at.start)
+
+
+class _TermBlocks(NamedTuple):
+    """Where the hyperparameters of a term are in θ."""
+
+    term: TermPrior
+    members: IntArray  # the sources that have a part in the term
+    weights: slice
+    own: slice
+    gain: slice
+    scales: slice
+
+
+@dataclass(frozen=True)
+class _Maps:
+    """Linear maps from θ, with ones where an entry of θ counts."""
+
+    amplitudes: Array  # (P, Q, L), of a
+    own: Array  # (P, Q, L), of log η
+    weights: Array  # (P, Q, L), of w
+    scales: Array  # (P, Q, D), of log λ
+    noise: Array  # (P, n), of the log noise variances that are learned
+    with_own: Array  # (Q, L), bool: whether there is an η; it is zero otherwise
+    related: Array  # (Q, L), bool: whether w is the relation of the source, not learned
+
+
+class Layout:
+    """The entries of θ for a model structure, a number of sources and a number of inputs.
 
     Attributes
     ----------
-    amplitudes, own, weights : (P, Q, L) arrays
-        Of a, log η and w.
-    scales : (P, Q, D) array
-        Of log λ.
-    noise : (P, n) array
-        Of the log noise variances that are learned.
-    with_own : (Q, L) array of bool
-        Whether there is an η; it is zero otherwise.
-    related : (Q, L) array of bool
-        Whether w is not learned, but the relation of the source: 1, -1, or 0 for a source that has as much of the term
-        to itself as others share.
+    size : int
+        P.
+    bounds : (P, 2) array
+        A box far beyond the prior, inside of which numbers do not overflow; ``low`` and ``high`` are its columns.
+    prior_spread : (P,) array
+        The standard deviation of the prior of each entry.
     """
 
-    def __init__(self, size: int, n_terms: int, n_sources: int, dim: int, n_noise: int) -> None:
-        self.shape = (n_terms, n_sources)
-        self.amplitudes, self.own, self.weights = (np.zeros((size, *self.shape)) for _ in range(3))
-        self.scales, self.noise = np.zeros((size, n_terms, dim)), np.zeros((size, n_noise))
-        self.with_own, self.related = np.zeros(self.shape, dtype=bool), np.zeros(self.shape, dtype=bool)
+    def __init__(self, prior: ModelPrior, n_sources: int, dim: int, learned_noise: IntArray) -> None:
+        self.prior, self.n_sources, self.dim, self.learned_noise = prior, n_sources, dim, learned_noise
+        self._blocks: list[_Block] = []
+        everyone = tuple(range(n_sources))
+        self._amplitudes = self._add(prior.amplitude, everyone)
+        self._terms = []
+        for term in prior.terms:
+            members = everyone if term.among is None else term.among
+            weights = self._add(term.weights if term.shared else None, members)
+            own = self._add(term.own, members)
+            gain = self._add(term.gain, None, 1)
+            scales = self._add(term.scale, None, dim if term.per_dimension else 1)
+            self._terms.append(_TermBlocks(term, np.array(members), weights, own, gain, scales))
+        self._log_noise = self._add(prior.log_noise, tuple(learned_noise.tolist()))
+        self.size = self._blocks[-1].at.stop
+        self._priors = stacked([block.prior for block in self._blocks for _ in range(block.size)])
+        self.bounds = np.concatenate([np.tile(block.prior.box, (block.size, 1)) for block in self._blocks])
+        self.low, self.high = self.bounds.T.copy()
+        self.prior_spread = np.concatenate([np.full(block.size, block.prior.spread) for block in self._blocks])
+        self._maps = self._make_maps()
+        # All maps side by side; what is an exponent comes first.
+        maps = self._maps
+        parts = (maps.amplitudes, maps.own, maps.scales, maps.noise, maps.weights)
+        self._map = np.concatenate([part.reshape(self.size, -1) for part in parts], axis=1)
 
-    @cached_property
-    def map(self) -> Array:
-        """All of them side by side; what is an exponent comes first."""
-        parts = (self.amplitudes, self.own, self.scales, self.noise, self.weights)
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    def _add(self, prior: Prior | None, sources: tuple[int, ...] | None, size: int = 0) -> slice:
+        """Return where one number for each of the sources, or ``size`` numbers, are in θ; none without a prior."""
+        start = self._blocks[-1].at.stop if self._blocks else 0
+        size = 0 if prior is None else len(sources) if sources is not None else size
+        at = slice(start, start + size)
+        if prior is not None:
+            self._blocks.append(_Block(prior, at, sources))
+        return at
 
-    def at(self, Theta: Array, relations: Array) -> LoadingsAt:
-        """For vectors Θ and relations (K, L) or (1, L)."""
-        K, (Q, L), n = len(Theta), self.shape, self.with_own.size
-        Z = Theta @ self.map
+    def _make_maps(self) -> _Maps:
+        P, shape = self.size, (len(self._terms), self.n_sources)
+        amplitudes, own, weights = (np.zeros((P, *shape)) for _ in range(3))
+        scales, noise = np.zeros((P, shape[0], self.dim)), np.zeros((P, len(self.learned_noise)))
+        with_own, related = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        everyone = np.arange(self.n_sources if self.prior.amplitude is not None else 0)
+        for q, at in enumerate(self._terms):
+            amplitudes[self._amplitudes.start + everyone, q, everyone] = 1.0
+            amplitudes[at.gain, q] = 0.5
+            if at.term.shared and at.term.weights is not None:
+                weights[range(at.weights.start, at.weights.stop), q, at.members] = 1.0
+            related[q, at.members] = at.term.shared and at.term.weights is None
+            if at.term.own is not None:
+                own[range(at.own.start, at.own.stop), q, at.members] = 1.0
+                with_own[q, at.members] = True
+            scales[at.scales, q] = np.eye(self.dim) if at.term.per_dimension else 1.0
+        noise[self._log_noise] = np.eye(len(self.learned_noise))
+        return _Maps(amplitudes, own, weights, scales, noise, with_own, related)
+
+    def decode(self, Theta: Array, relations: Array) -> Decoded:
+        """Return what covariances are made of, for vectors Θ (K, P) and relations (K, L) or (1, L)."""
+        K, (Q, L), maps = len(Theta), self._maps.with_own.shape, self._maps
+        n = Q * L
+        Z = Theta @ self._map
         E = np.exp(Z[:, :-n])
         A, w = E[:, :n].reshape(K, Q, L), Z[:, -n:].reshape(K, Q, L)
-        own = A * A * E[:, n : 2 * n].reshape(K, Q, L) * self.with_own
-        first_noise = E.shape[1] - self.noise.shape[1]
+        own = A * A * E[:, n : 2 * n].reshape(K, Q, L) * maps.with_own
+        first_noise = E.shape[1] - maps.noise.shape[1]
         rest = own
-        if self.related.any():
-            w = w + relations[:, None] * self.related
-            rest = own + A * A * (self.related & (relations == 0)[:, None])
-        scales = E[:, 2 * n : first_noise].reshape(K * Q, self.scales.shape[2])
-        return LoadingsAt(self.map, A, A * w, own, rest, scales, E[:, first_noise:])
+        if maps.related.any():
+            w = w + relations[:, None] * maps.related
+            rest = own + A * A * (maps.related & (relations == 0)[:, None])
+        scales = E[:, 2 * n : first_noise].reshape(K, Q, self.dim)
+        return Decoded(self._map, A, A * w, own, rest, scales, E[:, first_noise:])
+
+    def add_log_prior(self, Theta: Array, values: Array, gradients: Array) -> None:
+        """Add the log prior density of vectors Θ to values (K,), and its gradient to gradients (K, P)."""
+        for columns, prior in self._priors:
+            value, gradient = prior.log_density_and_grad(Theta[:, columns])
+            values += value
+            gradients[:, columns] += gradient
+
+    def from_uniform(self, U: Array) -> Array:
+        """Return vectors Θ at quantiles U (K, P) of the prior: if those are uniform, these are draws from it."""
+        return np.concatenate([block.prior.quantile(U[:, block.at]) for block in self._blocks], axis=1)
+
+    def centre(self) -> Array:
+        """Return θ at the centre of the prior, shape (P,)."""
+        return np.concatenate([np.full(block.size, block.prior.centre) for block in self._blocks])
+
+    def starts(self) -> Array:
+        """Return vectors Θ to start a search from: on several scales, with sources that agree to the last digit."""
+        out = []
+        for factor in STARTING_SCALES:
+            theta = self.centre()
+            for at in self._terms:
+                theta[at.own] -= STARTING_AGREEMENT
+            theta[self._terms[0].scales] += np.log(factor)
+            out.append(theta)
+        return np.array(out)
+
+    def swapped_with_primary(self, theta: Array) -> Array:
+        """Return θ with η of the primary source and of each secondary one exchanged, shape (L - 1, P).
+
+        What sources have to themselves shows in their differences only, so these are often as probable as θ.
+        """
+        out = np.tile(theta, (self.n_sources - 1, 1))
+        for at in self._terms:
+            entry = dict(zip(at.members.tolist(), range(at.own.start, at.own.stop), strict=False))
+            for source in range(1, self.n_sources):
+                if 0 in entry and source in entry:
+                    out[source - 1, [entry[0], entry[source]]] = theta[[entry[source], entry[0]]]
+        return out
+
+    def permutation(self, rank: IntArray) -> IntArray:
+        """Return columns (P,) that move random numbers for θ along with a relabelling of the sources.
+
+        ``rank`` (L,) orders the sources by something that does not depend on their numbers.
+        """
+        columns = np.arange(self.size)
+        for block in self._blocks:
+            if block.sources is not None:
+                within = np.argsort(np.argsort(rank[list(block.sources)]))
+                columns[block.at] = columns[block.at][within]
+        return columns
+
+    @property
+    def has_open_relations(self) -> bool:
+        """Whether there are terms that sources share with weights which are not learned."""
+        return self.n_sources > 1 and any(term.shared and term.weights is None for term in self.prior.terms)
 
 
-class LoadingsAt(NamedTuple):
-    """What is made of K vectors θ."""
+class Decoded(NamedTuple):
+    """What covariances are made of, for K vectors θ."""
 
     map: Array
     A: Array  # (K, Q, L)
     w: Array  # A w, (K, Q, L)
     own: Array  # A² η, (K, Q, L)
-    rest: Array  # all that a source does not share: A² η, or A² more if it has all of a term to itself, (K, Q, L)
-    scales: Array  # λ of each θ and term, (K Q, D)
-    noise: Array  # (K, n)
+    rest: Array  # all that a source does not share: A² η, and A² more if it has a term to itself, (K, Q, L)
+    scales: Array  # λ, (K, Q, D)
+    noise: Array  # learned noise variances, (K, n)
 
     def B(self) -> Array:
-        """B of each term, shape (K, Q, L, L)."""
+        """Return B of each term, shape (K, Q, L, L)."""
         B = self.w[..., :, None] * self.w[..., None, :]
         _diagonal(B)[...] += self.rest
         return B
 
     def variances(self) -> Array:
-        """The variance of each source by all terms, shape (K, L)."""
+        """Return the variance of each source by all terms, shape (K, L)."""
         return np.asarray((self.w**2 + self.rest).sum(axis=1))
 
     def gradient(self, by_B: Array, by_log_scales: Array, by_log_noise: Array) -> Array:
-        """The gradient in θ, shape (K, P), given that in the upper triangles of B, in log λ and in the log noise."""
+        """Return the gradient in θ, shape (K, P), from those in upper triangles of B, log λ and log noise variances."""
         K = len(by_B)
         both = by_B + by_B.swapaxes(-1, -2)
         by_w, by_rest = (both @ self.w[..., None])[..., 0], 0.5 * _diagonal(both)
@@ -103,24 +242,5 @@ class LoadingsAt(NamedTuple):
 
 
 def _diagonal(B: Array) -> Array:
-    """Of each matrix, as a view."""
+    """Return the diagonal of each matrix, as a view."""
     return B.reshape(*B.shape[:2], -1)[:, :, :: B.shape[-1] + 1]
-
-
-class _Block(NamedTuple):
-    """Some entries of θ, with the same prior."""
-
-    prior: Prior
-    at: slice
-    sources: tuple[int, ...] | None  # one for each entry, or none of them
-
-
-class _Place(NamedTuple):
-    """Where a term has its hyperparameters."""
-
-    term: TermPrior
-    members: IntArray  # the sources that have a part in it
-    weights: slice
-    own: slice
-    gain: slice
-    scales: slice

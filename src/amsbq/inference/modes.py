@@ -1,4 +1,7 @@
-"""modes."""
+"""The modes of the posterior density of θ: a multi-start search, and the curvature at each mode.
+
+Notation: θ (P,), Θ (K, P) and relations (L,) as in `layout`; H the negative Hessian of the log posterior at a mode θ*.
+"""
 
 from __future__ import annotations
 
@@ -9,169 +12,184 @@ from typing import NamedTuple
 import numpy as np
 
 from ..validation import Array, IntArray
-from .log_posterior import Parametrisation
-from .optimizer import History, climbed, within
-
-SCREENED = 64  #: draws from the prior among which to look for places to start from
-
-
-STARTS = 4  #: how many of them
-
-
-CLOSE = 3e-3  #: near enough to a maximum, in log density, for Newton's method
-
-
-ROUGHLY = 0.5  #: near enough to see whether it is worth a closer look
-
-
-WORTH = 20.0  #: so much below the best, in log density, it is
-
-
-HOPELESS = 8.0  #: so much below it, another relation is not
-
-
-FAR = 1.0  #: standard deviations between maxima that are not the same
-
-
-NEWTON_STEPS = 8  #: at most, after the search has ended
-
-
-DAMPING = np.array([1.0, 0.5, 0.2, 0.05])  #: the best of such shares of each step is taken
-
-
-NEGLIGIBLE = 1e-6  #: a gain in log density for which no further step is taken
-
-
-UNRELATED, OPPOSITE = float(np.log(0.05)), float(np.log(0.02))  #: log prior odds that a source is so
+from .log_posterior import LogPosterior
+from .optimizer import CurvatureHistory, clip, maximise_batch
 
 
 @dataclass(frozen=True)
-class Peak:
-    """A maximum of the posterior density of θ, and what lies around it."""
+class ModeSearchSettings:
+    """How modes are searched for; differences are of log density unless said otherwise."""
+
+    screened: int = 64  #: draws from the prior among which to look for starts
+    kept: int = 4  #: of them, the best, beside the starts of the layout
+    close: float = 3e-3  #: expected gain at which a run is near enough for Newton's method
+    rough: float = 0.5  #: expected gain at which a run of another relation is judged, and one that is far behind ends
+    far_behind: float = 20.0  #: below the best
+    hopeless: float = 8.0  #: below the best, a mode does not count: it would get no draw
+    distinct: float = 1.0  #: standard deviations between modes that are not the same
+    newton_steps: int = 8  #: at most, after the search
+    damping: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  #: shares of a Newton step that are tried
+    negligible: float = 1e-6  #: gain for which no further Newton step is made
+    flattest: float = 0.02  #: smallest curvature: no prior is wider than that
+    log_odds_unrelated: float = float(np.log(0.05))  #: prior log odds that a source is unrelated to the primary one
+    log_odds_opposite: float = float(np.log(0.02))  #: and that it runs against it
+
+
+SETTINGS = ModeSearchSettings()
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A mode of the posterior density of θ, and the Gaussian that fits the density around it."""
 
     relation: Array  # of the sources, (L,)
-    mode: Array  # θ*, (P,)
+    theta: Array  # θ*, (P,)
     axes: Array  # A with A Aᵀ = H⁻¹, (P, P)
-    log_mass: float  # of the Gaussian that fits it: Laplace's approximation of its evidence
+    log_mass: float  # Laplace's approximation of the evidence of this mode
 
     def excludes(self, theta: Array) -> bool:
-        """Whether θ is too far from this peak to be on it."""
-        return bool(np.linalg.norm(np.linalg.solve(self.axes, theta - self.mode)) > FAR)
+        """Return whether θ is too far from this mode to belong to it."""
+        return bool(np.linalg.norm(np.linalg.solve(self.axes, theta - self.theta)) > SETTINGS.distinct)
 
 
-def maximise(parametrisation: Parametrisation, seed: int = 0) -> Array:
-    """The most probable θ, if all sources are related."""
-    theta, _, _ = next(_places(parametrisation, seed, []))
-    return theta
+def find_mode(log_posterior: LogPosterior, seed: int = 0) -> Mode:
+    """Return the highest mode, if all sources are related."""
+    theta, _, _ = next(_candidates(log_posterior, seed, []))
+    return mode_at(log_posterior, theta)
 
 
-def _places(
-    parametrisation: Parametrisation, seed: int, others: list[tuple[Array, float]]
-) -> Iterator[tuple[Array, Array, float]]:
-    """Where there may be peaks, the most probable place first: θ, the relation of the sources and its log prior odds.
+def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
+    """Return all modes that matter, the highest first.
 
-    All climb together, from guesses and from the best of many draws from the prior; for other relations from guesses,
-    roughly at first. Then they go on from the best of each other relation, from the most probable place, if sources
-    were so related there, and from there as if it were the primary source that differed from the others.
+    It may not be clear which of the sources differs from the others, and a source may also be unrelated to the primary
+    one, or run against it: each of these has modes of its own.
     """
-    together = np.ones(parametrisation.n_sources)
-    draws, guesses = parametrisation.prior_draws(SCREENED, seed), parametrisation.guesses()
-    likely = draws[np.argsort(-parametrisation.log_posterior(draws), kind="stable")[:STARTS]]
-    groups = [_Starts(np.concatenate([guesses, likely]), together)]
-    groups += [_Starts(guesses[1::2], relation, log_odds, near=ROUGHLY) for relation, log_odds in others]
-    ends = _climbed(parametrisation, groups)
+    modes: list[Mode] = []
+    for theta, relation, log_odds in _candidates(log_posterior, seed, list(_other_relations(log_posterior))):
+        same = [mode for mode in modes if (mode.relation == relation).all()]
+        if all(mode.excludes(theta) for mode in same):
+            mode = mode_at(log_posterior, theta, relation, log_odds)
+            modes += [mode] if all(known.excludes(mode.theta) for known in same) else []
+    return modes
+
+
+def nearby_modes(log_posterior: LogPosterior, modes: Sequence[Mode]) -> list[Mode]:
+    """Return the modes of another posterior density that are reached from given ones."""
+    found = _maximised(log_posterior, [_Starts(mode.theta[None], mode.relation) for mode in modes])
+    return [mode_at(log_posterior, end[0], mode.relation) for (end, _, _), mode in zip(found, modes, strict=True)]
+
+
+def mode_at(log_posterior: LogPosterior, theta: Array, relation: Array | None = None, log_odds: float = 0.0) -> Mode:
+    """Return the mode near θ, to which damped Newton steps lead, with the curvature there."""
+    relation = np.ones(log_posterior.n_sources) if relation is None else relation
+    steps = 1e-3 * np.eye(len(theta))
+    for i in range(SETTINGS.newton_steps):
+        around = _curvature(log_posterior, theta, relation, steps)
+        steps = around.steps()  # as far as the density reaches in each direction
+        step = around.axes @ (around.axes @ around.gradient)
+        if i and 0.5 * step @ around.gradient <= SETTINGS.negligible:
+            break
+        tried = theta + np.outer(SETTINGS.damping, step)
+        values = log_posterior.log_posterior(tried, relation)
+        best = int(values.argmax())
+        if values[best] > around.value + SETTINGS.negligible:
+            theta = tried[best]
+        elif i:
+            break
+    else:
+        around = _curvature(log_posterior, theta, relation, steps)
+    return Mode(relation, theta, around.axes, around.value + log_odds + around.log_volume)
+
+
+class _Starts(NamedTuple):
+    """Where to start from, if the sources are related in some way."""
+
+    Theta: Array
+    relation: Array
+    log_odds: float = 0.0  # prior log odds of the relation
+    tolerance: float = SETTINGS.close
+    hopeless: float = np.inf  # not for related sources: the best may be along a ridge
+
+
+def _candidates(
+    log_posterior: LogPosterior, seed: int, others: list[tuple[Array, float]]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
+
+    All runs proceed together: from the starts of the layout and from the best of many draws from the prior; for other
+    relations from some of these starts, roughly at first. Then they continue from the best of each other relation, from
+    the best of all as if sources were so related there, and from there with the primary source in place of another one
+    as the one that differs.
+    """
+    together = np.ones(log_posterior.n_sources)
+    draws, starts = log_posterior.prior_draws(SETTINGS.screened, seed), log_posterior.layout.starts()
+    likely = draws[np.argsort(-log_posterior.log_posterior(draws), kind="stable")[: SETTINGS.kept]]
+    groups = [_Starts(np.concatenate([starts, likely]), together)]
+    groups += [_Starts(starts[1::2], relation, log_odds, tolerance=SETTINGS.rough) for relation, log_odds in others]
+    ends = _maximised(log_posterior, groups)
     if not any(np.isfinite(values).any() for _, values, _ in ends):
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
     if others:
-        best = [(Theta[[values.argmax()]], history.of([values.argmax()])) for Theta, values, history in ends]
-        (mode, history), *found = best
-        mirrored = parametrisation.mirrored(mode[0])
-        groups, histories = [_Starts(mode, together)], [history]
-        for (theta, its_own), (relation, log_odds) in zip(found, others, strict=True):
-            groups.append(_Starts(np.concatenate([theta, mode]), relation, log_odds, hopeless=HOPELESS))
-            histories += [its_own, history]
-        groups += [_Starts(theta[None], together) for theta in mirrored]
-        ends = _climbed(parametrisation, groups, History.joined([*histories, History(*mirrored.shape)]))
+        best = [(Theta[[values.argmax()]], history.select([values.argmax()])) for Theta, values, history in ends]
+        (theta, history), *found = best
+        swapped = log_posterior.layout.swapped_with_primary(theta[0])
+        groups, histories = [_Starts(theta, together)], [history]
+        for (its_best, its_history), (relation, log_odds) in zip(found, others, strict=True):
+            both = np.concatenate([its_best, theta])
+            groups.append(_Starts(both, relation, log_odds, hopeless=SETTINGS.hopeless))
+            histories += [its_history, history]
+        groups += [_Starts(one[None], together) for one in swapped]
+        histories.append(CurvatureHistory(*swapped.shape))
+        ends = _maximised(log_posterior, groups, CurvatureHistory.joined(histories))
     heights = np.array([values.max() + group.log_odds for (_, values, _), group in zip(ends, groups, strict=True)])
     for i in np.argsort(-heights, kind="stable"):
-        if heights[i] > heights.max() - HOPELESS:
+        if heights[i] > heights.max() - SETTINGS.hopeless:
             Theta, values, _ = ends[i]
             yield Theta[values.argmax()], groups[i].relation, groups[i].log_odds
 
 
-def _other_relations(parametrisation: Parametrisation) -> Iterator[tuple[Array, float]]:
-    """How else sources may be related to the primary one, and the log prior odds: one differs, or all are unrelated."""
-    L = parametrisation.n_sources
-    if not parametrisation.relations_are_open:
+def _other_relations(log_posterior: LogPosterior) -> Iterator[tuple[Array, float]]:
+    """Yield other relations to the primary source, with prior log odds: one source differs, or all are unrelated."""
+    L = log_posterior.n_sources
+    if not log_posterior.layout.has_open_relations:
         return
     for source in range(1, L):
-        for sign, log_odds in ((0.0, UNRELATED), (-1.0, OPPOSITE)):
+        for sign, log_odds in ((0.0, SETTINGS.log_odds_unrelated), (-1.0, SETTINGS.log_odds_opposite)):
             yield np.where(np.arange(L) == source, sign, 1.0), log_odds
     if L > 2:
-        yield np.eye(L)[0], (L - 1) * UNRELATED
+        yield np.eye(L)[0], (L - 1) * SETTINGS.log_odds_unrelated
 
 
-class _Starts(NamedTuple):
-    """Where to climb from, if the sources are related in some way."""
-
-    Theta: Array
-    relation: Array
-    log_odds: float = 0.0  # of the relation, a priori
-    near: float = CLOSE  # how near to go to a maximum
-    hopeless: float = np.inf  # so much below the best, it is not worth to go on: not if the best may be along a ridge
-
-
-def _climbed(
-    parametrisation: Parametrisation, groups: Sequence[_Starts], history: History | None = None
-) -> list[tuple[Array, Array, History]]:
-    """Where climbs from groups of starts lead, all at once, the log densities there, and histories.
+def _maximised(
+    log_posterior: LogPosterior, groups: Sequence[_Starts], history: CurvatureHistory | None = None
+) -> list[tuple[Array, Array, CurvatureHistory]]:
+    """Return, for each group of starts, where runs from them end, the log densities there, and their histories.
 
     Steps are measured in units of the spread that the prior expects.
     """
-    unit, (low, high) = parametrisation.prior_spread, parametrisation.bounds.T
+    layout = log_posterior.layout
+    unit = layout.prior_spread
     of = np.repeat(np.arange(len(groups)), [len(group.Theta) for group in groups])
     relations = np.array([group.relation for group in groups])[of]
 
     def theta(t: Array) -> Array:
-        return within(t * unit, low, high)  # as rounding may lead out of the bounds
+        return clip(t * unit, layout.low, layout.high)  # as rounding may lead out of the bounds
 
     def function(t: Array, which: IntArray) -> tuple[Array, Array]:
-        values, gradients = parametrisation.log_posterior_and_grad(theta(t), relations[which])
+        values, gradients = log_posterior.log_posterior_and_grad(theta(t), relations[which])
         return values, gradients * unit
 
-    t, values, history = climbed(
+    t, values, history = maximise_batch(
         function,
         np.concatenate([group.Theta for group in groups]) / unit,
-        parametrisation.bounds / unit[:, None],
-        np.array([group.near for group in groups])[of],
+        layout.bounds / unit[:, None],
+        np.array([group.tolerance for group in groups])[of],
         hopeless=np.array([group.hopeless for group in groups])[of],
-        behind=(WORTH, ROUGHLY),
+        behind=(SETTINGS.far_behind, SETTINGS.rough),
         history=history,
     )
     Theta = theta(t)
-    return [(Theta[of == i], values[of == i], history.of(of == i)) for i in range(len(groups))]
-
-
-def _peak(parametrisation: Parametrisation, mode: Array, relation: Array | None = None, log_odds: float = 0.0) -> Peak:
-    """What lies around a mode, which damped Newton steps bring to its place first."""
-    relation = np.ones(parametrisation.n_sources) if relation is None else relation
-    steps = 1e-3 * np.eye(len(mode))
-    for i in range(NEWTON_STEPS):
-        around = _curvature(parametrisation, mode, relation, steps)
-        steps = around.steps()  # as far as the density reaches in each direction
-        step = around.axes @ (around.axes @ around.gradient)
-        if i and 0.5 * step @ around.gradient <= NEGLIGIBLE:
-            break
-        tried = mode + np.outer(DAMPING, step)
-        values = parametrisation.log_posterior(tried, relation)
-        best = int(values.argmax())
-        if values[best] > around.value + NEGLIGIBLE:
-            mode = tried[best]
-        elif i:
-            break
-    else:
-        around = _curvature(parametrisation, mode, relation, steps)
-    return Peak(relation, mode, around.axes, around.value + log_odds + around.log_volume)
+    return [(Theta[of == i], values[of == i], history.select(of == i)) for i in range(len(groups))]
 
 
 @dataclass(frozen=True)
@@ -185,7 +203,7 @@ class _Curvature:
 
     @property
     def axes(self) -> Array:
-        """A with A Aᵀ = H⁻¹: the symmetric root, which goes with θ when sources change places."""
+        """A with A Aᵀ = H⁻¹: the symmetric root, which is permuted with θ when sources are relabelled."""
         return (self.V * self.eigenvalues**-0.5) @ self.V.T
 
     @property
@@ -194,15 +212,15 @@ class _Curvature:
         return float(0.5 * np.sum(np.log(2 * np.pi / self.eigenvalues)))
 
     def steps(self) -> Array:
-        """A tenth of a standard deviation in each direction, as columns; not more than is small for any prior."""
+        """Return a tenth of a standard deviation in each direction, as columns; at most what is small for any prior."""
         return self.V * np.minimum(0.1 * self.eigenvalues**-0.5, 0.05)
 
 
-def _curvature(parametrisation: Parametrisation, mode: Array, relation: Array, steps: Array) -> _Curvature:
-    """H by central differences of the gradient along the columns of ``steps``, which are orthogonal, in one call."""
-    around = np.concatenate([mode + steps.T, mode - steps.T, mode[None]])
-    values, gradients = parametrisation.log_posterior_and_grad(around, relation)
+def _curvature(log_posterior: LogPosterior, theta: Array, relation: Array, steps: Array) -> _Curvature:
+    """Return H by central differences of the gradient along the orthogonal columns of ``steps``, in one call."""
+    around = np.concatenate([theta + steps.T, theta - steps.T, theta[None]])
+    values, gradients = log_posterior.log_posterior_and_grad(around, relation)
     forward, backward = np.split(gradients[:-1], 2)
     H = ((backward - forward).T / (2 * np.sum(steps**2, axis=0))) @ steps.T
     eigenvalues, V = np.linalg.eigh(0.5 * (H + H.T))
-    return _Curvature(float(values[-1]), gradients[-1], np.maximum(eigenvalues, 0.02), V)  # no prior is wider than that
+    return _Curvature(float(values[-1]), gradients[-1], np.maximum(eigenvalues, SETTINGS.flattest), V)

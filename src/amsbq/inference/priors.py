@@ -1,8 +1,4 @@
-"""Prior distributions of single hyperparameters, all on the whole real line.
-
-Each knows its log density and gradient for many values at once, t (K, n) -> (K,) and (K, n); its quantiles, for draws;
-its centre and spread; and a box far beyond anything it believes in, inside of which numbers do not overflow.
-"""
+"""Prior distributions of single hyperparameters, all on the whole real line."""
 
 from __future__ import annotations
 
@@ -19,20 +15,29 @@ from ..validation import Array, IntArray
 
 
 class Prior(Protocol):
-    """What is believed of a number before the data."""
+    """The prior distribution of a number, or of n independent numbers if its parameters are arrays."""
 
     @property
-    def centre(self) -> float: ...
+    def centre(self) -> float:
+        """The mode or median."""
+
     @property
-    def spread(self) -> float: ...
+    def spread(self) -> float:
+        """The standard deviation."""
+
     @property
-    def box(self) -> tuple[float, float]: ...
-    def log_density_and_grad(self, t: Array) -> tuple[Array, Array]: ...
-    def quantile(self, u: Array) -> Array: ...
+    def box(self) -> tuple[float, float]:
+        """An interval far beyond where the density is, inside of which numbers do not overflow."""
+
+    def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density of K vectors t (K, n), shape (K,), and its gradient, shape (K, n)."""
+
+    def quantile(self, u: Array) -> Array:
+        """Return the quantiles at probabilities u."""
 
 
 def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray | slice, Prior]]:
-    """Of independent numbers: those of the same kind as one, with arrays as parameters, and which numbers it is of."""
+    """Return priors of independent numbers as one per kind, with arrays as parameters, each with its columns."""
     out: list[tuple[IntArray | slice, Prior]] = []
     for kind in dict.fromkeys(type(prior) for prior in priors):
         at = [i for i, prior in enumerate(priors) if type(prior) is kind]
@@ -44,14 +49,18 @@ def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray | slice, Prior]]:
 
 @dataclass(frozen=True)
 class Normal:
+    """A normal distribution."""
+
     centre: float
     spread: float
 
     @property
     def box(self) -> tuple[float, float]:
+        """An interval far beyond where the density is."""
         return self.centre - 10 * self.spread, self.centre + 10 * self.spread
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density of K vectors t (K, n), shape (K,), and its gradient, shape (K, n)."""
         away = t - self.centre
         slope = away * self._curvature
         return (0.5 * away * slope - self._constant).sum(axis=-1), slope
@@ -65,12 +74,13 @@ class Normal:
         return np.log(self.spread) + 0.5 * log(2 * pi)
 
     def quantile(self, u: Array) -> Array:
+        """Return the quantiles at probabilities u."""
         return np.asarray(self.centre + self.spread * ndtri(u))
 
 
 @dataclass(frozen=True)
 class StudentT:
-    """Like `Normal`, but what is far from the centre is only unlikely."""
+    """Student's t distribution: like `Normal`, with heavy tails."""
 
     centre: float
     spread: float
@@ -78,9 +88,11 @@ class StudentT:
 
     @property
     def box(self) -> tuple[float, float]:
+        """An interval far beyond where the density is."""
         return self.centre - 40 * self.spread, self.centre + 40 * self.spread
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density of K vectors t (K, n), shape (K,), and its gradient, shape (K, n)."""
         z, dof = (t - self.centre) / self.spread, self.dof
         value = -0.5 * (dof + 1) * np.log1p(z * z / dof) - self._constant
         return value.sum(axis=-1), -(dof + 1) * z / (dof + z * z) / self.spread
@@ -91,29 +103,34 @@ class StudentT:
         return gammaln(dof / 2) - gammaln((dof + 1) / 2) + np.log(self.spread) + 0.5 * np.log(dof * pi)
 
     def quantile(self, u: Array) -> Array:
+        """Return the quantiles at probabilities u."""
         return np.asarray(self.centre + self.spread * stdtrit(self.dof, u))
 
 
 @dataclass(frozen=True)
 class LogGamma:
-    """Of t = log λ, where λ has a gamma distribution with the given mode and shape (larger is surer)."""
+    """The distribution of t = log λ, where λ has a gamma distribution with the given mode and shape."""
 
     mode: float
     shape: float
 
     @property
     def centre(self) -> float:
+        """The logarithm of the mode of λ."""
         return log(self.mode)
 
     @property
     def spread(self) -> float:
+        """The standard deviation of log λ."""
         return float(np.sqrt(polygamma(1, self.shape)))
 
     @property
     def box(self) -> tuple[float, float]:
+        """An interval far beyond where the density is."""
         return -7.0, 5.0
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density of K vectors t (K, n), shape (K,), and its gradient, shape (K, n)."""
         ratio = np.exp(t) / self._scale
         return (self.shape * t - ratio - self._constant).sum(axis=-1), self.shape - ratio
 
@@ -122,6 +139,7 @@ class LogGamma:
         return self.shape * np.log(self._scale) + gammaln(self.shape)
 
     def quantile(self, u: Array) -> Array:
+        """Return the quantiles at probabilities u."""
         return np.asarray(np.log(self._scale * gammaincinv(self.shape, u)))
 
     @cached_property

@@ -1,7 +1,8 @@
-"""What was observed in the course of a run, and what is believed of it.
+"""Observations of a run, and the belief that decisions and answers are based on.
 
-Hyperparameters are learned again on a schedule that depends only on how many observations there are, and in between
-kept: what is decided after n observations does not depend on who looked at what before.
+Hyperparameters are refitted on a schedule that depends only on the number of observations. Between two refits they are
+kept, and the posteriors are conditioned on each new observation: the belief after n observations does not depend on
+when it was looked at before.
 """
 
 from __future__ import annotations
@@ -18,28 +19,40 @@ from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..measures.base import Measure
 from ..validation import Array
-from .belief import Belief, LearnedBelief, learn, recalled
-from .estimate import Estimate
+from .belief import Belief, LearnedBelief, from_hyperparameters, learn
 from .structures import Model, Noise
-
-ALWAYS = 25  #: observations up to which hyperparameters are learned after each
-
-
-GROWTH = 1.08  #: beyond, they are learned when there are so many times more
-
-
-def learning_time(n: int) -> int:
-    """The latest time to learn, as a number of observations, when there are n of them."""
-    if n <= ALWAYS:
-        return n
-    stage = int(math.log(n / ALWAYS) / math.log(GROWTH))
-    time = math.ceil(ALWAYS * GROWTH**stage)
-    return time if time <= n else math.ceil(ALWAYS * GROWTH ** (stage - 1))
 
 
 @dataclass(frozen=True)
-class _Learned:
-    """A belief learned from n observations, and what there was to warn of."""
+class ScheduleSettings:
+    """When hyperparameters are refitted."""
+
+    #: observations up to which they are refitted after each one: a fit to few observations changes with every one
+    every_one_until: int = 25
+    #: beyond, growth of the number of observations from one refit to the next: refits to n observations then take a
+    #: time that grows like that of the last one, not n times as much
+    growth: float = 1.08
+
+
+SETTINGS = ScheduleSettings()
+
+
+def scheduled_refit(n: int) -> int:
+    """Return the number of observations at the latest scheduled refit, when there are n of them.
+
+    >>> [scheduled_refit(n) for n in (1, 25, 26, 27, 30)]
+    [1, 25, 25, 27, 30]
+    """
+    if n <= SETTINGS.every_one_until:
+        return n
+    stage = int(math.log(n / SETTINGS.every_one_until) / math.log(SETTINGS.growth))
+    at = math.ceil(SETTINGS.every_one_until * SETTINGS.growth**stage)
+    return at if at <= n else math.ceil(SETTINGS.every_one_until * SETTINGS.growth ** (stage - 1))
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """A belief learned from the first n observations, and the warnings that were issued."""
 
     n: int
     belief: Belief
@@ -47,78 +60,96 @@ class _Learned:
 
 
 class Learner:
-    """Observations, and the belief that decisions are made by."""
+    """Observations, and the belief that decisions and answers are based on.
+
+    Parameters
+    ----------
+    model : Model or MultiSourceGP
+        A model whose hyperparameters are learned, or a Gaussian process that has them.
+    measure : Measure
+        The distribution of the inputs.
+    noise : list of float or "learn"
+        Noise variance of each source.
+    seed : int
+        Seed of the hyperparameter draws.
+    """
 
     def __init__(self, model: Model | MultiSourceGP, measure: Measure, noise: Sequence[Noise], seed: int) -> None:
         self.model, self.measure, self.noise, self.seed = model, measure, noise, seed
-        self.data = Data(np.zeros(0, dtype=np.intp), np.zeros((0, measure.dim)), np.zeros(0), np.zeros(0))
+        self._data = Data(np.zeros(0, dtype=np.intp), np.zeros((0, measure.dim)), np.zeros(0), np.zeros(0))
+        self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
         self._belief: Belief | None = None
         if isinstance(model, MultiSourceGP):
-            self._belief = learn(model, measure, self.data, noise)
-        self._given = 0  # how many observations the belief is given
-        self._learned: _Learned | None = None  # the latest by the schedule
-        self._final: _Learned | None = None  # the latest for an estimate
+            self._belief = learn(model, measure, self._data, noise)
+        self._conditioned_on = 0  # the number of observations that the belief is conditioned on
+        self._refit: _Refit | None = None
 
     def __len__(self) -> int:
-        return len(self.data.y)
+        return len(self._data.y) + len(self._new)
+
+    @property
+    def data(self) -> Data:
+        """All observations, in the order in which they were added."""
+        if self._new:
+            sources, X, y, variances = zip(*self._new, strict=True)
+            new = Data(np.array(sources, dtype=np.intp), np.array(X), np.array(y), np.array(variances))
+            self._data, self._new = self._data.followed_by(new), []
+        return self._data
 
     def add(self, source: int, x: Array, value: float, variance: float) -> None:
-        """One more observation."""
-        new = Data(np.array([source]), x[None], np.array([value]), np.array([variance]))
-        self.data = self.data.followed_by(new)
+        """Add one observation: the value of a source at x, shape (D,), and the variance of its noise."""
+        self._new.append((source, x, value, variance))
 
     @property
     def belief(self) -> Belief | None:
-        """By hyperparameters that were learned when it was time, given all observations; None without any."""
+        """The belief by the hyperparameters of the latest scheduled refit, conditioned on all observations.
+
+        None if there are no observations, unless hyperparameters are fixed. The first access after an observation may
+        take seconds.
+        """
         n = len(self)
-        time = learning_time(n)
-        if n and (self._learned is None or self._learned.n != time):
-            self._learned = self._learn(time)
-            self._belief, self._given = self._learned.belief, time
-        if n != self._given and self._belief is not None:
+        at = scheduled_refit(n)
+        if n and (self._refit is None or self._refit.n != at):
+            self._refit = self._refitted(at)
+            self._belief, self._conditioned_on = self._refit.belief, at
+        if n != self._conditioned_on and self._belief is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for k in range(self._given, n):  # one after the other, as if somebody had looked at each of them
-                    self._belief = self._belief.given(self.data.first(k + 1))
-        self._given = n
+                for k in range(self._conditioned_on, n):  # one by one: rounding must not depend on earlier accesses
+                    extended = self._belief.extend(self.data.first(k + 1))
+                    self._belief, self._conditioned_on = extended, k + 1  # together: an interrupt may come at any time
         return self._belief
 
-    def estimate(self) -> Estimate:
-        """The integral, by hyperparameters that are learned from all observations."""
-        n = len(self)
-        if not n:
-            raise ValueError("there is nothing to estimate from: tell or observe something first")
-        if self.belief is not None and self._learned is not None and self._learned.n == n:
-            latest = self._learned
-        else:
-            latest = self._final = self._final if self._final is not None and self._final.n == n else self._learn(n)
-        for warning in latest.warnings:
-            warnings.warn(warning, stacklevel=3)
-        return latest.belief.estimate
+    @property
+    def refit_warnings(self) -> list[str]:
+        """The warnings of the latest refit."""
+        return [] if self._refit is None else self._refit.warnings
 
     @property
-    def learned_from(self) -> int:
-        """How many observations hyperparameters were last learned from, by the schedule."""
-        return 0 if self._learned is None else self._learned.n
+    def refitted_at(self) -> int:
+        """The number of observations at the latest refit; 0 before the first."""
+        return 0 if self._refit is None else self._refit.n
 
-    def learned(self) -> dict[str, Any]:
-        """What was last learned, as plain numbers and lists; nothing if hyperparameters are fixed."""
-        latest = self._learned
+    def fitted(self) -> dict[str, Any] | None:
+        """Return the latest refit as JSON types, or None if there is none or hyperparameters are fixed.
+
+        The dictionary has ``n``, the number of observations, ``hyperparameters`` and ``warnings``.
+        """
+        latest = self._refit
         if latest is None or not isinstance(latest.belief, LearnedBelief):
-            return {}
+            return None
         return {"n": latest.n, "hyperparameters": latest.belief.hyperparameters(), "warnings": latest.warnings}
 
-    def recall(self, learned: dict[str, Any]) -> None:
-        """What was learned from the first observations, so that it need not be learned again."""
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Set the latest refit to one that `fitted` returned for the same first observations."""
         if isinstance(self.model, MultiSourceGP):
             return
-        n = learned["n"]
-        first = self.data.first(n)
-        belief = recalled(self.model, self.measure, first, self.noise, self.seed, learned["hyperparameters"])
-        self._learned, self._belief, self._given = _Learned(n, belief, learned["warnings"]), belief, n
+        n, parameters = fitted["n"], fitted["hyperparameters"]
+        belief = from_hyperparameters(self.model, self.measure, self.data.first(n), self.noise, self.seed, parameters)
+        self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
 
-    def _learn(self, n: int) -> _Learned:
-        with warnings.catch_warnings(record=True) as caught:  # they come with the estimate
+    def _refitted(self, n: int) -> _Refit:
+        with warnings.catch_warnings(record=True) as caught:  # they are issued with the estimate
             warnings.simplefilter("always")
             belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed)
-        return _Learned(n, belief, [str(warning.message) for warning in caught])
+        return _Refit(n, belief, [str(warning.message) for warning in caught])

@@ -1,0 +1,167 @@
+"""Gram matrices of given observations and their log evidence, for K models at once.
+
+Notation: N observations with sources s (N,), inputs X (N, D) and residuals r (N,); K models with Q terms of one kind;
+M = N (N + 1) / 2 pairs of observations. A Gram matrix G is a vector over pairs, and G (K, M) holds those of K models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..validation import Array, IntArray
+from . import linalg
+from .coregionalisation import ModelBatch, TermGroup
+from .kernels import ProductKernel
+from .pairs import Pairs
+
+#: numbers in the largest arrays: enough to amortise a call, and few enough to stay near the cache
+LARGEST_ARRAY = 1_000_000
+#: of differences of inputs in units of their widths: last digits that depend on the user's units would send a search
+#: for hyperparameters elsewhere
+DIGITS = 12
+
+
+class Gram:
+    """The covariances between given observations.
+
+    Parameters
+    ----------
+    s, X : (N,) ints and (N, D) array
+    unit : (D,) array, optional
+        Lengthscales are in these units, and differences of inputs are rounded in them.
+    """
+
+    def __init__(self, s: IntArray, X: Array, unit: Array | None = None) -> None:
+        self.s, self.X, self.unit, self.pairs = s, X, unit, Pairs(s)
+
+    def features(self, kernel: ProductKernel, part: slice = slice(None)) -> Array:
+        """Return the features of the differences of all pairs, or of a part of them, shape (D, M)."""
+        steps = self.pairs.differences(self.X, part)
+        if self.unit is not None:
+            steps /= self.unit[:, None]
+            np.round(steps, DIGITS, out=steps)
+        return kernel.features(steps)
+
+    def covariances(self, models: ModelBatch) -> Array:
+        """Return cov[f(X_i), f(X_j)] of all pairs, without noise, for each model: shape (K, M)."""
+        G = self.pairs.of_sources(models.constant)
+        sizes = [group.B.shape[0] * group.B.shape[1] for group in models.groups]
+        for part in _parts(len(self.pairs), max(LARGEST_ARRAY // max(sizes, default=1), 1)):
+            for group in models.groups:
+                kernels = group.per_model(
+                    group.kernel.values_batch(self.features(group.kernel, part), group.flat_scales)
+                )
+                G[:, part] += weighted_sum(kernels, self.pairs.of_sources(group.B, part))
+        return G
+
+
+class EvidenceGradient(NamedTuple):
+    """Derivatives of the log evidence of K models."""
+
+    by_B: Array  # (K, Q, L, L), in the upper triangles of B, whose entries off the diagonal are each there twice in G
+    by_log_scales: Array  # (K, Q, D)
+    by_noise: Array  # (K, L), in the noise variances
+
+
+class Evidence:
+    """The log evidence log N(r; 0, G) of given observations, and its gradient.
+
+    Parameters
+    ----------
+    s, X, r : (N,) ints, (N, D) array and (N,) array
+        Sources, inputs and residuals.
+    kernel : ProductKernel
+        The kind of all terms.
+    fixed : (L, L) array
+        Covariances between sources that do not depend on the inputs, the same for all models.
+    noise_var : (N,) array
+        Known noise variances of the observations, the same for all models.
+    jitter : float
+        Share of its diagonal that is added to the diagonal of G. It is the same for all models, as a jitter that
+        came and went would tear the evidence.
+    unit : (D,) array
+        Lengthscales are in these units.
+    """
+
+    def __init__(
+        self,
+        s: IntArray,
+        X: Array,
+        r: Array,
+        kernel: ProductKernel,
+        fixed: Array,
+        noise_var: Array,
+        jitter: float,
+        unit: Array,
+    ) -> None:
+        self.gram, self.r, self.kernel, self.n_sources = Gram(s, X, unit), r, kernel, len(fixed)
+        pairs = self.gram.pairs
+        self._features = self.gram.features(kernel)
+        self._of_source = np.eye(self.n_sources)[s]  # (N, L)
+        self._fixed = pairs.of_sources(fixed)
+        self._fixed[pairs.diagonal] += noise_var
+        self._jittered = np.ones_like(self._fixed)
+        self._jittered[pairs.diagonal] += jitter
+        self._counted = self._jittered.copy()
+        self._counted[pairs.diagonal] *= 0.5  # the diagonal is there once, all other entries of G twice
+
+    def batches(self, n: int, n_terms: int) -> Iterator[slice]:
+        """Yield slices of n models, so many at a time as keep arrays small."""
+        return _parts(n, max(LARGEST_ARRAY // max(n_terms * len(self._fixed), 1), 1))
+
+    def log_evidence(self, group: TermGroup, noise: Array | None = None) -> Array:
+        """Return the log evidence of models with terms ``group`` and, on top, noise variances (K, L): shape (K,)."""
+        G, _, _ = self._covariances(group, noise)
+        return linalg.log_densities_packed(self.gram.pairs.packed(G), self.r)
+
+    def log_evidence_and_grad(self, group: TermGroup, noise: Array | None = None) -> tuple[Array, EvidenceGradient]:
+        """Return the log evidence, shape (K,), and its gradient.
+
+        With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG).
+        """
+        pairs = self.gram.pairs
+        G, kernels, weights = self._covariances(group, noise)
+        F = pairs.packed(G)
+        values, alpha = linalg.invert_packed(F, self.r)
+        by_G = pairs.outer(alpha)
+        by_G -= pairs.unpacked(F)
+        by_G *= self._counted
+        kernels *= by_G[:, None]
+        by_B = pairs.sums(kernels, self.n_sources)
+        kernels *= weights
+        scales = group.flat_scales
+        by_scales = self.kernel.contract_log_scales_batch(self._features, scales, kernels.reshape(len(scales), -1))
+        by_noise = np.zeros((len(G), self.n_sources)) if noise is None else by_G[:, pairs.diagonal] @ self._of_source
+        return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
+
+    def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array]:
+        """Return G (K, M), jitter included, κ (K, Q, M), and B of each pair (K, Q, M)."""
+        kernels = group.per_model(self.kernel.values_batch(self._features, group.flat_scales))
+        weights = self.gram.pairs.of_sources(group.B)
+        G = weighted_sum(kernels, weights)
+        G += self._fixed
+        if noise is not None:
+            G[:, self.gram.pairs.diagonal] += noise[:, self.gram.s]
+        G *= self._jittered
+        return G, kernels, weights
+
+
+def weighted_sum(kernels: Array, weights: Array) -> Array:
+    """Return Σ_q κ_q B_q for arrays of shape (K, Q, M): shape (K, M)."""
+    out: Array = kernels[:, 0] * weights[:, 0]
+    for q in range(1, kernels.shape[1]):
+        out += kernels[:, q] * weights[:, q]
+    return out
+
+
+def _parts(n: int, most: int) -> Iterator[slice]:
+    """Yield slices of a range of n, each of no more than ``most``."""
+    return (slice(start, min(start + most, n)) for start in range(0, n, most))
+
+
+def batches_of_models(n: int, n_observations: int) -> Iterator[slice]:
+    """Yield slices of n models, so many at a time as keep their Gram matrices small."""
+    return _parts(n, max(LARGEST_ARRAY // max(n_observations**2, 1), 1))

@@ -1,0 +1,94 @@
+"""The calibration of the error bar: from draws of the hyperparameters to the distribution of the integral.
+
+The centre is the average over the posterior of the hyperparameters. The error bar comes from a tempered posterior, in
+which each draw is widened by a discrepancy that the sources may have where they seem to agree, and has heavy tails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..gp.gram import Gram, batches_of_models
+from ..gp.posterior_batch import PosteriorBatch
+from ..validation import Array
+from .estimate import Estimate
+from .log_posterior import LEARNING_JITTER
+from .sampling import HyperparameterDraws
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """How far error bars go beyond the posterior; chosen by benchmarks/calibration.py over all its problems."""
+
+    #: degrees of freedom of the tails: functions that no such model fits are not rare
+    tails: float = 3.0
+    #: of the likelihood in the tempered posterior: misfit is no reason to be sure of hyperparameters
+    power: float = 0.5
+    #: variances of the discrepancy of a source on the scale of the first term, as shares of its whole variance:
+    #: quantiles of a log-normal distribution
+    shares: Array = field(default_factory=lambda: np.exp(-4.0 + 2.0 * ndtri((np.arange(6) + 0.5) / 6)))
+
+
+SETTINGS = CalibrationSettings()
+
+
+def mean_only(draws: HyperparameterDraws) -> Estimate:
+    """Return the integral of the primary source for a single θ: a Gaussian."""
+    level, spread = _units(draws)
+    means, stds, _ = integrals(draws, np.zeros(1))
+    return Estimate([level + spread * means.mean()], [spread * stds[0, 0]])
+
+
+def calibrated(draws: HyperparameterDraws, tempered: HyperparameterDraws) -> Estimate:
+    """Return the integral of the primary source, averaged over the hyperparameters, with its calibrated error bar."""
+    level, spread = _units(draws)
+    means, _, _ = integrals(draws, np.zeros(1))
+    mean = level + spread * means.mean()
+    shares = SETTINGS.shares if len(np.unique(draws.log_posterior.data.s)) > 1 else np.zeros(1)
+    means, stds, logs = integrals(tempered, np.append(0.0, shares))
+    centres, scales, logs = means[:, 0], stds[:, 1:], logs[:, 1:]
+    weights = np.exp(SETTINGS.power * (logs - logs.max(axis=1, keepdims=True)))
+    weights /= weights.sum(axis=1, keepdims=True)
+    around = np.repeat(mean + spread * (centres - centres.mean()), len(shares))
+    effective = min(draws.effective, tempered.effective)
+    return Estimate(around, spread * scales.ravel(), weights.ravel(), SETTINGS.tails, effective)
+
+
+def integrals(draws: HyperparameterDraws, shares: Array) -> tuple[Array, Array, Array]:
+    """Return the integral of the primary source for each draw, if each source had a discrepancy of its own.
+
+    Parameters
+    ----------
+    draws : HyperparameterDraws
+        K draws.
+    shares : (J,) array
+        Variances of the discrepancy on the scale of the first term, as shares of the whole variance of a source.
+
+    Returns
+    -------
+    means, stds, log_evidences : (K, J) arrays
+        In standard units.
+    """
+    log_posterior, K, J = draws.log_posterior, len(draws.Theta), len(shares)
+    at = log_posterior.layout.decode(draws.Theta, draws.relations)
+    B = np.repeat(at.B(), J, axis=0)
+    extra = (at.variances()[:, None] * shares[:, None]).reshape(K * J, -1)
+    np.einsum("kll->kl", B[:, 0])[...] += extra
+    models = log_posterior.models_of(B, at, np.repeat(np.arange(K), J))
+    data = log_posterior.units.standardise(log_posterior.data)
+    gram, found = Gram(data.s, data.X), []
+    for part in batches_of_models(len(models), len(data.y)):
+        batch = PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER, gram)
+        mean, variance = batch.integral()
+        found.append((mean, np.sqrt(variance), batch.log_evidence()))
+    means, stds, logs = (np.concatenate(parts).reshape(K, J) for parts in zip(*found, strict=True))
+    return means, stds, logs
+
+
+def _units(draws: HyperparameterDraws) -> tuple[float, float]:
+    """Return the level and the spread of the primary source."""
+    units = draws.log_posterior.units
+    return float(units.levels[0]), float(units.spreads[0])

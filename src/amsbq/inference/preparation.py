@@ -1,0 +1,97 @@
+"""Observations prepared for learning: in standard units, and regularised where they are degenerate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..gp.data import Data
+from ..validation import Array, read_only
+from .structures import Noise
+
+#: of residuals in standard units: last digits that depend on the user's units would send a search for hyperparameters
+#: elsewhere
+DIGITS = 12
+
+
+@dataclass(frozen=True)
+class StandardUnits:
+    """A level and a spread for each source: in standard units its observations have level zero and spread one."""
+
+    levels: Array  # (L,)
+    spreads: Array  # (L,)
+
+    @classmethod
+    def of(cls, data: Data, n_sources: int, common: bool) -> StandardUnits:
+        """Return the average of the observations of each source as its level, and their deviation as its spread.
+
+        What a source lacks it takes from the others. With ``common``, all sources have one spread.
+        """
+        unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
+        scaled = data.y / unit
+        groups = [scaled[data.s == source] for source in range(n_sources)]
+        overall = scaled.mean() if len(scaled) else 0.0
+        levels = np.array([y.mean() if len(y) else overall for y in groups])
+        squares = [np.mean((y - y.mean()) ** 2) for y in groups if len(y) > 1]
+        pooled = np.sqrt(np.mean(squares)) if squares else 0.0
+        pooled = pooled or np.abs(scaled).max(initial=0.0) or 1.0
+        spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
+        return cls(unit * levels, unit * np.where(spreads > 1e-12 * pooled, spreads, pooled))
+
+    def standardise(self, data: Data) -> Data:
+        """Return observations in standard units."""
+        unit = self.spreads[data.s]
+        y = np.round((data.y - self.levels[data.s]) / unit, DIGITS)
+        with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
+            return replace(data, y=y, noise_var=data.noise_var / unit / unit)
+
+
+def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[Data, list[Noise]]:
+    """Return observations and noise variances that a model can be learned from; warn where they had to be changed.
+
+    Without ``secondaries``, only the observations of the primary source are kept.
+    """
+    if not secondaries:
+        data, noise = data.of_source(0), noise[:1]
+    noise = list(noise)
+    for source in range(len(noise)):
+        if noise[source] == 0.0 and _contradicts_itself(data.of_source(source)):
+            warnings.warn(
+                f"source {source} gave different values at the same input, but was said to be without noise: its noise "
+                f"is learned; give noise='learn' or its variance",
+                stacklevel=4,
+            )
+            noise[source] = "learn"
+    primary = data.y[data.s == 0]
+    if len(primary) == 0:
+        warnings.warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
+    elif primary_is_constant(data):
+        warnings.warn(
+            f"all {len(primary)} observations of source 0 are {primary[0]:.6g}: they do not tell how much it varies, "
+            "and the error bar is a guess",
+            stacklevel=4,
+        )
+        # Noise of the size of the spread: without it the likelihood would grow without bound as the scale shrinks.
+        spread = StandardUnits.of(data, len(noise), common=True).spreads[0]
+        data = replace(data, noise_var=read_only(data.noise_var + np.where(data.s == 0, spread**2, 0.0)))
+    return data, noise
+
+
+def primary_is_constant(data: Data) -> bool:
+    """Return whether several observations of the primary source all have one value."""
+    primary = data.y[data.s == 0]
+    return len(primary) > 1 and bool(np.ptp(primary) == 0)
+
+
+def _contradicts_itself(data: Data) -> bool:
+    """Return whether there are different noise-free values at one location."""
+    exact = data.noise_var == 0
+    _, inverse, counts = np.unique(data.X[exact], axis=0, return_inverse=True, return_counts=True)
+    if (counts <= 1).all():
+        return False
+    same: Array = data.y[exact]
+    groups = [same[inverse.ravel() == group] for group in np.flatnonzero(counts > 1)]
+    return any(np.ptp(values) > 0 for values in groups)
