@@ -1,4 +1,8 @@
-"""Bad input gets one clear error, before any work: what was given, what is accepted, how to fix it."""
+"""Checks of arguments, and the array types of the package.
+
+Each function returns its argument in one checked form, or raises one clear error before any work is done: what was
+given, what is accepted, how to fix it. ``name`` is what the argument is called in that error.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-
-
 IntArray: TypeAlias = NDArray[np.intp]
-
+#: Everything that ``rng`` may be: a seed, a NumPy generator, or None.
+RNGLike: TypeAlias = int | np.random.Generator | None
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
+#: Entries of a symmetric matrix may differ by this share of their scale: more than rounding, less than any mistake.
+SYMMETRY_TOLERANCE = 1e-10
+
+#: Characters of a value that an error message shows: what fits on one line beside the explanation.
+BRIEF_LENGTH = 60
+
 
 def numbers(value: ArrayLike, name: str) -> Array:
-    """Finite real numbers as a read-only float array of the shape given."""
+    """Return finite real numbers as a read-only float array of the same shape."""
     raw = _regular(value, name)
     if raw.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be real numbers, got {brief(value)} of dtype {raw.dtype}")
@@ -31,7 +40,7 @@ def numbers(value: ArrayLike, name: str) -> Array:
 
 
 def number(value: ArrayLike, name: str) -> float:
-    """One finite real number."""
+    """Return one finite real number."""
     array = numbers(value, name)
     if array.size != 1:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
@@ -39,17 +48,17 @@ def number(value: ArrayLike, name: str) -> float:
 
 
 def positive_number(value: ArrayLike, name: str) -> float:
-    """One number above zero."""
+    """Return one finite number above zero."""
     return float(positive(np.asarray(number(value, name)), name))
 
 
 def non_negative_number(value: ArrayLike, name: str) -> float:
-    """One number, not negative."""
+    """Return one finite number that is not negative."""
     return float(non_negative(np.asarray(number(value, name)), name))
 
 
 def vector(value: ArrayLike, name: str, length: int) -> Array:
-    """A vector of the given length; one number stands for all entries."""
+    """Return a vector of that length; one number stands for all entries."""
     array = numbers(value, name)
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} must be one number or {length} of them, got shape {array.shape}")
@@ -57,21 +66,21 @@ def vector(value: ArrayLike, name: str, length: int) -> Array:
 
 
 def positive(array: Array, name: str) -> Array:
-    """The same array, if all of it is above zero."""
+    """Return the array if all of its entries are above zero."""
     if (array <= 0).any():
         raise ValueError(f"{name} must be positive, got {brief(array)}")
     return array
 
 
 def non_negative(array: Array, name: str) -> Array:
-    """The same array, if none of it is below zero."""
+    """Return the array if none of its entries is below zero."""
     if (array < 0).any():
         raise ValueError(f"{name} must not be negative, got {brief(array)}")
     return array
 
 
 def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
-    """Points as rows of an (n, D) array; in one dimension a plain vector of n numbers will do."""
+    """Return points as rows of an (n, D) array; for a single input, n numbers become an (n, 1) array."""
     array = numbers(X, name)
     if array.ndim == 1 and (dim in (None, 1) or array.size == 0):
         array = array.reshape(array.size, dim or 1)
@@ -83,7 +92,7 @@ def points(X: ArrayLike, dim: int | None, name: str = "X") -> Array:
 
 
 def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
-    """One valid source number for each of n points; a single number stands for all of them."""
+    """Return one valid source number for each of n points, shape (n,); a single number stands for all of them."""
     raw = _integers(sources, n_sources, "sources")
     if raw.shape not in ((), (n,)):
         raise ValueError(f"sources must be one number for each of the {n} points, got shape {raw.shape}")
@@ -91,7 +100,7 @@ def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
 
 
 def source_number(source: Any, n_sources: int, name: str = "source") -> int:
-    """One valid source number."""
+    """Return one valid source number."""
     if type(source) is int and 0 <= source < n_sources:
         return source
     raw = _integers(source, n_sources, name)
@@ -101,27 +110,27 @@ def source_number(source: Any, n_sources: int, name: str = "source") -> int:
 
 
 def correlations(matrix: Array, name: str) -> Array:
-    """A square matrix with no negative diagonal on the scale of correlations, if it is symmetric there.
+    """Return a covariance matrix scaled to unit variances, if it is symmetric on that scale.
 
-    On that scale, because its rows may be in units that differ by orders of magnitude.
+    Rows of a covariance matrix may be in units that differ by orders of magnitude; those of the correlations are not.
     """
     variances = np.diagonal(matrix)
     deviations = np.sqrt(np.where(variances > 0, variances, 1))
     scaled = matrix / deviations / deviations[:, None]
     asymmetry = np.abs(scaled - scaled.T).max()
-    if asymmetry > 1e-10:
+    if asymmetry > SYMMETRY_TOLERANCE:
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.1e} of their scale")
     return scaled
 
 
 def read_only(array: AnyArray) -> AnyArray:
-    """The same array, made read-only."""
+    """Make an array read-only, and return it."""
     array.setflags(write=False)
     return array
 
 
 def count(n: Any, name: str) -> int:
-    """A whole number, not negative."""
+    """Return a whole number that is not negative."""
     try:
         n = index(n)
     except TypeError:
@@ -131,13 +140,26 @@ def count(n: Any, name: str) -> int:
     return int(n)
 
 
+def seed_number(seed: int | None, rng: RNGLike) -> int:
+    """Return the seed of a run, which is given as one of ``seed`` and ``rng``; 0 if neither is.
+
+    A generator draws the seed, so that one generator gives different seeds to runs that follow each other.
+    """
+    if seed is not None and rng is not None:
+        raise ValueError("give either seed or rng, not both")
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**31))
+    return count(rng, "rng") if rng is not None else 0 if seed is None else count(seed, "seed")
+
+
 def brief(value: Any) -> str:
-    """A value as it would be typed, cut short."""
+    """Return a value as it would be typed, cut short to one line of an error message."""
     text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= BRIEF_LENGTH else text[: BRIEF_LENGTH - 3] + "..."
 
 
 def _regular(value: Any, name: str) -> NDArray[Any]:
+    """Return an array of any type, without masked entries and with rows of one length."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries: leave them out")
     try:
@@ -147,6 +169,7 @@ def _regular(value: Any, name: str) -> NDArray[Any]:
 
 
 def _integers(sources: Any, n_sources: int, name: str) -> NDArray[Any]:
+    """Return an array of integers from 0 to n_sources - 1."""
     raw = _regular(sources, name)
     if raw.size == 0:
         raw = raw.astype(int)
@@ -159,5 +182,6 @@ def _integers(sources: Any, n_sources: int, name: str) -> NDArray[Any]:
 
 
 def _index(mask: NDArray[np.bool_]) -> int | tuple[int, ...]:
+    """Return the index of the first True."""
     first = tuple(int(i) for i in np.argwhere(mask)[0])
     return first[0] if len(first) == 1 else first

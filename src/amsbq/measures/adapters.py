@@ -1,54 +1,72 @@
-"""Probability measures over the inputs of the sources: π on R^D.
-
-A measure with independent inputs offers its one-dimensional ``marginals``, on which the closed forms and the
-numerical rule of the embeddings work; those that are not independent are ``Gaussian`` with a full covariance, and
-``Empirical``.
-"""
+"""Make measures of what people have at hand, `as_measure`, and of dictionaries, `measure_from_dict`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from ..validation import brief
-from .base import Measure, _is_list
-from .distributions import _is_distribution
+from .base import Measure, is_list
+from .distributions import Distribution, RandomVariable, is_distribution
+from .empirical import Empirical
 from .gaussian import Gaussian
 from .product import Product
 from .uniform import Uniform
 
 
-def as_measure(obj: Any) -> Measure:
-    """Make a measure of what people have at hand.
+class MultivariateNormal(Protocol):
+    """A frozen ``scipy.stats.multivariate_normal``."""
+
+    mean: Any
+    cov: Any
+
+
+#: The distribution of one input: a scipy.stats distribution, or a (low, high) pair for a uniform one.
+InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float]
+
+#: Everything that `as_measure` takes, which is used wherever a measure is.
+MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
+
+CLASSES: dict[str, type[Measure]] = {kind.__name__: kind for kind in (Uniform, Gaussian, Product, Empirical)}
+
+
+def as_measure(obj: MeasureLike) -> Measure:
+    """Return a measure for any usual way to write one.
 
     Parameters
     ----------
     obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
-        A measure is returned as it is. A list has one entry per input.
+        A measure is returned as it is. A list has one entry per input. A (D, 2) array holds a (low, high) pair in each
+        row. A frozen ``scipy.stats.multivariate_normal`` becomes a `Gaussian`.
 
+    Examples
+    --------
     >>> from scipy import stats
     >>> as_measure([stats.norm(0, 2), (0, 1)])
     Product([norm(loc=0, scale=2), uniform(loc=0, scale=1)])
     >>> as_measure([(0, 1), (-1, 1)])
     Uniform([0.0, -1.0], [1.0, 1.0])
     """
-    if isinstance(obj, Measure):
-        return obj
-    if isinstance(obj, type(stats.multivariate_normal())):
-        return Gaussian(obj.mean, obj.cov)
-    if _is_distribution(obj):
-        return Product([obj])
-    if isinstance(obj, np.ndarray) and obj.shape[1:] in ((), (2,)):
-        obj = obj.tolist()
-    if _is_list(obj) and obj:
-        if _is_pair(obj):
-            obj = [obj]
-        if all(_is_pair(entry) for entry in obj):
-            return Uniform(*zip(*obj, strict=True))
-        return Product([_uniform(entry) if _is_pair(entry) else entry for entry in obj])
+    given: Any = obj
+    if isinstance(given, Measure):
+        return given
+    if isinstance(given, type(stats.multivariate_normal())):
+        return Gaussian(given.mean, given.cov)
+    if is_distribution(given):
+        return Product([given])
+    if isinstance(given, np.ndarray) and given.shape[1:] in ((), (2,)):
+        given = given.tolist()
+    if is_list(given) and given:
+        if _is_pair(given):
+            given = [given]
+        if all(_is_pair(entry) for entry in given):
+            return Uniform(*zip(*given, strict=True))
+        return Product([_uniform(entry) if _is_pair(entry) else entry for entry in given])
     raise TypeError(
         f"cannot make a measure of {brief(obj)}; give a measure (Uniform, Gaussian, Product, Empirical), a frozen "
         "scipy.stats distribution, or a list with a distribution or a (low, high) pair for each input; "
@@ -56,10 +74,33 @@ def as_measure(obj: Any) -> Measure:
     )
 
 
+def measure_from_dict(content: Mapping[str, Any]) -> Measure:
+    """Return the measure of which `Measure.to_dict` made ``content``.
+
+    Draws and kernel means of the rebuilt measure are those of the first one, to the last digit.
+
+    Raises
+    ------
+    ValueError
+        If the measure cannot be rebuilt: only a digest of it is stored, or ``content`` is not of that form.
+
+    Examples
+    --------
+    >>> measure_from_dict({"class": "Uniform", "lower": [0.0], "upper": [2.0]})
+    Uniform([0.0], [2.0])
+    """
+    try:
+        return CLASSES[content["class"]].from_dict(content)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{brief(content)} does not describe a measure: {error!r}") from error
+
+
 def _is_pair(obj: Any) -> bool:
-    return _is_list(obj) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
+    return is_list(obj) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
 
 
-def _uniform(pair: Any) -> Any:
-    (marginal,) = Uniform(*pair).bounds
-    return stats.uniform(loc=float(marginal[0]), scale=float(marginal[1] - marginal[0]))
+def _uniform(pair: Sequence[float]) -> Distribution:
+    """Return the uniform distribution between two numbers, after the checks of `Uniform`."""
+    ((low, high),) = Uniform(*pair).bounds
+    distribution: Distribution = stats.uniform(loc=float(low), scale=float(high - low))
+    return distribution

@@ -1,100 +1,149 @@
-"""base."""
+"""`Measure`: what the rest of the package may ask of a distribution of the inputs, a probability measure π on R^D.
+
+A measure with independent inputs has one-dimensional ``marginals``, against which kernels are integrated one input at a
+time. `Gaussian` with correlated inputs and `Empirical` have none; kernels are integrated against them as a whole.
+
+Whitened coordinates u, with x = median + axes @ u, are those in which locations are searched: inputs are of the same
+size there, and uncorrelated.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..validation import Array, count, points, read_only
+from ..validation import Array, RNGLike, count, points, read_only
 from .marginals import Marginal
 
-TAIL = 1e-3  #: the probability of each tail that is not worth evaluating
+#: The ``width`` of a standard normal distribution: twice its interquartile range.
+NORMAL_WIDTH = 4 * float(ndtri(0.75))
 
 
-NORMAL_WIDTH = 4 * float(ndtri(0.75))  #: twice the interquartile range of a standard normal distribution
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Tolerances that all measures share."""
+
+    #: Probability of each tail that is left out of the box in which locations are searched: a thousandth hardly
+    #: changes an integral, and simulators often fail at extreme inputs.
+    tail_probability: float = 1e-3
+    #: Sobol points keep this distance from the faces of the unit cube, where quantiles may be infinite.
+    smallest_probability: float = 2.0**-40
+    #: Points outside the support by this share of its width are accepted: rounding to single precision does that.
+    support_slack: float = 1e-7
 
 
-Seed: TypeAlias = int | np.random.Generator | None
+SETTINGS = MeasureSettings()
 
 
 class Measure(ABC):
-    """A probability measure on R^D."""
+    """A probability measure on R^D.
+
+    Attributes
+    ----------
+    dim : int
+        Number of inputs, D.
+    bounds : (D, 2) array
+        Smallest and largest value of each input, ±inf where there is none.
+    width : (D,) array
+        Twice the interquartile range of each input; for a uniform input that is its whole range.
+    marginals : tuple of D marginals, or None
+        One-dimensional distributions of the inputs if these are independent, else None.
+    """
 
     dim: int
-    #: (D, 2): the smallest and largest value of each input, ±inf where there is none
     bounds: Array
-    #: (D,): twice the interquartile range of each input, which for a uniform one is its whole range
     width: Array
-    #: one per input if these are independent, else None
     marginals: tuple[Marginal, ...] | None
 
-    def sample(self, n: int, rng: Seed = None) -> Array:
-        """n independent draws, shape (n, D); ``rng`` is a NumPy generator or a seed."""
+    def sample(self, n: int, rng: RNGLike = None) -> Array:
+        """Return n independent draws, shape (n, D).
+
+        Parameters
+        ----------
+        n : int
+        rng : int or numpy.random.Generator, optional
+            A seed or a generator; the same seed gives the same draws.
+        """
         return self._sample(count(n, "n"), np.random.default_rng(rng))
 
     @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        """The same, of checked arguments."""
+        """Return n independent draws for arguments that were checked."""
 
-    def sobol(self, n: int, rng: Seed = None) -> Array:
-        """n points that cover the measure evenly, shape (n, D): a scrambled Sobol sequence through its quantiles."""
+    def sobol(self, n: int, rng: RNGLike = None) -> Array:
+        """Return n points that cover the measure evenly, shape (n, D): quantiles of a scrambled Sobol sequence."""
         n = count(n, "n")
         rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
         U = qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
-        return self.from_cube(np.clip(U, 2.0**-40, 1 - 2.0**-40))
+        return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
 
     @abstractmethod
     def from_cube(self, U: Array) -> Array:
-        """Points U (n, D) of the unit cube as points of the measure: if those are uniform, these are draws."""
+        """Map points U (n, D) of the unit cube to points of the measure: uniform points become draws."""
 
     @cached_property
     def median(self) -> Array:
-        """A point in the middle, shape (D,)."""
+        """Point in the middle of the measure, the image of the centre of the unit cube, shape (D,)."""
         return read_only(self.from_cube(np.full((1, self.dim), 0.5))[0])
 
     @property
     def axes(self) -> Array:
-        """(D, D): x = median + axes @ u are coordinates u in which inputs are of the same size, and unrelated."""
+        """Matrix of whitened coordinates u, shape (D, D): x = median + axes @ u."""
         return np.diag(self.width)
 
     @cached_property
     def reach(self) -> Array:
-        """(D, 2), in u: the box of inputs that are worth evaluating, without tails that hardly ever happen."""
+        """Box in which locations are searched, in whitened coordinates u, shape (D, 2): the support without tails."""
         return read_only((self.bounds - self.median[:, None]) / self.width[:, None])
 
     @abstractmethod
     def over(self, inputs: Sequence[int]) -> Measure:
-        """The distribution of some of the inputs, whatever the others are."""
+        """Return the marginal distribution of some of the inputs."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the measure as a dictionary of plain numbers, strings and lists.
+
+        `amsbq.measures.adapters.measure_from_dict` rebuilds the measure from it, except where only a digest is
+        stored: for distributions that are not scipy's own by name, and for a great number of samples. Numbers may be
+        infinite.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Measure:
+        """Return the measure of which `to_dict` made ``content``; ValueError if it cannot be rebuilt."""
 
     def same_as(self, other: Measure) -> bool:
-        """Whether they are the same, as far as can be told."""
-        return self is other or repr(self) == repr(other)
+        """Return whether two measures are of the same class with the same parameters or samples."""
+        return self is other or self.to_dict() == other.to_dict()
 
     def for_learning(self) -> Measure:
-        """The same measure, prepared for kernels with many different lengthscales."""
+        """Return an equal measure whose kernel variances are tabulated, for use with many lengthscales."""
         return self
 
     @cached_property
-    def _allowed(self) -> tuple[Array, Array]:
-        """The bounds, with a slack: what rounding does to a point on the edge, in single precision, is not outside."""
+    def _widened_bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest accepted values, each (D,): the bounds with a slack for rounding."""
         low, high = self.bounds.T
         with np.errstate(invalid="ignore"):
-            slack = 1e-7 * np.where(
+            slack = SETTINGS.support_slack * np.where(
                 np.isfinite(high - low), high - low, np.where(np.isfinite(low), abs(low), abs(high))
             )
         return low - slack, high + slack
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """X as an (n, D) array, all of it inside the support."""
+        """Return X as an (n, D) array; ValueError if a row is outside the support."""
         X = points(X, self.dim, name)
-        lowest, highest = self._allowed
+        lowest, highest = self._widened_bounds
         outside = (lowest > X) | (highest < X)
         if outside.any():
             i, d = np.argwhere(outside)[0]
@@ -106,11 +155,13 @@ class Measure(ABC):
         return X
 
 
-def _is_list(obj: Any) -> bool:
+def is_list(obj: Any) -> bool:
+    """Return whether an object is a list, a tuple or another sequence that is no text."""
     return isinstance(obj, Sequence) and not isinstance(obj, (str, bytes))
 
 
-def _same_length(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:
+def broadcast_vectors(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:
+    """Return two vectors of one length; a single number stands for all entries."""
     if max(a.ndim, b.ndim) > 1 or (a.ndim and b.ndim and a.shape != b.shape) or not a.size or not b.size:
         raise ValueError(
             f"{name_a} and {name_b} must be numbers or sequences of one length, got shapes {a.shape} and {b.shape}"

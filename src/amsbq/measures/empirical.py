@@ -1,9 +1,11 @@
-"""empirical."""
+"""`Empirical`: weighted samples of the inputs, for example draws of a posterior distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +13,17 @@ from numpy.typing import ArrayLike
 from ..validation import Array, non_negative, numbers, points, read_only
 from .base import NORMAL_WIDTH, Measure
 
+#: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
+WEIGHT_TOLERANCE = 1e-9
+
+#: Samples of more numbers than this are serialised as a digest: a journal would begin with a line of megabytes.
+MOST_SERIALISED_NUMBERS = 100_000
+
 
 class Empirical(Measure):
     """Weighted samples, for example of a posterior distribution: integrals are weighted averages over them.
 
-    ``bounds`` is the box around the samples. Sources may be evaluated anywhere, in the box or out of it.
+    ``bounds`` is the box around the samples. Sources may be evaluated anywhere, inside the box or outside.
 
     Parameters
     ----------
@@ -23,6 +31,8 @@ class Empirical(Measure):
     weights : (M,) array, optional
         Non-negative, in any unit: they are normalised. Equal weights by default.
 
+    Examples
+    --------
     >>> Empirical([[0.0], [1.0]], weights=[1, 3]).weights
     array([0.25, 0.75])
     """
@@ -30,22 +40,27 @@ class Empirical(Measure):
     marginals = None
 
     def __init__(self, samples: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.samples = points(samples, None, "samples")
-        n, self.dim = self.samples.shape
-        if n == 0 or self.dim == 0:
-            raise ValueError(f"samples must hold at least one sample of at least one input, got shape {(n, self.dim)}")
+        samples = points(samples, None, "samples")
+        n, dim = samples.shape
+        if n == 0 or dim == 0:
+            raise ValueError(f"samples must hold at least one sample of at least one input, got shape {(n, dim)}")
         if weights is None:
-            self.weights = read_only(np.full(n, 1 / n))
+            normalised = np.full(n, 1 / n)
         else:
-            given = non_negative(numbers(weights, "weights"), "weights")
-            if given.shape != (n,):
-                raise ValueError(f"weights must have shape ({n},), one per sample, got shape {given.shape}")
-            if not given.any():
+            relative = non_negative(numbers(weights, "weights"), "weights")
+            if relative.shape != (n,):
+                raise ValueError(f"weights must have shape ({n},), one per sample, got shape {relative.shape}")
+            if not relative.any():
                 raise ValueError("weights must not all be zero")
-            given = given / given.max()  # the sum of huge weights would overflow
-            self.weights = read_only(given / given.sum())
-        self.bounds = read_only(np.column_stack([self.samples.min(axis=0), self.samples.max(axis=0)]))
-        self.width = read_only(np.array([self._interquartile_width(column) for column in self.samples.T]))
+            relative = relative / relative.max()  # the sum of huge weights would overflow
+            normalised = relative / relative.sum()
+        self._set(samples, normalised)
+
+    def _set(self, samples: Array, weights: Array) -> None:
+        """Set all attributes from samples (M, D) and weights (M,) that sum to one."""
+        self.samples, self.weights, self.dim = samples, read_only(weights), samples.shape[1]
+        self.bounds = read_only(np.column_stack([samples.min(axis=0), samples.max(axis=0)]))
+        self.width = read_only(np.array([self._interquartile_width(column) for column in samples.T]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -54,23 +69,45 @@ class Empirical(Measure):
         return self.samples[rng.choice(len(self.samples), size=n, p=self.weights)]
 
     def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to samples, shape (n, D), by the quantiles of the first input."""
         order = np.argsort(self.samples[:, 0], kind="stable")
         return self.samples[order[np.searchsorted(np.cumsum(self.weights[order])[:-1], U[:, 0])]]
 
     def over(self, inputs: Sequence[int]) -> Empirical:
+        """Return the samples of some of the inputs, with the same weights."""
         return Empirical(self.samples[:, list(inputs)], self.weights)
 
-    def same_as(self, other: Measure) -> bool:
-        return isinstance(other, Empirical) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in ((self.samples, other.samples), (self.weights, other.weights))
-        )
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class, samples and weights as plain lists; a digest of more than 100,000 numbers."""
+        if self.samples.size > MOST_SERIALISED_NUMBERS:
+            content = self.samples.astype("<f8").tobytes() + self.weights.astype("<f8").tobytes()
+            digest = sha256(content).hexdigest()[:16]
+            return {"class": "Empirical", "shape": list(self.samples.shape), "digest": digest}
+        return {"class": "Empirical", "samples": self.samples.tolist(), "weights": self.weights.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Empirical:
+        """Return the measure that `to_dict` wrote; ValueError if only a digest of its samples is stored."""
+        if "digest" in content:
+            n, dim = content["shape"]
+            raise ValueError(
+                f"the {n} samples of {dim} inputs cannot be rebuilt: above {MOST_SERIALISED_NUMBERS} numbers only a "
+                "digest of them is stored; give the same samples again"
+            )
+        measure = cls(content["samples"], content["weights"])
+        stored = numbers(content["weights"], "weights")
+        if not np.allclose(measure.weights, stored, rtol=WEIGHT_TOLERANCE, atol=0):
+            raise ValueError(f"weights must sum to one, got a sum of {stored.sum()}")
+        measure._set(measure.samples, stored)  # normalising them again would change their last digits
+        return measure
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
+        """Return X as an (n, D) array, wherever its rows are."""
         return points(X, self.dim, name)
 
     @cached_property
     def axes(self) -> Array:
+        """Scaled Cholesky factor of the covariance of the samples, shape (D, D): x = median + axes @ u."""
         deviations = self.samples - self.weights @ self.samples
         covariance = (self.weights * deviations.T) @ deviations
         try:
@@ -80,11 +117,13 @@ class Empirical(Measure):
 
     @cached_property
     def reach(self) -> Array:
+        """Box around the samples, in whitened coordinates u, shape (D, 2)."""
         u = np.linalg.solve(self.axes, (self.samples - self.median).T)
         return read_only(np.column_stack([u.min(axis=1), u.max(axis=1)]))
 
     def _interquartile_width(self, column: Array) -> float:
+        """Return twice the interquartile range of weighted values; their range if that is zero, and else 1."""
         order = np.argsort(column)
         below = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
         low, high = np.interp([0.25, 0.75], below, column[order])
-        return float(2 * (high - low) or np.ptp(column) or 1.0)  # of values that repeat, their range
+        return float(2 * (high - low) or np.ptp(column) or 1.0)

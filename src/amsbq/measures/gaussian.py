@@ -1,16 +1,17 @@
-"""gaussian."""
+"""`Gaussian`: the multivariate normal distribution, with independent or correlated inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from ..validation import Array, brief, correlations, numbers, positive, read_only, vector
-from .base import NORMAL_WIDTH, TAIL, Measure, _same_length
+from .base import NORMAL_WIDTH, SETTINGS, Measure, broadcast_vectors
 from .marginals import NormalMarginal
 
 
@@ -20,9 +21,12 @@ class Gaussian(Measure):
     Parameters
     ----------
     mean : float or sequence of D floats
+        A single number stands for all inputs.
     cov : float, sequence of D floats, or D × D array
-        The variance shared by all inputs, one variance for each, or the covariance matrix.
+        The variance of all inputs, one variance for each, or the covariance matrix.
 
+    Examples
+    --------
     >>> Gaussian([0, 1], 4.0).cov
     array([[4., 0.],
            [0., 4.]])
@@ -34,7 +38,7 @@ class Gaussian(Measure):
             self.mean = vector(mean, "mean", len(cov))
             self.cov = _covariance(cov)
         else:
-            self.mean, variances = _same_length(mean, cov, "mean", "cov")
+            self.mean, variances = broadcast_vectors(mean, cov, "mean", "cov")
             self.cov = read_only(np.diag(positive(variances, "variances in cov")))
         self.dim = len(self.mean)
         self.bounds = read_only(np.tile([-np.inf, np.inf], (self.dim, 1)))
@@ -52,23 +56,42 @@ class Gaussian(Measure):
         return rng.multivariate_normal(self.mean, self.cov, size=n, method="cholesky")
 
     def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to points of the measure, shape (n, D): uniform points become draws."""
         return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
 
     def over(self, inputs: Sequence[int]) -> Gaussian:
+        """Return the normal distribution of some of the inputs."""
         return Gaussian(self.mean[list(inputs)], self.cov[np.ix_(inputs, inputs)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class, the mean and the covariance matrix, as plain lists."""
+        return {"class": "Gaussian", "mean": self.mean.tolist(), "cov": self.cov.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Gaussian:
+        """Return the normal distribution that `to_dict` wrote."""
+        return cls(content["mean"], content["cov"])
 
     @cached_property
     def axes(self) -> Array:
+        """Scaled Cholesky factor of the covariance matrix, shape (D, D): x = median + axes @ u."""
         return read_only(np.asarray(NORMAL_WIDTH * np.linalg.cholesky(self.cov), dtype=float))
 
     @cached_property
     def reach(self) -> Array:
-        end = ndtri(1 - TAIL) / NORMAL_WIDTH
+        """Box in which locations are searched, in whitened coordinates u, shape (D, 2)."""
+        end = ndtri(1 - SETTINGS.tail_probability) / NORMAL_WIDTH
         return read_only(np.tile([-end, end], (self.dim, 1)))
 
 
+#: A covariance matrix counts as singular if its correlation matrix has an eigenvalue this small: below it the Cholesky
+#: factor is rounding error.
+SMALLEST_EIGENVALUE = 1e-14
+
+
 def _covariance(cov: Array) -> Array:
+    """Return a positive definite covariance matrix, made exactly symmetric."""
     positive(np.diagonal(cov), "variances on the diagonal of cov")
-    if np.linalg.eigvalsh(correlations(cov, "cov"))[0] <= 1e-14:
+    if np.linalg.eigvalsh(correlations(cov, "cov"))[0] <= SMALLEST_EIGENVALUE:
         raise ValueError(f"cov must be positive definite, but it has a direction without variance: {brief(cov)}")
     return read_only(0.5 * cov + 0.5 * cov.T)

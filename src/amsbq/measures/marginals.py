@@ -1,4 +1,8 @@
-"""marginals."""
+"""One-dimensional marginals of measures with independent inputs, by the way in which kernels are integrated.
+
+For `UniformMarginal` and `NormalMarginal` there are closed forms. A `NumericMarginal` holds its density as piecewise
+polynomials, and a `TabulatedMarginal` also holds tables of kernel variances for many lengthscales.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ from typing import Any, TypeAlias
 from scipy import stats
 
 from ..validation import Array
-from .distributions import _known_by_name, describe
-from .piecewise import Panels, cut
+from .approximation import approximate_density
+from .distributions import Distribution, describe, is_named
+from .piecewise import PiecewiseDensity
 
 
 @dataclass(frozen=True)
@@ -23,53 +28,56 @@ class UniformMarginal:
 
 @dataclass(frozen=True)
 class NormalMarginal:
-    """The normal distribution."""
+    """The normal distribution with that mean and standard deviation."""
 
     mean: float
     sd: float
 
 
 class NumericMarginal:
-    """Any other continuous distribution, cut into panels when it is made."""
+    """Any other continuous distribution, by the piecewise polynomials that approximate its density."""
 
-    def __init__(self, panels: Panels) -> None:
-        self.panels = panels
+    def __init__(self, density: PiecewiseDensity) -> None:
+        self.density = density
 
     @cached_property
     def tabulated(self) -> TabulatedMarginal:
-        """The same, for many lengthscales."""
-        return TabulatedMarginal(self.panels)
+        """Equal marginal for use with many lengthscales."""
+        return TabulatedMarginal(self.density)
 
 
 class TabulatedMarginal(NumericMarginal):
-    """A marginal for many lengthscales: variances of kernels are interpolated."""
+    """A marginal for many lengthscales: kernel variances are interpolated in tables."""
 
-    def __init__(self, panels: Panels) -> None:
-        super().__init__(panels)
-        self.tables: dict[Any, Array] = {}  #: filled by whoever interpolates
+    def __init__(self, density: PiecewiseDensity) -> None:
+        super().__init__(density)
+        #: kernel variances by kernel and range of lengthscales, filled by the embedding that interpolates in them
+        self.tables: dict[Any, Array] = {}
 
 
 Marginal: TypeAlias = UniformMarginal | NormalMarginal | NumericMarginal
 
+#: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and minutes
+#: (levy_stable) to approximate, and the tables that learning fills take seconds.
+_CACHE: dict[str, NumericMarginal] = {}
 
-#: marginals that were made of distributions with that description
-_MADE: dict[str, NumericMarginal] = {}
+#: Marginals that are kept, the oldest dropped first: more than any problem has, in a few megabytes.
+CACHE_SIZE = 64
 
 
-MOST_MADE = 64
-
-
-def _marginal(distribution: Any) -> Marginal:
-    kind = getattr(distribution, "dist", None)
-    if type(kind) is type(stats.uniform):
+def marginal_of(distribution: Distribution) -> Marginal:
+    """Return the marginal of a distribution that was checked; equal named distributions share one object."""
+    family: Any = getattr(distribution, "dist", None)
+    if type(family) is type(stats.uniform):
         return UniformMarginal(*(float(end) for end in distribution.support()))
-    if type(kind) is type(stats.norm):
-        return NormalMarginal(float(distribution.mean()), float(distribution.std()))
-    if not _known_by_name(kind):
-        return NumericMarginal(cut(distribution))
+    if type(family) is type(stats.norm):
+        normal: Any = distribution
+        return NormalMarginal(float(normal.mean()), float(normal.std()))
+    if not is_named(distribution):
+        return NumericMarginal(approximate_density(distribution))
     name = describe(distribution)
-    if name not in _MADE:  # the tables that learning makes of it are worth seconds
-        if len(_MADE) >= MOST_MADE:
-            del _MADE[next(iter(_MADE))]
-        _MADE[name] = NumericMarginal(cut(distribution))
-    return _MADE[name]
+    if name not in _CACHE:
+        if len(_CACHE) >= CACHE_SIZE:
+            del _CACHE[next(iter(_CACHE))]
+        _CACHE[name] = NumericMarginal(approximate_density(distribution))
+    return _CACHE[name]

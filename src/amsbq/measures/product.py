@@ -1,8 +1,8 @@
-"""product."""
+"""`Product`: independent inputs, each with a scipy.stats distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -10,32 +10,49 @@ from typing import Any
 import numpy as np
 
 from ..validation import Array, brief, read_only
-from .base import TAIL, Measure, _is_list
-from .distributions import _continuous, describe
-from .marginals import NumericMarginal, UniformMarginal, _marginal
+from .base import SETTINGS, Measure, is_list
+from .distributions import (
+    Distribution,
+    RandomVariable,
+    checked_distribution,
+    describe,
+    distribution_from_dict,
+    distribution_to_dict,
+)
+from .marginals import Marginal, NumericMarginal, UniformMarginal, marginal_of
 
 
 class Product(Measure):
     """Independent inputs, each with a continuous scipy.stats distribution of its own.
 
-    Normal and uniform marginals are integrated in closed form, all others by a rule that is prepared here, once.
+    Kernels are integrated in closed form against normal and uniform inputs, and numerically, to near rounding, against
+    all others.
 
+    Parameters
+    ----------
+    distributions : sequence of D distributions
+        Frozen scipy.stats distributions, random variables of scipy 1.15 and later, or histograms (``rv_histogram``).
+
+    Examples
+    --------
     >>> from scipy import stats
     >>> Product([stats.gamma(5, loc=1, scale=4), stats.uniform(0, 1)]).bounds
     array([[ 1., inf],
            [ 0.,  1.]])
     """
 
-    def __init__(self, distributions: Sequence[Any]) -> None:
-        if not _is_list(distributions) or not distributions:
+    marginals: tuple[Marginal, ...]
+
+    def __init__(self, distributions: Sequence[Distribution | RandomVariable]) -> None:
+        if not is_list(distributions) or not distributions:
             raise TypeError(
                 f"Product takes a non-empty list of scipy.stats distributions, got {brief(distributions)}; "
                 "for a single one write Product([distribution])"
             )
-        self.distributions = tuple(_continuous(d, f"distributions[{i}]") for i, d in enumerate(distributions))
+        self.distributions = tuple(checked_distribution(d, f"distributions[{i}]") for i, d in enumerate(distributions))
         self.dim = len(self.distributions)
         self.bounds = read_only(np.array([d.support() for d in self.distributions], dtype=float))
-        self.marginals = tuple(_marginal(d) for d in self.distributions)
+        self.marginals = tuple(marginal_of(d) for d in self.distributions)
         self.width = read_only(2 * np.array([float(d.ppf(0.75) - d.ppf(0.25)) for d in self.distributions]))
 
     def __repr__(self) -> str:
@@ -44,29 +61,43 @@ class Product(Measure):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return np.column_stack([d.rvs(size=n, random_state=rng) for d in self.distributions])
 
-    @cached_property
-    def reach(self) -> Array:
-        ends = np.array([(d.ppf(TAIL), d.isf(TAIL)) for d in self.distributions])
-        flat = np.array([isinstance(marginal, UniformMarginal) for marginal in self.marginals or ()])
-        ends = np.where(flat[:, None], self.bounds, ends)
-        return read_only((ends - self.median[:, None]) / self.width[:, None])
-
-    def for_learning(self) -> Measure:
-        return self._prepared
-
-    @cached_property
-    def _prepared(self) -> Product:
-        other = copy(self)
-        other.marginals = tuple(m.tabulated if isinstance(m, NumericMarginal) else m for m in self.marginals or ())
-        other.__dict__["_prepared"] = other
-        return other
-
     def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to quantiles, shape (n, D)."""
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
     def over(self, inputs: Sequence[int]) -> Product:
-        other = object.__new__(Product)
+        """Return the product of the distributions of some of the inputs."""
+        other = object.__new__(Product)  # the constructor would approximate unnamed densities again
         other.distributions = tuple(self.distributions[d] for d in inputs)
-        other.marginals = tuple((self.marginals or ())[d] for d in inputs)  # they are much work
+        other.marginals = tuple(self.marginals[d] for d in inputs)
         other.dim, other.bounds, other.width = len(inputs), self.bounds[list(inputs)], self.width[list(inputs)]
+        return other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class and the distributions: name and parameters, or a digest where these do not tell all."""
+        return {"class": "Product", "distributions": [distribution_to_dict(d) for d in self.distributions]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Product:
+        """Return the measure that `to_dict` wrote; ValueError if only a digest of a distribution is stored."""
+        return cls([distribution_from_dict(d) for d in content["distributions"]])
+
+    @cached_property
+    def reach(self) -> Array:
+        """Box in which locations are searched, in whitened coordinates u, shape (D, 2): the support without tails."""
+        tail = SETTINGS.tail_probability
+        ends = np.array([(d.ppf(tail), d.isf(tail)) for d in self.distributions])
+        flat = np.array([isinstance(marginal, UniformMarginal) for marginal in self.marginals])
+        ends = np.where(flat[:, None], self.bounds, ends)  # a uniform input has no tails
+        return read_only((ends - self.median[:, None]) / self.width[:, None])
+
+    def for_learning(self) -> Product:
+        """Return an equal measure whose kernel variances are tabulated, for use with many lengthscales."""
+        return self._tabulated
+
+    @cached_property
+    def _tabulated(self) -> Product:
+        other = copy(self)
+        other.marginals = tuple(m.tabulated if isinstance(m, NumericMarginal) else m for m in self.marginals)
+        other.__dict__["_tabulated"] = other
         return other

@@ -1,14 +1,15 @@
-"""uniform."""
+"""`Uniform`: the uniform distribution on a box."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..validation import Array, brief, numbers, read_only
-from .base import Measure, _same_length
+from .base import Measure, broadcast_vectors
 from .marginals import UniformMarginal
 
 
@@ -18,15 +19,17 @@ class Uniform(Measure):
     Parameters
     ----------
     lower, upper : float or sequence of D floats
-        The corners of the box; a number stands for all dimensions of the other.
+        Corners of the box; a single number stands for all inputs.
 
+    Examples
+    --------
     >>> Uniform([0, 0], 1).bounds
     array([[0., 1.],
            [0., 1.]])
     """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
-        lower, upper = _same_length(numbers(lower, "lower"), numbers(upper, "upper"), "lower", "upper")
+        lower, upper = broadcast_vectors(numbers(lower, "lower"), numbers(upper, "upper"), "lower", "upper")
         if (lower >= upper).any():
             raise ValueError(f"lower must be below upper, got {brief(lower)} and {brief(upper)}")
         self.dim = len(lower)
@@ -42,7 +45,19 @@ class Uniform(Measure):
         return rng.uniform(low, high, size=(n, self.dim))
 
     def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to points of the box, shape (n, D)."""
         return np.asarray(self.bounds[:, 0] + U * self.width)
 
     def over(self, inputs: Sequence[int]) -> Uniform:
+        """Return the uniform distribution of some of the inputs."""
         return Uniform(*self.bounds[list(inputs)].T)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class and the corners of the box, as plain lists."""
+        lower, upper = self.bounds.T.tolist()
+        return {"class": "Uniform", "lower": lower, "upper": upper}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Uniform:
+        """Return the uniform distribution that `to_dict` wrote."""
+        return cls(content["lower"], content["upper"])
