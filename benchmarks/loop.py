@@ -17,13 +17,14 @@ import heapq
 import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
 import amsbq
-from amsbq.design import integrator
+from amsbq.design import initial as initial_design
 from amsbq.validation import Array
 from benchmarks.calibration import costs_of_accuracy
 from benchmarks.problems import problem_named
@@ -82,7 +83,7 @@ def by_costs(seed: int, measured: bool) -> float:
 
 def by_design(seed: int, shared: int) -> float:
     sources, measure, truth = wigglified()
-    integrator.SHARED = shared
+    initial_design.SETTINGS = replace(initial_design.SETTINGS, shared_locations=shared)
     it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed)
     while (query := it.ask()) is not None:
         it.tell(query, sources[query.source].function(query.x))

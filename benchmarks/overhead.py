@@ -37,7 +37,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 import amsbq
 from amsbq.gp.threads import threads_for
-from amsbq.inference.schedule import learning_time
+from amsbq.inference.schedule import scheduled_refit
 
 #: of GPy and of the authors' code on the other machine, in seconds
 GPY_EVIDENCE = {100: 2.5e-3, 500: 33e-3, 2000: 720e-3}
@@ -174,7 +174,7 @@ def started(model: str, dim: int, n_sources: int, n: int) -> amsbq.Integrator:
 
 
 def step(model: str, dim: int, n_sources: int, n: int) -> float:
-    n = learning_time(n)
+    n = scheduled_refit(n)
     it = started(model, dim, n_sources, n)
     it.ask()
     total, made, learned = 0.0, 0, 0
@@ -184,7 +184,7 @@ def step(model: str, dim: int, n_sources: int, n: int) -> float:
         assert query is not None
         it.tell(query, value(query.source, query.x))
         total, made = total + time.perf_counter() - start, made + 1
-        learned += learning_time(n + made) == n + made
+        learned += scheduled_refit(n + made) == n + made
     return total / made
 
 
@@ -221,7 +221,7 @@ def scale(n: int) -> dict[str, float]:
     """Steps of the default with n observations, and the memory of a process that makes them."""
     import resource
 
-    n = learning_time(n)
+    n = scheduled_refit(n)
     start = time.perf_counter()
     it = started("auto", 2, 3, n)
     with threads_for(n):

@@ -114,11 +114,8 @@ def _mathml(match: re.Match) -> str:
 def _help() -> str:
     """What --help says, of the command line and of each command."""
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
-    from amsbq.cli.parser import _parser
+    from amsbq.cli.parser import build_parsers
 
-    parser = _parser()
-    commands = next(action.choices for action in parser._actions if isinstance(action.choices, dict))
-    texts = {"amsbq": parser, **{f"amsbq {name}": command for name, command in commands.items()}}
     return "\n".join(
-        f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n" for name, command in texts.items()
+        f"## {name}\n\n```text\n{parser.format_help().rstrip()}\n```\n" for name, parser in build_parsers().items()
     )

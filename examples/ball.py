@@ -1,8 +1,8 @@
-"""How far does a ball fly? What the average costs by several methods, and where the runs were made, as one picture.
+"""How far does a ball fly on average? A picture of the error of several methods against their cost.
 
     python examples/ball.py [--seeds 8] [--budget 16] [picture.png]
 
-Needs matplotlib: pip install 'amsbq[plot]'.
+The right panel shows where simulator and formula were evaluated. Needs matplotlib: pip install 'amsbq[plot]'.
 """
 
 import argparse
@@ -18,7 +18,7 @@ INPUTS = [stats.norm(40, 3), stats.uniform(0.5, 0.5)]  # speed in m/s, angle
 
 
 def simulator(x):
-    """How far the ball flies through the air, in metres."""
+    """Return how far the ball flies through the air, in metres."""
     r, v = np.zeros(2), x[0] * np.array([np.cos(x[1]), np.sin(x[1])])
     while r[1] >= 0:
         r, v = r + 2e-3 * v, v - 2e-3 * (0.004 * np.hypot(*v) * v + [0, 9.81])
@@ -26,7 +26,7 @@ def simulator(x):
 
 
 def formula(x):
-    """The same without the air: cheap, and off by half."""
+    """Return how far it would fly without air: cheap, and too far by half."""
     return x[0] ** 2 * np.sin(2 * x[1]) / 9.81
 
 
@@ -40,7 +40,7 @@ METHODS = {
 
 
 def truth(nodes=12):
-    """By Gauss's rules, with as many runs of the simulator as it takes."""
+    """Return the average flight by Gauss rules, with nodes² runs of the simulator."""
     z, wz = np.polynomial.hermite_e.hermegauss(nodes)
     u, wu = np.polynomial.legendre.leggauss(nodes)
     values = [[simulator([40 + 3 * zi, 0.75 + 0.25 * ui]) for ui in u] for zi in z]
@@ -48,7 +48,7 @@ def truth(nodes=12):
 
 
 def errors(method, options, exact, budget, seeds, costs):
-    """The median over seeds of the relative error, when so much was spent."""
+    """Return the median over seeds of the relative error at each of the costs."""
     found = []
     for seed in range(seeds):
         result = method(SOURCES, INPUTS, budget=budget, seed=seed, **options)

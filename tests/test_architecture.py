@@ -1,79 +1,23 @@
-"""Packages import one way, rooms stay small, and ``import amsbq`` needs nothing but NumPy, SciPy and threadpoolctl."""
+"""Packages import one way, files stay small, and ``import amsbq`` needs nothing but NumPy, SciPy and threadpoolctl."""
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import amsbq
+from docs.structure import END, FLOORS, MODULES, ROOT, floor, imports, picture, tree_of, updated
 
-SOURCE = Path(amsbq.__file__).parent
 EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "plotly", "jinja2", "loky"}
-#: a floor imports only from those above it
-FLOORS = [
-    ("validation", "serialisation"),
-    ("measures",),
-    ("gp",),
-    ("inference",),
-    ("design",),
-    ("results",),
-    ("execution",),
-    ("api",),
-    ("acquisition", "stopping", "external"),
-    ("visualization",),
-    ("plots", "report"),
-    ("baselines",),
-    ("__init__",),
-    ("experiments",),
-    ("cli",),
-    ("__main__",),
-]
-MOST_ROOMS, MOST_LINES, LONG, FEW = 12, 400, 300, 12
+MOST_FILES, MOST_LINES, LONG, FEW = 12, 400, 300, 10
+PACKAGES = sorted({name.split(".")[0] for name in MODULES if "." in name})
 
 
-def modules():
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield ".".join(path.relative_to(SOURCE).with_suffix("").parts), path
-
-
-MODULES = dict(modules())
-
-
-def resolved(name):
-    """The module of that dotted name inside of the package, or None if it is none."""
-    return next((m for m in (name, f"{name}.__init__" if name else "__init__") if m in MODULES), None)
-
-
-def imports(name, tree):
-    """Names of modules of the package that a module imports, and of packages outside of it."""
-    package = name.split(".")[:-1]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (("outside", alias.name.split(".")[0]) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield "outside", node.module.split(".")[0]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
-            for alias in node.names:
-                found = resolved(".".join([*base, alias.name])) or resolved(".".join(base))
-                assert found is not None, f"{name} imports {node.module}"
-                yield "inside", found
-
-
-def tree_of(name):
-    return ast.parse(MODULES[name].read_text())
-
-
-def floor(name):
-    top = name.split(".")[0]
-    return next(i for i, names in enumerate(FLOORS) if top in names)
-
-
-def inner_imports(name):
-    return {imported for kind, imported in imports(name, tree_of(name)) if kind == "inside"} - {name}
+def inside(name):
+    return imports(name, tree_of(name))[0]
 
 
 def test_every_module_is_on_a_floor():
@@ -83,26 +27,42 @@ def test_every_module_is_on_a_floor():
 
 def test_packages_import_one_way():
     for name in MODULES:
-        for imported in inner_imports(name):
+        for imported in inside(name):
             assert floor(imported) <= floor(name), f"{name} imports {imported}, which is below it"
 
 
 def test_there_are_no_circles():
-    graphlib.TopologicalSorter({name: inner_imports(name) for name in MODULES}).prepare()
+    graphlib.TopologicalSorter({name: inside(name) for name in MODULES}).prepare()
 
 
-def test_packages_have_few_rooms_and_rooms_few_lines():
+def test_packages_have_few_files_and_files_few_lines():
     sizes = {name: len(path.read_text().splitlines()) for name, path in MODULES.items()}
     assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}
     assert len([name for name, size in sizes.items() if size > LONG]) <= FEW
-    packages = [name.split(".")[0] for name in MODULES if "." in name and not name.endswith("__init__")]
-    assert {package: packages.count(package) for package in packages if packages.count(package) > MOST_ROOMS} == {}
+    files = [name.split(".")[0] for name in MODULES if "." in name and not name.endswith("__init__")]
+    assert {package: files.count(package) for package in files if files.count(package) > MOST_FILES} == {}
 
 
-@pytest.mark.parametrize("package", sorted({name.split(".")[0] for name in MODULES if "." in name}))
+@pytest.mark.parametrize("package", PACKAGES)
 def test_packages_say_what_happens_there(package):
     text = ast.get_docstring(tree_of(f"{package}.__init__"))
-    assert len(text.split(". ")) + text.count(".\n") >= 3
+    assert len(re.findall(r"[.:](?=\s|$)", text)) >= 3
+
+
+def test_contributing_shows_the_structure():
+    """If this fails, ``python docs/structure.py`` mends it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert text == updated(text)
+    assert picture().count("\n") == len(MODULES) + 1 + len(
+        [name for name in PACKAGES if f"{name}.__init__" not in MODULES]
+    )
+    assert END in text
+
+
+def test_recipes_name_files_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("## The structure")[0]
+    for path in re.findall(r"`((?:[a-z_0-9]+/)+[a-z_0-9]*(?:\.py)?)`", text):
+        assert (ROOT / path).exists() or (ROOT / "src" / "amsbq" / path).exists(), path
 
 
 def test_only_numpy_scipy_and_threadpoolctl_are_needed():
@@ -110,10 +70,10 @@ def test_only_numpy_scipy_and_threadpoolctl_are_needed():
     allowed = {"numpy", "scipy", "threadpoolctl", *sys.stdlib_module_names}
     for name in MODULES:
         tree = tree_of(name)
-        outside = {imported for kind, imported in imports(name, tree) if kind == "outside"}
+        _, outside = imports(name, tree)
         assert outside <= allowed | EXTRAS, f"{name} imports {outside - allowed - EXTRAS}"
         top = ast.Module([node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))], [])
-        at_once = {imported for kind, imported in imports(name, top) if kind == "outside"}
+        _, at_once = imports(name, top)
         assert at_once <= allowed, f"{name} imports {at_once - allowed} at once"
 
 
@@ -137,3 +97,11 @@ def test_submodules_are_loaded_on_first_use():
     )
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         amsbq.nonsense  # noqa: B018
+
+
+def test_what_public_calls_return_and_raise_is_exported():
+    """The types in the signatures of the public names are public names themselves."""
+    for name in amsbq.__all__:
+        assert getattr(amsbq, name) is not None
+    for name in ("Choice", "Finding", "JournalError", "Measure", "Kernel", "Status", "StopReason", "StopRule"):
+        assert name in amsbq.__all__, name

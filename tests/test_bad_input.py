@@ -151,6 +151,17 @@ def test_bad_input(name):
 
 
 def test_the_edge_of_the_support_survives_rounding():
-    GP.condition([0, 0], [0.1 + 0.2 - 0.3 - 1e-17, 1 + 2e-16], [1, 2])
-    amsbq.kernel_mean(RBF, amsbq.Uniform(0, 0.1), np.array([0.1], dtype=np.float32))
-    amsbq.kernel_mean(RBF, stats.gamma(3, loc=1), [np.nextafter(1, 0)])
+    """What rounding, also to single precision, puts just outside counts as on the edge."""
+    at, near = (
+        GP.condition([0, 0], [0.0, 1.0], [1, 2]),
+        GP.condition([0, 0], [0.1 + 0.2 - 0.3 - 1e-17, 1 + 2e-16], [1, 2]),
+    )
+    np.testing.assert_allclose(near.integral(), at.integral(), rtol=1e-12)
+    for measure, edge, outside in (
+        (amsbq.Uniform(0, 0.1), 0.1, np.float32(0.1)),
+        (stats.gamma(3, loc=1), 1.0, np.nextafter(1, 0)),
+    ):
+        found, expected = (amsbq.kernel_mean(RBF, measure, [x]) for x in (outside, edge))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="outside the support"):
+        amsbq.kernel_mean(RBF, amsbq.Uniform(0, 0.1), [0.1001])

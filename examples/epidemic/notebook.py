@@ -1,8 +1,9 @@
 # %% [markdown]
 # # How many people will be ill at the same time?
 #
-# A stochastic simulation of an epidemic among 100 people is expensive; the differential equations are cheap, and too
-# high. The infection rate is not known: it has a distribution. Open this file as a notebook, or run it as a script.
+# A stochastic simulation of an epidemic among 100 people is expensive; the differential equations are cheap, and their
+# answer is too high. The infection rate is uncertain: it has a distribution. Open this file as a notebook, or run it as
+# a script.
 
 # %%
 import matplotlib.pyplot as plt
@@ -14,7 +15,7 @@ from amsbq import plots
 
 # %% [markdown]
 # ## The problem
-# Two sources and what they cost, the primary one first, and the distribution of the input.
+# Two sources with their costs, the primary one first, and the distribution of the input.
 
 # %%
 sources = [
@@ -25,8 +26,8 @@ infection_rate = stats.gamma(5, loc=1, scale=4)
 
 # %% [markdown]
 # ## Ask and tell
-# `amsbq.integrate(sources, infection_rate, budget=3.01)` does all of this in one call. An integrator does it step by
-# step, for when simulations are run by somebody or something else.
+# `amsbq.integrate(sources, infection_rate, budget=3.01)` does all of this in one call. An `Integrator` does it step by
+# step, for simulations that are run elsewhere.
 
 # %%
 it = amsbq.Integrator(sources, infection_rate, budget=3.01)
@@ -39,7 +40,7 @@ while (query := it.ask()) is not None:
 print(it.estimate())
 
 # %% [markdown]
-# ## What it did
+# ## What was evaluated
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
@@ -51,7 +52,7 @@ right.set(ylabel="expected number (dotted: truth)", ylim=(40, 100))
 plt.show()
 
 # %% [markdown]
-# ## Can it be believed?
+# ## Can the answer be trusted?
 
 # %%
 for finding in amsbq.Result.of(it, "budget").diagnose():

@@ -1,8 +1,8 @@
-"""How many people will be ill at the same time, if all we know of the infection rate is a distribution?
+"""How many people will be ill at the same time, if the infection rate is uncertain?
 
     python examples/epidemic/script.py [budget]
 
-Half a minute. Needs nothing but amsbq.
+Takes half a minute, and needs nothing but amsbq.
 """
 
 import sys

@@ -10,41 +10,61 @@ from types import ModuleType
 
 from . import acquisition
 from .api import estimate, integrate
-from .design.accounting import Evaluation, Query
+from .design.accounting import Evaluation, Query, Status, StopReason
+from .design.acquisition import AcquisitionName
 from .design.forecast import Forecast
 from .design.integrator import Integrator
-from .design.sources import Observation, Source
+from .design.search import Choice
+from .design.sources import Observation, Source, SourcesLike
+from .design.stopping import StopRule
+from .execution.journal import JournalError
 from .execution.reader import read_result
+from .execution.runner import RunInterrupted
 from .gp.coregionalisation import Term
 from .gp.embeddings import kernel_mean, kernel_variance
-from .gp.kernels import RBF, Constant, Matern
-from .gp.posterior import EvidenceGradient, MultiSourceGP, Posterior
+from .gp.kernels import RBF, Constant, Kernel, Matern
+from .gp.posterior import MultiSourceGP, Posterior
 from .inference.estimate import Estimate
-from .measures.adapters import as_measure
+from .inference.structures import ModelName
+from .measures.adapters import MeasureLike, as_measure
+from .measures.base import Measure
 from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian
 from .measures.product import Product
 from .measures.uniform import Uniform
+from .results.diagnostics import Finding
 from .results.result import Result
 
 __all__ = [
     "RBF",
+    "AcquisitionName",
+    "Choice",
     "Constant",
     "Empirical",
     "Estimate",
     "Evaluation",
-    "EvidenceGradient",
+    "Finding",
     "Forecast",
     "Gaussian",
     "Integrator",
+    "JournalError",
+    "Kernel",
     "Matern",
+    "Measure",
+    "MeasureLike",
+    "ModelName",
     "MultiSourceGP",
     "Observation",
     "Posterior",
     "Product",
     "Query",
     "Result",
+    "RunInterrupted",
     "Source",
+    "SourcesLike",
+    "Status",
+    "StopReason",
+    "StopRule",
     "Term",
     "Uniform",
     "acquisition",

@@ -1,4 +1,4 @@
-"""``python -m amsbq``."""
+"""Run the command line as ``python -m amsbq``."""
 
 import sys
 

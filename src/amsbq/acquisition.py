@@ -1,4 +1,4 @@
-"""Acquisition functions: the utility of observations whose squared correlation with the integral is known."""
+"""Acquisition functions: the utility of new observations by their squared correlation with the integral."""
 
 from .design.acquisition import utility
 

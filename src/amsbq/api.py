@@ -1,60 +1,65 @@
-"""api."""
+"""The two calls that most users need: `integrate`, which evaluates sources, and `estimate`, which uses given values."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .design.acquisition import AcquisitionName
+from .design.initial import Initial
 from .design.integrator import Integrator
+from .design.sources import SourcesLike
 from .design.stopping import StopRule, evaluations, tolerance
-from .execution.runner import run
+from .execution.journal import JournalPath
+from .execution.runner import ExecutorLike, RunInterrupted, run
 from .gp.data import Data
 from .gp.posterior import MultiSourceGP
 from .gp.threads import threads_for
 from .inference.belief import learn
 from .inference.estimate import Estimate
-from .inference.structures import model_named, noise_levels
-from .measures.adapters import as_measure
+from .inference.structures import ModelName, Noise, model_named, noise_levels
+from .measures.adapters import MeasureLike, as_measure
 from .results.result import Result
-from .validation import count
+from .validation import seed_number
 
 
 def integrate(
-    sources: Any,
-    measure: Any,
+    sources: SourcesLike,
+    measure: MeasureLike,
     *,
     budget: float,
-    model: str | MultiSourceGP = "auto",
-    acquisition: str = "mi",
-    seed: int = 0,
-    initial: Sequence[tuple[int, ArrayLike]] | None = None,
+    model: ModelName | MultiSourceGP = "auto",
+    acquisition: AcquisitionName = "mi",
+    seed: int | None = None,
+    initial: Initial | None = None,
     rel_tol: float | None = None,
     abs_tol: float | None = None,
-    executor: Any = None,
+    executor: ExecutorLike | None = None,
     workers: int = 1,
-    journal: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    journal: JournalPath | None = None,
+    progress: bool | Callable[[Integrator], None] | None = None,
     max_evaluations: int | None = None,
     stop: StopRule | Sequence[StopRule] = (),
+    rng: int | np.random.Generator | None = None,
+    on_interrupt: Literal["raise", "return"] = "raise",
 ) -> Result:
-    """The expected output of an expensive source, by evaluating it and its cheaper approximations.
+    """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
     Parameters
     ----------
     sources : function, `Source`, or list of them
         The primary one, whose integral is wanted, first. They are called with x of shape (D,), and return a number or
-        an `Observation`. Plain functions have cost 1; say `Source(function, cost=0.05)` for a cheap one.
+        an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a cheap one.
     measure : measure, or anything that `as_measure` takes
         The distribution of the inputs: one scipy.stats distribution; or a list that has one, or a (low, high) pair, for
         each input; or a measure.
     budget : float
         In units of cost.
-    model, acquisition, seed, initial
-        As in `Integrator`.
+    model, acquisition, seed, initial, rng
+        See `Integrator`.
     rel_tol, abs_tol : float, optional
         Stop when half the width of the 95 % interval is below this share of the mean, or below this number.
     executor : concurrent.futures.Executor or distributed.Client, optional
@@ -63,14 +68,25 @@ def integrate(
     workers : int
         Evaluations at the same time.
     journal : path, optional
-        A file to which everything is written as it happens. If it is there already, the run goes on where that one
-        ended, and nothing that was evaluated is evaluated again; a run that had come to its end is only looked at. A
-        larger budget makes it go on.
-    progress : bool, optional
-        Whether to show how the run goes; by default if there is a terminal.
+        A file to which everything is written as it happens. If it exists, the run is resumed from it, and nothing that
+        was evaluated is evaluated again; a run that had stopped only returns its result. A larger budget makes it go
+        on.
+    progress : bool or function of the `Integrator`, optional
+        True shows progress, False does not, None shows it on a terminal; a function is called whenever something has
+        happened.
     max_evaluations : int, optional
+        Stop after that many evaluations, failed ones included.
     stop : function of the `Integrator`, or a list of them, optional
         The run stops when one of them returns a reason (a string) instead of None.
+    on_interrupt : "raise" or "return"
+        What to do after Ctrl-C. The first one lets running evaluations end, and everything is in the journal; a second
+        one stops at once. Then `KeyboardInterrupt` is raised, and its attribute ``result`` is the partial `Result`
+        (None if no evaluation was successful); or the partial result is returned, if there is one.
+
+    Returns
+    -------
+    Result
+        The integral with its uncertainty, all evaluations, and the integrator that chose them.
 
     Examples
     --------
@@ -86,7 +102,11 @@ def integrate(
     >>> bool(low < np.sqrt(2 / 3) < high)
     True
     """
-    it = Integrator(sources, measure, budget=budget, model=model, acquisition=acquisition, seed=seed, initial=initial)
+    if on_interrupt not in ("raise", "return"):
+        raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
+    it = Integrator(
+        sources, measure, budget=budget, model=model, acquisition=acquisition, seed=seed, initial=initial, rng=rng
+    )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
             raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
@@ -95,40 +115,53 @@ def integrate(
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
-    return run(it, rules, executor, workers, journal, initial, progress)
+    result = run(it, rules, executor=executor, workers=workers, journal=journal, progress=progress)
+    if result.stopped == "interrupted" and on_interrupt == "raise":
+        raise RunInterrupted(result)
+    return result
 
 
 def estimate(
     sources: ArrayLike,
     X: ArrayLike,
     y: ArrayLike,
-    measure: Any,
+    measure: MeasureLike,
     *,
-    model: str | MultiSourceGP = "auto",
-    noise: Any = 0.0,
+    model: ModelName | MultiSourceGP = "auto",
+    noise: Noise | Sequence[Noise] = 0.0,
     noise_var: ArrayLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
+    rng: int | np.random.Generator | None = None,
 ) -> Estimate:
-    """The integral of source 0, from observations that are already there.
+    """Return the integral of source 0, from values that exist already.
 
     Parameters
     ----------
     sources : (N,) ints, or one for all
         Which source each observation is of; 0 is the primary one.
     X : (N, D) array
+        Locations.
     y : (N,) array
+        The values there.
     measure : measure, or anything that `as_measure` takes
         The distribution of the inputs.
     model : str or MultiSourceGP
-        "auto", the default; "icm", the paper's, with the most probable hyperparameters; "lmc", a linear model of
+        "auto", the default; "icm", the paper's, with hyperparameters at their mode; "lmc", a linear model of
         coregionalisation; "ar", autoregressive, for sources in order of fidelity; "vbq", which uses source 0 only; or
         a `MultiSourceGP` with hyperparameters of your own.
     noise : float, "learn", or a list of one for each source
         Variance of the noise on observations of each source.
     noise_var : (N,) array, optional
         Known variance of each observation, on top of that.
-    seed : int
-        For the draws of the hyperparameters.
+    seed : int, optional
+        Seed of the hyperparameter draws; 0 by default.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: an integer is the seed, a generator draws it.
+
+    Returns
+    -------
+    Estimate
+        The distribution of the integral.
 
     Examples
     --------
@@ -143,9 +176,9 @@ def estimate(
     >>> bool(low < (1 - np.cos(5)) / 5 < high)
     True
     """
-    measure, seed = as_measure(measure), count(seed, "seed")
+    inputs, drawn_by = as_measure(measure), seed_number(seed, rng)
     chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
     levels = noise_levels(noise, 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1)
-    data = Data.checked(measure, np.zeros(len(levels)), sources, X, y, noise_var)
+    data = Data.checked(inputs, len(levels), sources, X, y, noise_var)
     with threads_for(len(data.y)):
-        return learn(chosen, measure, data, levels, seed).estimate
+        return learn(chosen, inputs, data, levels, drawn_by).estimate

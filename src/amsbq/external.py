@@ -1,4 +1,4 @@
-"""Simulators that are not functions of this process: named Python functions, commands, and UM-Bridge servers."""
+"""Sources outside of this process: Python functions by name, commands, and UM-Bridge servers."""
 
 from .execution.commands import Command
 from .execution.functions import PythonFunction

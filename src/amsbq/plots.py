@@ -1,4 +1,18 @@
-"""Pictures of a run, drawn by matplotlib: the answer, the evaluations, the money, and what to do next."""
+"""Matplotlib figures of a run: the estimate, the sources, the costs, the residuals, and the next evaluation.
+
+    result = amsbq.integrate(...)
+    amsbq.plots.convergence(result)
+    amsbq.plots.overview("run.jsonl").savefig("run.png")
+
+Arguments that the functions share:
+
+- ``run``: a result, an integrator, or the path of a journal; the run may be in progress.
+- ``ax``: the matplotlib Axes to draw on; a new figure by default.
+- ``input``: the number or the name of an input. Without ``ax`` and ``input``, functions that have it draw a panel for
+  each input; they return an array of Axes then, if there are several.
+
+Each source has a colour, line and marker of its own. Bands are two standard deviations wide on either side of the mean.
+"""
 
 from .visualization.plots import (
     convergence,

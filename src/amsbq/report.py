@@ -1,4 +1,4 @@
-"""One HTML page that shows a run."""
+"""The report: one HTML file with the answer, diagnostics, interactive figures and every evaluation of a run."""
 
 from .visualization.report import report
 

@@ -1,4 +1,4 @@
-"""Other estimates of the same integral: each against its formula, and what its error bar is worth."""
+"""Baselines: each method against its formula, the coverage of its intervals, failures, seeds and refusals."""
 
 import math
 
@@ -154,6 +154,21 @@ def test_nothing_to_report_is_said(name):
 
     with pytest.raises(RuntimeError, match="no licence"):
         baselines.BASELINES[name]([broken, broken], NORMAL, budget=4)
+
+
+@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "secondary only", "control variate"])
+def test_rng_is_a_seed_or_a_generator_that_draws_one(name):
+    def locations(**options):
+        result = baselines.BASELINES[name](SOURCES, NORMAL, budget=4, **options)
+        return [(e.source, *e.x) for e in result.evaluations]
+
+    assert locations() == locations(seed=0)
+    assert locations(rng=7) == locations(seed=7) != locations(seed=8)
+    drawn = np.random.default_rng(3).integers(2**31, size=2)
+    generator = np.random.default_rng(3)
+    assert [locations(rng=generator) for _ in drawn] == [locations(seed=seed) for seed in drawn]
+    with pytest.raises(ValueError, match="not both"):
+        locations(seed=1, rng=1)
 
 
 def test_workers_find_the_same():

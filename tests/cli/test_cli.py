@@ -1,15 +1,20 @@
 """The command line, as a user types it."""
 
 import json
+import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
 
 from amsbq.cli.main import main
+from amsbq.cli.parser import PROBLEM_FILE, build_parsers
+from amsbq.cli.problem_file import load_problem
 from amsbq.execution.journal import read_journal
 
 SIMULATORS = """
@@ -42,30 +47,76 @@ cost = 0.1
 """
 
 
+def write_problem(folder):
+    (folder / "my_simulators.py").write_text(SIMULATORS)
+    path = folder / "problem.toml"
+    path.write_text(PROBLEM)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nothing_imported_from_problems():
+    before = list(sys.path)
+    yield
+    sys.modules.pop("my_simulators", None)
+    sys.path[:] = before
+
+
 @pytest.fixture
 def problem(tmp_path):
-    (tmp_path / "my_simulators.py").write_text(SIMULATORS)
-    path = tmp_path / "problem.toml"
-    path.write_text(PROBLEM)
-    yield path
-    sys.modules.pop("my_simulators", None)
-    sys.path[:] = [entry for entry in sys.path if entry != str(tmp_path)]
+    return write_problem(tmp_path)
 
 
-def amsbq(*arguments, **options):
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **options.pop("env", {})}
-    return subprocess.run(
-        [sys.executable, "-m", "amsbq", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        **options,
-    )
+def environment(**more):
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1", **more}
 
 
-def test_a_run_and_all_that_can_be_asked_of_it(problem):
+def amsbq(*arguments):
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "amsbq", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A problem file beside the journal of its run, and the process that ran it."""
+    problem = write_problem(tmp_path_factory.mktemp("finished"))
+    return problem, amsbq("run", problem)
+
+
+@pytest.fixture(scope="module")
+def answer(finished):
+    """The answer of the finished run, which a second `run` prints again without evaluating anything."""
+    journal = finished[0].with_suffix(".jsonl")
+    before = read_journal(journal)[1]
+    again = amsbq("run", finished[0], "--json")
+    assert again.returncode == 0
+    evaluated = [event for event in read_journal(journal)[1][len(before) :] if event["event"] in ("asked", "told")]
+    assert evaluated == []
+    return json.loads(again.stdout)
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of the finished problem and its journal, which a test may change."""
+    shutil.copytree(finished[0].parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "problem.toml"
+
+
+@pytest.fixture
+def typed(capsys):
+    """Run the command line in this process; what it printed is returned, after its exit code was checked."""
+
+    def run(*arguments, code=0):
+        assert main([str(argument) for argument in arguments]) == code
+        return capsys.readouterr()
+
+    return run
+
+
+def test_a_run(finished):
+    problem, run = finished
     journal = problem.with_suffix(".jsonl")
-    run = amsbq("run", problem)
     assert run.returncode == 0
     assert run.stdout.strip().startswith("integral: ")
     assert f"look at it with: amsbq report {journal}\ngo on with: amsbq resume {journal} --budget 6" in run.stdout
@@ -73,47 +124,53 @@ def test_a_run_and_all_that_can_be_asked_of_it(problem):
     header, _ = read_journal(journal)
     assert header["file"] == "problem.toml"
 
-    again = amsbq("run", problem, "--json")
-    assert again.returncode == 0
-    found = json.loads(again.stdout)
-    assert set(found) == {"mean", "std", "interval", "spent", "stopped", "evaluations", "findings"}
-    assert found["stopped"] == "budget"
-    assert found["spent"] <= 3.0
-    assert found["interval"][0] < found["mean"] < found["interval"][1]
-    assert set(found["evaluations"][0]["x"]) == {"load"}
-    assert found["evaluations"][0]["source"] == "fine"
 
-    status = amsbq("status", journal)
-    assert status.stdout.startswith("integral: ")
-    assert "the budget does not pay for more" in status.stdout
-    as_json = json.loads(amsbq("status", journal, "--json").stdout)
-    assert as_json["spent"] == pytest.approx(found["spent"])
-    assert as_json["sources"]["fine"]["told"] == sum(e["source"] == "fine" for e in found["evaluations"])
+def test_the_answer_as_json(answer):
+    assert set(answer) == {"mean", "std", "interval", "spent", "stopped", "evaluations", "findings"}
+    assert answer["stopped"] == "budget"
+    assert answer["spent"] <= 3.0
+    assert answer["interval"][0] < answer["mean"] < answer["interval"][1]
+    assert set(answer["evaluations"][0]["x"]) == {"load"}
+    assert answer["evaluations"][0]["source"] == "fine"
 
-    report = amsbq("report", journal, "--text").stdout.splitlines()
+
+def test_status(finished, answer, typed):
+    journal = finished[0].with_suffix(".jsonl")
+    status = typed("status", journal).out
+    assert status.startswith("integral: ")
+    assert "the budget does not pay for more" in status
+    as_json = json.loads(typed("status", journal, "--json").out)
+    assert as_json["spent"] == pytest.approx(answer["spent"])
+    assert as_json["sources"]["fine"]["told"] == sum(e["source"] == "fine" for e in answer["evaluations"])
+
+
+def test_report_as_text(finished, answer, typed):
+    report = typed("report", finished[0].with_suffix(".jsonl"), "--text").out.splitlines()
     assert "load" in next(line for line in report if "source" in line)
-    assert len(report) >= len(found["evaluations"])
+    assert len(report) >= len(answer["evaluations"])
 
-    forecast = amsbq("forecast", problem, "--budget", 6)
-    assert forecast.returncode == 0
-    assert "expected std" in forecast.stdout
 
-    more = amsbq("resume", journal, "--budget", 4, "--json", "-v")
-    assert json.loads(more.stdout)["spent"] > found["spent"]
+def test_forecast(finished, typed):
+    assert "expected std" in typed("forecast", finished[0], "--budget", 6).out
+
+
+def test_resume_with_a_larger_budget(copied, answer):
+    more = amsbq("resume", copied.with_suffix(".jsonl"), "--budget", 4, "--json", "-v")
+    assert json.loads(more.stdout)["spent"] > answer["spent"]
     assert "fine(" in more.stderr
 
-    fresh = amsbq("run", problem, "--fresh", "--json")
-    assert json.loads(fresh.stdout)["evaluations"] == found["evaluations"]
-    assert problem.with_name("problem.1.jsonl").exists()
+
+def test_a_fresh_run_is_the_same_run(copied, answer):
+    fresh = amsbq("run", copied, "--fresh", "--json")
+    assert json.loads(fresh.stdout)["evaluations"] == answer["evaluations"]
+    assert copied.with_name("problem.1.jsonl").exists()
 
 
-def test_a_journal_of_another_problem(problem):
-    amsbq("run", problem)
-    problem.write_text(PROBLEM.replace("cost = 0.1", "cost = 0.2"))
-    refused = amsbq("run", problem)
-    assert refused.returncode == 2
-    assert "source 1's cost was 0.1, and now is 0.2" in refused.stderr
-    assert "Traceback" not in refused.stderr
+def test_a_journal_of_another_problem(copied, typed):
+    copied.write_text(PROBLEM.replace("cost = 0.1", "cost = 0.2"))
+    refused = typed("run", copied, code=2)
+    assert "source 1's cost was 0.1, and now is 0.2" in refused.err
+    assert "Traceback" not in refused.err
 
 
 def test_a_process_that_dies_is_a_failed_evaluation(problem):
@@ -135,13 +192,12 @@ def test_a_run_in_which_nothing_works(problem):
 
 
 def test_interrupted_it_says_so_and_goes_on(problem):
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "SLOW": "1.0"}
     process = subprocess.Popen(
         [sys.executable, "-m", "amsbq", "run", str(problem)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=environment(SLOW="1.0"),
     )
     journal = problem.with_suffix(".jsonl")
     while not (journal.exists() and b'"asked"' in journal.read_bytes()):
@@ -156,34 +212,91 @@ def test_interrupted_it_says_so_and_goes_on(problem):
     assert amsbq("resume", journal).returncode == 0
 
 
-def test_what_cannot_be_asked(problem, capsys):
-    assert main(["forecast", str(problem)]) == 2
-    assert f"amsbq run {problem} --budget 0.75" in capsys.readouterr().err
-    assert main(["status", str(problem)]) == 2
-    assert "is damaged" in capsys.readouterr().err
-    assert main(["resume", str(problem.with_name("nothing.jsonl"))]) == 2
-    assert "cannot be read: No such file" in capsys.readouterr().err
+def test_what_cannot_be_asked(problem, typed):
+    assert f"amsbq run {problem} --budget 0.75" in typed("forecast", problem, code=2).err
+    assert "is damaged" in typed("status", problem, code=2).err
+    assert "cannot be read: No such file" in typed("resume", problem.with_name("nothing.jsonl"), code=2).err
     for wrong in (["--workers", "0"], ["--budget", "-1"], ["--budget", "many"]):
         with pytest.raises(SystemExit) as stopped:
             main(["run", str(problem), *wrong])
         assert stopped.value.code == 2
 
 
+def warn_of_acquisition(problem, typed):
+    """What is printed on standard error by a command that warns of its acquisition, and then has no journal."""
+    problem.write_text(f'acquisition = "ip"\n{PROBLEM}')
+    return typed("forecast", problem, code=2).err.splitlines()
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_one_line_each_and_nothing_is_left_of_them(problem, typed):
+    logger = logging.getLogger("py.warnings")
+    before = warnings.showwarning, warnings.formatwarning, list(logger.handlers)
+    printed = warn_of_acquisition(problem, typed)
+    assert len(printed) == 2
+    assert printed[0].startswith("amsbq: acquisition 'ip': ")
+    assert printed[1].startswith("amsbq: there is no journal")
+    assert (warnings.showwarning, warnings.formatwarning, list(logger.handlers)) == before
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_program_that_captures_warnings_goes_on_to_do_so(problem, typed):
+    logging.captureWarnings(True)
+    try:
+        before = warnings.showwarning
+        assert warn_of_acquisition(problem, typed)[0].startswith("amsbq: acquisition 'ip': ")
+        assert warnings.showwarning is before
+    finally:
+        logging.captureWarnings(False)
+
+
 def test_help_teaches(capsys):
-    for command in ("run", "resume", "status", "report", "forecast", "reproduce", "demo", "completion"):
+    parsers = build_parsers()
+    commands = [name.removeprefix("amsbq ") for name in parsers if name != "amsbq"]
+    assert commands == ["run", "resume", "status", "report", "forecast", "demo", "reproduce", "completion"]
+    for command in commands:
         with pytest.raises(SystemExit) as stopped:
             main([command, "--help"])
         assert stopped.value.code == 0
-        assert len(capsys.readouterr().out.splitlines()) > 5
+        printed = capsys.readouterr().out
+        assert len(printed.splitlines()) > 5
+        assert "example" in printed
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "amsbq resume problem.jsonl" in capsys.readouterr().out
 
 
-def test_completion(capsys):
+def test_help_fits_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, parser in build_parsers().items():
+        if name != "amsbq reproduce":  # which has the titles of the experiments
+            assert max(map(len, parser.format_help().splitlines())) <= 80, name
+
+
+def test_the_problem_file_of_the_help_is_right(tmp_path):
+    (tmp_path / "problem.toml").write_text(PROBLEM_FILE)
+    (tmp_path / "simulators.py").write_text("def fine(x):\n    return 1.0\n")
+    (tmp_path / "coarse").write_text("#!/bin/sh\n")
+    (tmp_path / "coarse").chmod(0o755)
+    problem = load_problem(tmp_path / "problem.toml")
+    assert problem.names == ["rate", "dose"]
+    assert [source.name for source in problem.sources] == ["fine", "coarse"]
+
+
+def test_experiments_are_imported_only_when_they_are_needed():
+    code = (
+        "import contextlib, sys, amsbq.cli\n"
+        "with contextlib.suppress(SystemExit):\n    amsbq.cli.main(['--help'])\n"
+        "sys.exit('amsbq.experiments' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert "reproduce" in shown.stdout
+    assert shown.returncode == 0
+
+
+def test_completion(typed):
     pytest.importorskip("shtab")
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
+    script = typed("completion", "bash").out
     assert "reproduce" in script
     assert "--workers" in script
 

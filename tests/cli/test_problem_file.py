@@ -308,6 +308,24 @@ def test_the_good_one_is_good(write):
     assert load_problem(write(GOOD)).names == ["a", "b", "c"]
 
 
+def test_programs_are_found_beside_the_problem_file_or_on_the_path(write, tmp_path, monkeypatch):
+    """With a slash in its name a program is relative to the problem file, as when it is run; without one, on PATH."""
+    (tmp_path / "bin").mkdir()
+    for path in (tmp_path / "beside", tmp_path / "bin" / "installed"):
+        path.write_text("#!/bin/sh\necho 3\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "here").symlink_to(tmp_path / "beside")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for program in ("./beside", str(tmp_path / "beside"), "installed"):
+        [source] = load_problem(write({**GOOD, "sources": [{"command": [program]}]})).sources
+        assert source.function(np.zeros(3)).value == 3.0
+    for program in ("beside", "./here", "./installed"):
+        with pytest.raises(ProblemError, match=f"there is no program '{program}' that can be run"):
+            load_problem(write({**GOOD, "sources": [{"command": [program]}]}))
+
+
 def test_files_that_are_not_there(tmp_path, capsys):
     assert main(["run", str(tmp_path / "nothing.toml")]) == 2
     assert "nothing.toml: cannot be read: No such file or directory" in capsys.readouterr().err

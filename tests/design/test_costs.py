@@ -124,6 +124,21 @@ def test_other_bad_costs():
         CostFunction(UNIT, lambda x: 1 / 0, "cost of f")
 
 
-def test_where_a_cost_function_fails_later_nothing_is_asked():
-    cost = CostFunction(UNIT, lambda x: 1.0 if x[0] < 0.999 else -1.0 if x[0] < 1 else 1 / 0)
-    assert cost.effective(np.array([[0.5], [0.9995], [1.0]])).tolist() == [1.0, np.inf, np.inf]
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [(0.9995, r"cost of f at x = \[0.9995\] must be positive, got -1.0"), (1.0, "raised ZeroDivisionError")],
+)
+def test_a_cost_function_that_fails_later_is_an_error_that_names_source_and_location(x, said):
+    cost = CostFunction(UNIT, lambda x: 1.0 if x[0] < 0.999 else -1.0 if x[0] < 1 else 1 / 0, "cost of f")
+    assert cost.effective(np.array([[0.5]])) == 1
+    with pytest.raises(ValueError, match=said):
+        cost.effective(np.array([[0.5], [x]]))
+
+
+def test_a_gradient_that_fails_is_an_error_that_names_source_and_location():
+    class Broken(WithGradient):
+        def gradient(self, x):
+            raise RuntimeError("no slope")
+
+    with pytest.raises(ValueError, match=r"gradient of the cost of f at x = .* raised RuntimeError: no slope"):
+        CostFunction(PLANE, Broken(), "cost of f").effective_and_grad(PLANE.sobol(2, 1))

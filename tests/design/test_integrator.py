@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -13,7 +14,8 @@ from scipy import stats
 
 import amsbq
 from amsbq import Integrator, Source, stopping
-from amsbq.design.failures import PATIENCE
+from amsbq.design.failures import RETIRED_AFTER
+from amsbq.inference import schedule
 
 UNIT = amsbq.Uniform(0, 1)
 FINE, COARSE = (lambda x: np.sin(6 * x[0]) + x[0]), (lambda x: 0.8 * np.sin(6 * x[0]) + 0.3)
@@ -253,7 +255,7 @@ def test_a_source_that_keeps_failing_is_retired():
     with pytest.warns(UserWarning, match="coarse failed 5 times in a row and is retired; the run goes on") as caught:
         run(it, (FINE, None))
     assert len(caught) == 1
-    assert sum(e.source == 1 for e in it.evaluations) == PATIENCE
+    assert sum(e.source == 1 for e in it.evaluations) == RETIRED_AFTER
     assert it.stopped in ("budget", "exhausted")
 
 
@@ -327,18 +329,139 @@ def test_queries_may_travel():
     assert it.evaluations[0].id == query.id
 
 
-def test_what_is_told_is_kept_before_anything_is_made_of_it(monkeypatch):
-    """Learning may be interrupted."""
-
-    def interrupted(*arguments):
+@pytest.mark.parametrize("at", ["costs", "belief"])
+def test_what_was_paid_for_is_kept_if_learning_from_it_is_interrupted(monkeypatch, at):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    it = Integrator([Source(cost="measured")], UNIT, budget=4)
+    it = Integrator([Source(cost="measured")], UNIT, budget=4, model="icm")
+    it.tell(it.ask(), 2.0, cost=0.25)
     query = it.ask()
-    monkeypatch.setattr(it.source_costs, "paid", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        it.tell(query, 1.0, cost=0.5)
-    assert (it.pending, it.spent, len(it.evaluations), len(it.learner)) == ([], 0.5, 1, 1)
+    with monkeypatch.context() as patch:
+        if at == "costs":
+            patch.setattr(it.source_costs, "paid", interrupted)
+        else:
+            patch.setattr(schedule, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            it.tell(query, 1.0, cost=0.5)
+    assert (it.pending, it.spent, len(it.evaluations), len(it.learner)) == ([], 0.75, 2, 2)
+    last = it.evaluations[-1]
+    assert (last.id, last.value, last.cost, last.status) == (query.id, 1.0, 0.5, "ok")
+    assert math.isnan(last.mean)
+    assert math.isnan(last.std)
+    it.tell(it.ask(), 1.5, cost=0.5)  # the run goes on
+    assert (it.evaluations[-1].mean, it.evaluations[-1].std) == (it.estimate().mean, it.estimate().std)
+
+
+def test_evaluations_are_complete_when_they_are_appended_and_never_replaced():
+    class AppendOnly(list):
+        def append(self, evaluation):
+            assert not math.isnan(evaluation.mean + evaluation.std)
+            super().append(evaluation)
+
+        def __setitem__(self, *arguments):
+            raise AssertionError("an evaluation was replaced")
+
+    it = Integrator(sources(), UNIT, budget=4, model="icm")
+    it.evaluations = AppendOnly()
+    assert len(run(it).evaluations) > 5
+
+
+@pytest.mark.parametrize("model", ["icm", "auto", "fixed"])
+def test_there_is_one_answer_at_all_times(model):
+    """Between two refits too, where hyperparameters are not learned again."""
+    it = Integrator([Source(noise=1e-4)], UNIT, budget=100, model=fixed(L=1, noise=1e-4) if model == "fixed" else model)
+    for x in np.linspace(0.01, 0.99, 23):
+        it.observe(0, x, FINE([x]))
+    assert math.isnan(it.evaluations[-1].std)
+    for n in range(24, 30):
+        query = it.ask()
+        it.tell(query, FINE(query.x))
+        last, estimate, result = it.evaluations[-1], it.estimate(), amsbq.Result.of(it, "budget")
+        assert (last.mean, last.std) == (estimate.mean, estimate.std) == (result.mean, result.std)
+        assert len(it.learner) == n
+    assert schedule.scheduled_refit(29) == it.learner.refitted_at == 27  # so that 28 and 29 are between two refits
+
+
+def test_estimates_do_not_learn_anything_again(monkeypatch):
+    it = Integrator([Source(noise=1e-4)], UNIT, budget=100, model="icm")
+    for x in np.linspace(0.01, 0.99, 28):
+        it.observe(0, x, FINE([x]))
+    query = it.ask()
+    it.tell(query, FINE(query.x))
+    refits, learn = [], schedule.learn
+    monkeypatch.setattr(schedule, "learn", lambda *arguments: refits.append(arguments) or learn(*arguments))
+    it.estimate()
+    assert stopping.tolerance(absolute=1e9)(it) == "tolerance"
+    assert not refits
+
+
+def test_warnings_of_the_last_refit_come_with_the_estimate():
+    it = Integrator([Source()], UNIT, model="icm", initial=[])
+    it.observe(0, 0.3, 1.0)
+    it.observe(0, 0.3, 2.0)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="different values at the same input"):
+            it.estimate()
+
+
+def test_without_a_value_of_the_primary_source_evaluations_and_estimates_agree_too():
+    it = Integrator(sources(), UNIT, budget=5, model="icm", initial=[(1, 0.2), (1, 0.7)])
+    run(it, most=2)
+    with pytest.warns(UserWarning, match="no observation of source 0"):
+        estimate = it.estimate()
+    assert (it.evaluations[-1].mean, it.evaluations[-1].std) == (estimate.mean, estimate.std)
+    assert stopping.tolerance(absolute=1e9)(it) is None  # nothing is known of what is wanted
+
+
+def test_many_observations_are_added_quickly():
+    it = Integrator(sources(), UNIT, budget=10)
+    start = time.perf_counter()
+    for x in np.linspace(0, 1, 10_000):
+        it.observe(1, x, COARSE([x]))
+    assert time.perf_counter() - start < 10
+    assert len(it.learner.data.y) == len(it.evaluations) == 10_000
+    assert it.learner.data.X[:3, 0].tolist() == np.linspace(0, 1, 10_000)[:3].tolist()
+
+
+def test_predictions_are_means_and_variances():
+    it = run(Integrator(sources(), UNIT, budget=4, model=fixed()))
+    X = np.linspace(0, 1, 7)
+    ok = [e for e in it.evaluations if e.status == "ok"]
+    s, x, y = ([getattr(e, name) for e in ok] for name in ("source", "x", "value"))
+    for source in (0, 1):
+        expected = fixed().condition(s, np.array(x), y).predict(source, X[:, None])
+        np.testing.assert_allclose(it.predict(source, X), expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_array_equal(amsbq.Result.of(it, "budget").predict(source, X), it.predict(source, X))
+    with pytest.raises(ValueError, match="nothing to predict from"):
+        Integrator(sources(), UNIT, budget=4).predict(0, X)
+    with pytest.raises(ValueError, match="there is no source 2"):
+        it.predict(2, X)
+
+
+def test_a_generator_draws_the_seed():
+    drawn = [Integrator(sources(), UNIT, rng=generator).seed for generator in [np.random.default_rng(3)] * 2]
+    assert drawn == np.random.default_rng(3).integers(2**31, size=2).tolist()
+    assert (Integrator(sources(), UNIT, rng=7).seed, Integrator(sources(), UNIT).seed) == (7, 0)
+    with pytest.raises(ValueError, match="either seed or rng"):
+        Integrator(sources(), UNIT, seed=0, rng=7)
+    with pytest.raises(TypeError, match="rng must be a whole number"):
+        Integrator(sources(), UNIT, rng="dice")
+
+
+def test_an_error_in_a_cost_function_is_an_error_of_the_run():
+    calls = []
+
+    def price(x):
+        calls.append(x)
+        if len(calls) > 200:
+            raise RuntimeError("no price")
+        return 1.0
+
+    it = Integrator([Source(cost=price, name="fine"), Source(cost=0.1)], UNIT, budget=50, model=fixed())
+    with pytest.raises(ValueError, match=r"cost of fine at x = .* raised RuntimeError: no price") as caught:
+        run(it)
+    assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_few_samples_are_evaluated_once():

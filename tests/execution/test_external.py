@@ -14,6 +14,7 @@ import pytest
 
 import amsbq
 from amsbq.execution.commands import Command
+from amsbq.execution.evaluate import RETRY_PAUSES, evaluate
 from amsbq.execution.functions import PythonFunction
 from amsbq.execution.umbridge import UMBridge
 
@@ -207,7 +208,7 @@ def test_an_absurd_value_is_a_failed_evaluation(server):
 
 
 def test_a_server_that_is_not_there(monkeypatch):
-    monkeypatch.setattr("amsbq.execution.evaluate.PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("amsbq.execution.evaluate.RETRY_PAUSES", (0.01, 0.01))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -219,7 +220,7 @@ def test_a_server_that_is_not_there(monkeypatch):
 
 
 def test_what_a_retry_can_mend_is_tried_again(monkeypatch):
-    monkeypatch.setattr("amsbq.execution.evaluate.PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("amsbq.execution.evaluate.RETRY_PAUSES", (0.01, 0.01))
     calls = []
 
     def flaky(x):
@@ -231,6 +232,39 @@ def test_what_a_retry_can_mend_is_tried_again(monkeypatch):
     result = amsbq.integrate(flaky, UNIT, budget=3, model="icm")
     assert [e.status for e in result.evaluations] == ["ok"] * 3
     assert len(calls) == 9
+
+
+class Clock:
+    """Time that passes only when somebody lets it."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("refusals", "found"), [(0, 3.5), (2, 3.5), (99, None)])
+def test_pauses_between_retries_are_not_charged(monkeypatch, refusals, found):
+    clock, calls = Clock(), []
+    monkeypatch.setattr("amsbq.execution.evaluate.time", clock)
+
+    def flaky(x):
+        calls.append(x)
+        clock.sleep(0.5)
+        if len(calls) <= refusals:
+            raise ConnectionRefusedError("busy")
+        clock.sleep(1.0)
+        return 3.5
+
+    outcome = evaluate(flaky, X)
+    tried = min(refusals, len(RETRY_PAUSES) + 1)
+    assert outcome.seconds == pytest.approx(0.5 * tried + (0.0 if found is None else 1.5))
+    assert clock.now == pytest.approx(outcome.seconds + sum(RETRY_PAUSES[:tried]))
+    assert outcome.observation == (None if found is None else amsbq.Observation(found))
+    assert outcome.reason == ("ConnectionRefusedError: busy" if found is None else "")
 
 
 def test_um_bridge_needs_a_url():

@@ -1,6 +1,7 @@
 """Journals: what is on the disk when the plug is pulled, what is refused, and runs that go on as if nothing was."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 import amsbq
 from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
+from amsbq.execution.resume import begin_or_resume
 from amsbq.execution.runner import run as run_it
 
 UNIT = amsbq.Uniform(0, 1)
@@ -58,6 +60,36 @@ def test_a_new_journal_tells_of_everything(tmp_path):
     assert kinds[-1] == "stopped"
     told = [event["value"] for event in events if event["event"] == "told"]
     assert told == [e.value for e in result.evaluations]  # to the last bit
+    assert [event["cost"] for event in events if event["event"] == "told"] == [e.cost for e in result.evaluations]
+
+
+def test_the_header_describes_the_problem_in_plain_values(tmp_path):
+    """No text in it has to be parsed again."""
+    sources = [amsbq.Source(fine, name="fine", valid=(-math.inf, 9.0)), amsbq.Source(coarse, cost="measured", name="b")]
+    run(tmp_path / "run.jsonl", budget=2.0, sources=sources, initial=[(0, 0.5)], max_evaluations=1)
+    problem = read_journal(tmp_path / "run.jsonl")[0]["problem"]
+    assert problem["sources"] == [
+        {"name": "fine", "cost": 1.0, "noise": 0.0, "valid": [-math.inf, 9.0]},
+        {"name": "b", "cost": "measured", "noise": 0.0, "valid": None},
+    ]
+    assert problem["measure"] == UNIT.to_dict()
+    assert problem["model"]["terms"] == [
+        {"B": [[1.0, 0.8], [0.8, 1.0]], "kernel": {"class": "RBF", "lengthscales": 0.2}},
+        {"B": [[1.0, 0.0], [0.0, 1.0]], "kernel": {"class": "Constant"}},
+    ]
+    assert (problem["seed"], problem["acquisition"], problem["initial"]) == (0, "mi", [[0, [0.5]]])
+
+
+def test_what_is_not_valid_is_written_as_failed(tmp_path):
+    sources = [amsbq.Source(fine, name="fine", valid=(-1, 0.9)), SOURCES[1]]
+    result = run(tmp_path / "run.jsonl", sources=sources)
+    _, events = read_journal(tmp_path / "run.jsonl")
+    failed = [event["reason"] for event in events if event["event"] == "failed"]
+    assert failed == [e.reason for e in result.evaluations if e.status == "failed"] != []
+    asked = {event["id"]: event["source"] for event in events if event["event"] == "asked"}
+    told = [event for event in events if event["event"] == "told"]
+    assert all(-1 <= event["value"] <= 0.9 for event in told if asked[event["id"]] == 0)
+    assert all(event["cost"] > 0 for event in events if event["event"] in ("told", "failed"))
 
 
 def test_without_a_journal_it_is_the_same(tmp_path):
@@ -146,6 +178,11 @@ def test_damage_is_noticed_and_left_alone(tmp_path):
         ({"seed": 1}, "seed was 0, and now is 1"),
         ({"acquisition": "ivr"}, "acquisition was 'mi', and now is 'ivr'"),
         ({"initial": [(0, 0.5)]}, "initial was None, and now is a list of 1"),
+        ({"model": "icm"}, r"model was MultiSourceGP\(.*\), and now is 'icm'"),
+        (
+            {"model": amsbq.MultiSourceGP([amsbq.Term(np.eye(2), amsbq.Matern(1.5, 0.3))], UNIT)},
+            r"and now is MultiSourceGP\(\[Term\(\[\[1.0, 0.0\], \[0.0, 1.0\]\], Matern\(1.5, 0.3\)",
+        ),
     ],
 )
 def test_the_journal_of_another_run_is_refused(tmp_path, change, said):
@@ -160,8 +197,23 @@ def test_the_journal_of_another_run_is_refused(tmp_path, change, said):
 def test_another_measure_is_another_run(tmp_path):
     path = tmp_path / "run.jsonl"
     run(path, "icm", 2.0)
-    with pytest.raises(JournalError, match=r"measure was 'Uniform\(\[0.0\], \[1.0\]\)', and now is"):
+    with pytest.raises(JournalError, match=r"measure was Uniform\(\[0.0\], \[1.0\]\), and now is Uniform"):
         amsbq.integrate(SOURCES, amsbq.Uniform(0, 2), budget=2.0, model="icm", journal=path)
+
+
+def test_observations_that_are_not_in_the_journal_must_be_there_again(tmp_path):
+    def observed(*xs):
+        it = amsbq.Integrator(SOURCES, UNIT, budget=2.0, model=GP)
+        for x in xs:
+            it.observe(1, x, coarse([x]))
+        return it
+
+    path = tmp_path / "run.jsonl"
+    first = run_it(observed(0.1, 0.9), journal=path, progress=False)
+    again = run_it(observed(0.1, 0.9), journal=path, progress=False)
+    assert repr(everything(again)) == repr(everything(first))
+    with pytest.raises(JournalError, match="observed was 2, and now is 0"):
+        run_it(observed(), journal=path, progress=False)
 
 
 def test_samples_are_told_apart(tmp_path):
@@ -169,7 +221,7 @@ def test_samples_are_told_apart(tmp_path):
     rng = np.random.default_rng(0)
     samples = rng.uniform(size=(50, 1))
     amsbq.integrate(SOURCES, amsbq.Empirical(samples), budget=2.0, model="icm", journal=path)
-    with pytest.raises(JournalError, match="measure was"):
+    with pytest.raises(JournalError, match=r"measure was Empirical.* with checksum \w+, and now is Empirical"):
         amsbq.integrate(SOURCES, amsbq.Empirical(samples + 0.01), budget=2.0, model="icm", journal=path)
 
 
@@ -250,28 +302,76 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
 
 
 def test_floats_survive_to_the_last_bit(tmp_path):
-    values = [0.1 + 0.2, 1e-300, -5e-324, 2**53 + 1.0, np.nextafter(1, 2)]
+    values = [0.1 + 0.2, 1e-300, -5e-324, 2**53 + 1.0, np.nextafter(1, 2), math.inf, -math.inf]
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin({})
-        journal.write({"event": "told", "value": values, "nothing": float("nan")})
+        journal.write({"event": "told", "value": values, "nothing": float("nan"), "x": np.array(values)})
     _, [event] = read_journal(tmp_path / "a.jsonl")
-    assert event["value"] == values
-    assert event["nothing"] is None
+    assert event["value"] == event["x"] == values
+    assert math.isnan(event["nothing"])
+    for line in (tmp_path / "a.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)  # JSON that every program can read
 
 
-@pytest.mark.parametrize("path", sorted(STORED.glob("*.jsonl")), ids=lambda path: path.name)
-def test_journals_of_all_versions_still_load(tmp_path, path):
-    copy = tmp_path / path.name
-    copy.write_bytes(path.read_bytes())
-    result = run(copy, "icm", 3.0)
-    assert copy.read_bytes() == path.read_bytes()
+@pytest.fixture(params=sorted(STORED.glob("*.jsonl")), ids=lambda path: path.name)
+def stored(request, tmp_path):
+    """A copy of a journal that an older version has written."""
+    copy = tmp_path / request.param.name
+    copy.write_bytes(request.param.read_bytes())
+    return copy
+
+
+def test_journals_of_all_versions_still_load(stored):
+    content = stored.read_bytes()
+    result = run(stored, "icm", 3.0)
+    assert stored.read_bytes() == content
     assert result.stopped == "budget"
-    _, events = read_journal(path)
-    known = [event for event in events if event["event"] == "known"]
-    assert [(e.id, e.mean, e.std) for e in result.evaluations if np.isfinite(e.std)] == [
-        (event["id"], event["mean"], event["std"]) for event in known if event["std"] is not None
+    known = [json.loads(line) for line in content.splitlines() if b'"known"' in line]
+    assert [(e.id, e.mean, e.std) for e in result.evaluations] == [
+        (event["id"], event["mean"], event["std"]) for event in known
     ]
     assert result.mean == pytest.approx(known[-1]["mean"], rel=1e-7)  # without noise, rounding is magnified
+
+
+def test_journals_of_all_versions_can_be_read(stored):
+    result = amsbq.read_result(stored)
+    whole = run(stored, "icm", 3.0)
+    assert repr(everything(result)[2:]) == repr(everything(whole)[2:])
+    assert result.mean == pytest.approx(whole.mean, rel=1e-7)
+    assert result.integrator.preview().x.tolist() == whole.integrator.preview().x.tolist()
+    assert result.diagnose()
+
+
+def test_journals_of_all_versions_go_on(stored):
+    content = stored.read_bytes()
+    more = run(stored, "icm", 4.5)
+    assert more.spent > 3.0
+    assert stored.read_bytes().startswith(content)  # the header is not written again
+    assert repr(everything(run(stored, "icm", 4.5))) == repr(everything(more))
+    again = amsbq.read_result(stored)
+    assert (again.mean, again.budget, again.stopped) == (more.mean, 4.5, "budget")
+    with pytest.raises(JournalError, match=r"cost was 0.1, and now is 0.2"):
+        run(stored, "icm", 4.5, [SOURCES[0], amsbq.Source(coarse, cost=0.2, name="coarse")])
+    with pytest.raises(JournalError, match=r"measure was .*Uniform\(\[0.0\], \[1.0\]\).*, and now is .*2.0"):
+        amsbq.integrate(SOURCES, amsbq.Uniform(0, 2), budget=4.5, model="icm", journal=stored)
+
+
+@pytest.mark.parametrize("model", [GP, "icm"])
+def test_an_integral_that_was_not_written_is_evaluated_on_resume(tmp_path, model):
+    """The process died between the value and the integral after it."""
+    path = tmp_path / "run.jsonl"
+    whole = run(path, model, 2.4)
+    lines = path.read_bytes().splitlines(keepends=True)
+    told = [i for i, line in enumerate(lines) if b'"told"' in line][4]
+    path.write_bytes(b"".join(lines[: told + 1]))
+    it = amsbq.Integrator(SOURCES, UNIT, budget=2.4, model=model)
+    with Journal(path) as journal:
+        begin_or_resume(journal, it)
+    assert [(e.id, e.mean, e.std) for e in it.evaluations] == [
+        (e.id, e.mean, e.std) for e in whole.evaluations[: len(it.evaluations)]
+    ]
+    known = next(i for i in range(told, len(lines)) if b'"known"' in lines[i])
+    assert path.read_bytes() == b"".join(lines[: known + 1])
 
 
 def test_long_runs_go_on_where_they_were_between_times_to_learn(tmp_path):
@@ -336,9 +436,11 @@ def test_an_interrupt_is_in_the_journal_and_the_run_goes_on(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
         return fine(x)
 
-    first = run(path, sources=[amsbq.Source(interrupted, name="fine"), SOURCES[1]])
-    assert first.stopped == "interrupted"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run(path, sources=[amsbq.Source(interrupted, name="fine"), SOURCES[1]])
+    assert caught.value.result.stopped == "interrupted"
     assert len(calls) == 3  # what was running came to its end
+    assert [e.id for e in caught.value.result.evaluations] == [e.id for e in amsbq.read_result(path).evaluations]
     _, events = read_journal(path)
     assert events[-1]["reason"] == "interrupted"
     assert everything(run(path)) == whole
@@ -355,7 +457,7 @@ def test_the_second_interrupt_stops_at_once(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
         return fine(x)
 
-    first = run(path, sources=[amsbq.Source(impatient, name="fine"), SOURCES[1]])
+    first = run(path, sources=[amsbq.Source(impatient, name="fine"), SOURCES[1]], on_interrupt="return")
     assert first.stopped == "interrupted"
     assert sum(e.source == 0 for e in first.evaluations) == 1
     assert everything(run(path)) == everything(run(tmp_path / "whole.jsonl"))

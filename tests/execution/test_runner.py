@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from scipy import stats
 
 import amsbq
 from amsbq import Observation, Source, integrate
-from tests.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
+from tests.design.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
 
 
 def fine(x):
@@ -225,21 +226,45 @@ def test_runs_that_end_before_they_begin():
 
     with pytest.raises(RuntimeError, match=r"the run has stopped \(done\)"):
         integrate(FINE, UNIT, budget=3, model=fixed(L=1), stop=lambda it: "done")
-    with pytest.raises(KeyboardInterrupt):
-        integrate(interrupt, UNIT, budget=3, model=fixed(L=1))
+    for on_interrupt in ("raise", "return"):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            integrate(interrupt, UNIT, budget=3, model=fixed(L=1), on_interrupt=on_interrupt)
+        assert caught.value.result is None
 
 
-def test_a_cost_function_that_fails_later():
+def test_a_cost_function_that_fails_later_ends_the_run(tmp_path):
     calls = [0]
 
     def price(x):
         calls[0] += 1
-        if calls[0] > 200:
+        if calls[0] > 2000:
             raise RuntimeError("no price")
         return 1.0
 
-    result = integrate([Source(FINE, cost=price), Source(COARSE, cost=0.1)], UNIT, budget=5, model=fixed())
-    assert np.isfinite(result.mean)
+    sources = [Source(FINE, cost=price, name="fine"), Source(COARSE, cost=0.1)]
+    with pytest.raises(ValueError, match=r"cost of fine at x = .* raised RuntimeError: no price"):
+        integrate(sources, UNIT, budget=50, model=fixed(), journal=tmp_path / "run.jsonl")
+    assert amsbq.read_result(tmp_path / "run.jsonl").spent > 0
+
+
+def test_what_is_running_is_told_before_an_error_ends_the_run(tmp_path):
+    """It is paid for."""
+    started = threading.Event()
+
+    def slow(x):
+        started.set()
+        time.sleep(0.3)
+        return FINE(x)
+
+    def broken(it):
+        if it.pending:
+            started.wait(60)
+            raise RuntimeError("a stop rule of the user")
+
+    with pytest.raises(RuntimeError, match="a stop rule of the user"):
+        integrate(slow, UNIT, budget=9, model=fixed(L=1), workers=2, stop=broken, journal=tmp_path / "run.jsonl")
+    result = amsbq.read_result(tmp_path / "run.jsonl")
+    assert (len(result.evaluations), result.pending) == (1, 0)
 
 
 def test_workers_do_not_wait_for_each_other():
@@ -302,19 +327,56 @@ def test_sources_report_variance_and_cost():
     assert {(e.variance, e.cost) for e in primary} == {(1e-4, 0.5)}
 
 
-def test_interruption_keeps_what_is_known():
+@pytest.mark.parametrize("on_interrupt", ["raise", "return"])
+@pytest.mark.parametrize("how", ["signal", "in the source"])
+def test_interruption_keeps_what_is_known(how, on_interrupt, capfd):
     calls = [0]
 
     def interrupted(x):
         calls[0] += 1
         if calls[0] == 9:
-            raise KeyboardInterrupt
+            if how == "signal":
+                os.kill(os.getpid(), signal.SIGINT)
+            else:
+                raise KeyboardInterrupt
         return COARSE(x)
 
-    result = integrate(pair(secondary=interrupted), UNIT, budget=30, model=fixed())
+    options = {"budget": 30, "model": fixed(), "on_interrupt": on_interrupt}
+    if on_interrupt == "return":
+        result = integrate(pair(secondary=interrupted), UNIT, **options)
+    else:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            integrate(pair(secondary=interrupted), UNIT, **options)
+        result = caught.value.result
     assert result.stopped == "interrupted"
     assert np.isfinite(result.mean)
-    assert len(result.evaluations) >= 8
+    assert sum(e.source == 1 for e in result.evaluations) == (9 if how == "signal" else 8)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert ("stopping after what is running" in capfd.readouterr().err) == (how == "signal")
+
+
+def test_progress_is_given_the_integrator():
+    seen = []
+    result = integrate(pair(), UNIT, budget=3, model=fixed(), progress=seen.append)
+    assert set(map(id, seen)) == {id(result.integrator)}
+    assert len(seen) == 2 * len(result.evaluations)  # asked, and told
+
+
+def test_a_generator_gives_the_seed():
+    by_generator = integrate(pair(), UNIT, budget=3, model=fixed(), rng=np.random.default_rng(5))
+    by_seed = integrate(pair(), UNIT, budget=3, model=fixed(), seed=int(np.random.default_rng(5).integers(2**31)))
+    assert [e.x.tolist() for e in by_generator.evaluations] == [e.x.tolist() for e in by_seed.evaluations]
+    assert by_generator.mean == by_seed.mean
+    x = np.linspace(0.05, 0.95, 6)
+    estimates = [
+        amsbq.estimate(0, x, np.sin(6 * x), UNIT, **options)
+        for options in ({}, {"rng": 0}, {"rng": np.random.default_rng(5)}, {"seed": by_seed.integrator.seed})
+    ]
+    assert estimates[0].interval() == estimates[1].interval()
+    assert estimates[2].interval() == estimates[3].interval() != estimates[0].interval()
+    for call in (lambda **o: integrate(pair(), UNIT, budget=3, **o), lambda **o: amsbq.estimate(0, x, x, UNIT, **o)):
+        with pytest.raises(ValueError, match="either seed or rng"):
+            call(seed=1, rng=1)
 
 
 def test_bad_input_costs_nothing():
@@ -325,7 +387,7 @@ def test_bad_input_costs_nothing():
         return 0.0
 
     bad = ({"budget": -1}, {"workers": 0}, {"rel_tol": 0}, {"abs_tol": "small"}, {"max_evaluations": 1.5})
-    for arguments in (*bad, {"max_evaluations": 0}, {"executor": "threads"}):
+    for arguments in (*bad, {"max_evaluations": 0}, {"executor": "threads"}, {"on_interrupt": "ignore"}):
         with pytest.raises((TypeError, ValueError)):
             integrate(pair(counted, counted), UNIT, **{"budget": 5, **arguments})
     with pytest.raises(TypeError, match="fine has no function to call"):

@@ -34,10 +34,14 @@ def coarse(x):
     return float(np.sin(5 * x[0]) + 0.2)
 
 
-def content(path):
-    """What the page holds for its script."""
+def script_data(path):
+    """What the page holds for its script, as text."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
-    return json.loads(found.group(1))
+    return found.group(1)
+
+
+def content(path):
+    return json.loads(script_data(path))
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +60,21 @@ def runs(tmp_path_factory):
     return {path.stem: path for path in folder.glob("*.jsonl")}
 
 
+@pytest.fixture(scope="module")
+def results(runs):
+    """What the journals tell."""
+    return {name: amsbq.read_result(path) for name, path in runs.items()}
+
+
+@pytest.fixture(scope="module")
+def pages(runs):
+    """The pages of the journals, beside them."""
+    return {name: report(path, path.with_suffix(".html")) for name, path in runs.items()}
+
+
 @pytest.mark.parametrize("name", ["one", "two", "six"])
-def test_the_numbers_are_those_of_the_journal(runs, tmp_path, name):
-    page = report(runs[name], tmp_path / "page.html")
-    result = amsbq.read_result(runs[name])
+def test_the_numbers_are_those_of_the_journal(results, pages, name):
+    page, result = pages[name], results[name]
     found = content(page)
     rows = result.rows()
     assert len(found["rows"]) == len(rows)
@@ -78,22 +93,33 @@ def test_the_numbers_are_those_of_the_journal(runs, tmp_path, name):
     assert all(len(figure["panels"]) in (1, len(result.inputs)) for figure in found["figures"])
 
 
-def test_nothing_is_fetched_and_text_is_text(runs, tmp_path):
-    text = report(runs["two"], tmp_path / "page.html").read_text("utf-8")
+def test_nothing_is_fetched_and_text_is_text(pages):
+    text = pages["two"].read_text("utf-8")
     outside = re.sub(
         r'<script type="text/plain" id="library">.*?</script>\n<script>', "<script>", text, flags=re.DOTALL
     )
     assert not re.search(r'(src|href|url\()\s*[=(]?\s*["\']?(https?:)?//', outside)
     assert "<script>alert" not in text
     assert "<b>convergence</b>" not in text
+    assert NASTY in content(pages["two"])["rows"][0]
+    assert not set("<>&") & set(script_data(pages["two"]))
     assert len(text) < 6e6
 
 
+@pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])
+def test_what_is_missing_is_named(results, tmp_path, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=r"pip install 'amsbq\[report\]'"):
+        report(results["one"], tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_page_of_a_run_without_its_model(tmp_path):
-    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 0.9))
+    measure = amsbq.Product([stats.rv_histogram(np.histogram([0.1, 0.4, 0.5, 0.9], bins=3))()])  # cannot be rebuilt
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], measure)
     path = tmp_path / "run.jsonl"
-    result = amsbq.integrate(fine, amsbq.Uniform(0, 0.9), budget=4, model=gp, journal=path, progress=False)
-    assert "does not tell enough" in report(path, tmp_path / "page.html").read_text("utf-8")
+    result = amsbq.integrate(fine, measure, budget=4, model=gp, journal=path, progress=False)
+    assert "does not hold enough to rebuild it" in report(path, tmp_path / "page.html").read_text("utf-8")
     assert [figure["id"] for figure in content(tmp_path / "page.html")["figures"]] == ["convergence", "sequence"]
     report(result, tmp_path / "whole.html")  # the result itself knows
     assert len(content(tmp_path / "whole.html")["figures"]) == 7
@@ -132,24 +158,32 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def opened(browser):
-    """Opens pages, and sees to it that nothing was complained of."""
-    contexts, complaints = [], []
+@pytest.fixture(scope="module")
+def tabs(browser):
+    """Opens each page once, and collects what the browser complains of, and whatever is fetched."""
+    pages, complaints = {}, []
 
     def open_page(path, **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
-        page.goto(path.resolve().as_uri())
-        return page
+        key = path, *sorted(options)
+        if key not in pages:
+            page = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}).new_page()
+            page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("request", lambda sent: complaints.append(sent.url) if sent.url.startswith("http") else None)
+            page.goto(path.resolve().as_uri())
+            pages[key] = page
+        return pages[key]
 
+    yield open_page, complaints
+    for page in pages.values():
+        page.context.close()
+
+
+@pytest.fixture
+def opened(tabs):
+    """Opens pages, and sees to it that there are no complaints."""
+    open_page, complaints = tabs
     yield open_page
-    for context in contexts:
-        context.close()
     assert complaints == []
 
 
@@ -165,9 +199,8 @@ LATEST = """() => {
 @browser_needed
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["one", "two", "six"])
-def test_it_works_in_a_browser(runs, tmp_path, opened, name):
-    page = opened(report(runs[name], tmp_path / "page.html"))
-    result = amsbq.read_result(runs[name])
+def test_it_works_in_a_browser(results, pages, opened, name):
+    page, result = opened(pages[name]), results[name]
     assert page.inner_text("#mean") == result.estimate.summary().split(" ± ")[0]
     assert page.inner_text(".kicker strong") == result.names[0]
 
@@ -202,9 +235,8 @@ def test_it_works_in_a_browser(runs, tmp_path, opened, name):
 
 @browser_needed
 @pytest.mark.browser
-def test_the_table_is_sorted_and_saved(runs, tmp_path, opened):
-    page = opened(report(runs["two"], tmp_path / "page.html"))
-    result = amsbq.read_result(runs["two"])
+def test_the_table_is_sorted_and_saved(results, pages, tmp_path, opened):
+    page, result = opened(pages["two"]), results["two"]
     values = [e.value for e in result.evaluations if e.status == "ok"]
     heading = page.locator("#evaluations th", has_text="value")
     column = [th.inner_text() for th in page.query_selector_all("#evaluations th")].index("value")
@@ -232,8 +264,8 @@ def test_the_table_is_sorted_and_saved(runs, tmp_path, opened):
 
 @browser_needed
 @pytest.mark.browser
-def test_small_dark_and_printed(runs, tmp_path, opened):
-    path = report(runs["six"], tmp_path / "page.html")
+def test_small_dark_and_printed(pages, tmp_path, opened):
+    path = pages["six"]
     phone = opened(path, viewport={"width": 360, "height": 700}, color_scheme="dark")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 360
     assert phone.evaluate("document.documentElement.dataset.theme") == "dark"

@@ -1,7 +1,8 @@
-"""Other estimates of the same integral, to compare with.
+"""Other methods for the same integral, to compare with.
 
-Every method takes sources, a measure and a budget as `amsbq.integrate` does, and returns the same kind of `Result`.
-Where a method has no error bar, the standard deviation is NaN.
+In come sources, a measure and a budget, as in `amsbq.integrate`.
+Out comes the same kind of `Result`; the standard deviation is NaN where a method has no error bar.
+Methods that draw their locations share `sampling_run`; those with a Gaussian process are in `bayesian`.
 """
 
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from collections.abc import Callable
 from ..results.result import Result
 from .bayesian import vanilla_bq
 from .control_variates import control_variate
-from .monte_carlo import monte_carlo, percentile, quasi_monte_carlo, secondary_only
+from .monte_carlo import monte_carlo, quasi_monte_carlo, secondary_only
+from .percentiles import percentile
 
+#: the methods by the names under which tables and figures show them
 BASELINES: dict[str, Callable[..., Result]] = {
     "vanilla BQ": vanilla_bq,
     "percentiles": percentile,

@@ -1,109 +1,182 @@
-"""control_variates."""
+"""Monte Carlo with the secondary sources as control variates: regression on what is cheap to average.
+
+Notation: at n random locations all sources are evaluated, y (n,) are the values of the primary one and Y (n, M) those
+of the M secondary ones; these are also evaluated at further locations, N in all. A bar is an average, over the n or
+the N locations. β (M,) are the slopes of the linear regression of y on Y, with residual variance s², and
+
+    μ̂ = ȳ_n + βᵀ d,    d = Ȳ_N - Ȳ_n,    Var μ̂ ≈ s² (1/n + dᵀ (Y_cᵀ Y_c)⁻¹ d) + βᵀ Cov(Y) β / N,
+
+where Y_c is Y without its averages. The first term is the variance of a regression's prediction at the averages Ȳ_N,
+the second one is due to these not being known exactly. In the statistics of surveys this is double sampling with
+regression (Cochran, Sampling Techniques, 1977, Chapter 12); for simulations see Lavenberg and Welch (1981) and, with
+the allocation of the budget, Peherstorfer, Willcox and Gunzburger (2016).
+
+R² is the share of the primary source's variance that the regression explains. With costs c_0 of the primary source and
+c of all secondary ones together, σ² ((1 - R²) / n + R² / N) is smallest for n c_0 + N c if
+N / n = √(R² / (1 - R²) · c_0 / c).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtri
 
-from ..execution.runner import Runner
+from ..design.sources import SourcesLike
+from ..execution.runner import ExecutorLike
 from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike
 from ..results.result import Result
-from ..validation import Array
-from .monte_carlo import _averages, _draws
-from .survey import Place, Survey
-
-PILOT = 6  #: places, more than there are sources, before it is judged how good control variates are
+from ..validation import Array, RNGLike, seed_number
+from .monte_carlo import independent_draws, running_averages
+from .sampling_run import SamplingRun, SourceLocation
 
 
-SURE = 0.95  #: that they are not worse than it is judged
+@dataclass(frozen=True)
+class ControlVariateSettings:
+    """Constants of the method."""
+
+    pilot: int = 6  # locations of all sources, beyond one for each source, before R² is estimated for the first time
+    growth: float = 1.2  # R² is estimated again when the number of such locations has grown by this factor
+    confidence: float = 0.95  # that R² is not below the value used: chance agreement in few values is not rewarded
+    least_unexplained: float = 1e-6  # of 1 - R², so that N / n is finite for secondary sources that agree exactly
+    least_dof: int = 2  # residual degrees of freedom; with fewer a plain average is taken
+
+
+SETTINGS = ControlVariateSettings()
 
 
 def control_variate(
-    sources: Any, measure: Any, *, budget: float, seed: int = 0, executor: Executor | None = None, workers: int = 1
+    sources: SourcesLike,
+    measure: MeasureLike,
+    *,
+    budget: float,
+    seed: int | None = None,
+    rng: RNGLike = None,
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
 ) -> Result:
-    """Monte Carlo with the secondary sources as control variates: the primary one regressed on them.
+    """Estimate the integral by Monte Carlo, with the secondary sources as control variates.
 
-    All sources are evaluated at independent draws, and the secondary ones at more of them, so many that the variance is
-    smallest for the cost, as far as can be told from what was seen. The error bar is that of linear regression, plus
-    what is not known of the secondary sources' averages.
+    All sources are evaluated at independent draws of the inputs, and the secondary ones at further draws, whose number
+    is chosen from the values so far to make the variance small for the cost. The primary source is regressed on the
+    secondary ones. The error bar is that of linear regression, plus that of the secondary sources' averages.
+
+    Parameters
+    ----------
+    sources : list of functions or `Source`
+        As in `amsbq.integrate`, the primary one first, and at least one secondary source.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost.
+    seed : int, optional
+        Seed of the random numbers, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral of the primary source.
+
+    References
+    ----------
+    Lavenberg, S. S. and Welch, P. D. (1981). A perspective on the use of control variables to increase the efficiency
+    of Monte Carlo simulations. Management Science 27(3).
+
+    Peherstorfer, B., Willcox, K. and Gunzburger, M. (2016). Optimal model management for multifidelity Monte Carlo
+    estimation. SIAM Journal on Scientific Computing 38(5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> import amsbq
+    >>> coarse = amsbq.Source(lambda x: 1 + x[0] + x[0] ** 2 / 2, cost=0.01)
+    >>> result = control_variate([lambda x: np.exp(x[0]), coarse], stats.norm(0, 0.5), budget=50)
+    >>> low, high = result.interval(0.95)
+    >>> bool(low < np.exp(0.125) < high)
+    True
     """
-    survey = Survey(sources, measure, budget)
-    if len(survey.sources) < 2:
+    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
+    if len(run.sources) < 2:
         raise ValueError("a control variate needs a secondary source: sources must have two entries or more")
-    survey.places = _control_places(survey, seed)
-    stopped = Runner(survey, (), executor, workers).run()
-    table = _table(survey)
+    stopped = run.evaluate(_locations(run, seed), executor, workers)
+    table = _values_by_location(run)
     rows = np.flatnonzero(np.isfinite(table[:, 0]))
-    found = iter([_regressed(table[: row + 1]) for row in rows])
-    primary = sorted((e for e in survey.evaluations if e.source == 0), key=lambda e: e.id or 0)
-    result = survey.result(stopped, 0, [next(found) if e.status == "ok" else None for e in primary])
-    return replace(result, estimate=_regressed(table) or result.estimate)  # with what came after the last of them
+    found = iter([_regression_estimate(table[: row + 1]) for row in rows])
+    primary = sorted((e for e in run.evaluations if e.source == 0), key=lambda e: e.id or 0)
+    result = run.result(stopped, 0, [next(found) if e.status == "ok" else None for e in primary])
+    # Secondary evaluations after the last primary one belong to the answer too.
+    return replace(result, estimate=_regression_estimate(table) or result.estimate)
 
 
-def _control_places(survey: Survey, seed: int) -> Iterator[Place]:
-    """The secondary sources at each draw, and the primary one too where there should be more of it."""
-    L = len(survey.sources)
-    shared, ratio, when = 0, 1.0, L + PILOT
-    for total, x in enumerate(_draws(survey.measure, seed)):
+def _locations(run: SamplingRun, seed: int) -> Iterator[SourceLocation]:
+    """Yield the secondary sources at each draw, and the primary one too as long as N / n is at least the best ratio."""
+    L = len(run.sources)
+    shared, ratio, next_review = 0, 1.0, L + SETTINGS.pilot
+    for total, x in enumerate(independent_draws(run.measure, seed)):
         yield from ((source, x) for source in range(1, L))
         if total >= shared * ratio:
             yield 0, x
             shared += 1
-        if shared >= when:
-            ratio, when = _best_ratio(survey), 1 + int(1.2 * shared)
+        if shared >= next_review:
+            ratio, next_review = _best_ratio(run), 1 + int(SETTINGS.growth * shared)
 
 
-def _best_ratio(survey: Survey) -> float:
-    """N / n for which the variance σ² ((1 - R²) / n + R² / N) is least for the cost, with no optimism about R²."""
-    table = _table(survey)
+def _best_ratio(run: SamplingRun) -> float:
+    """Return N / n with the smallest variance for the cost, at least 1, for an upper confidence limit of 1 - R²."""
+    table = _values_by_location(run)
     shared = table[np.isfinite(table).all(axis=1)]
     y, Y = shared[:, 0], shared[:, 1:]
     dof = len(y) - Y.shape[1] - 1
-    if dof < 2:
+    if dof < SETTINGS.least_dof:
         return 1.0
     _, residuals = _regression(y, Y)
-    at_most = residuals @ residuals / chdtri(dof, SURE)  # of the residual variance
-    unexplained = float(np.clip(at_most / max(np.var(y, ddof=1), np.finfo(float).tiny), 1e-6, 1.0))
-    costs = [np.mean([e.cost for e in survey.evaluations if e.source == s]) for s in range(len(survey.sources))]
+    largest_variance = residuals @ residuals / chdtri(dof, SETTINGS.confidence)
+    share = largest_variance / max(np.var(y, ddof=1), np.finfo(float).tiny)
+    unexplained = float(np.clip(share, SETTINGS.least_unexplained, 1.0))
+    costs = [np.mean([e.cost for e in run.evaluations if e.source == s]) for s in range(len(run.sources))]
     return max(math.sqrt((1 / unexplained - 1) * costs[0] / sum(costs[1:])), 1.0)
 
 
-def _table(survey: Survey) -> Array:
-    """What the sources returned at each place, (N, 1 + M) in the order of queries, NaN where there is nothing."""
+def _values_by_location(run: SamplingRun) -> Array:
+    """Return the values of all sources, (N, 1 + M), one row for each location in the order of queries; NaN for none."""
     rows: dict[tuple[float, ...], Array] = {}
-    for e in sorted(survey.evaluations, key=lambda e: e.id or 0):
-        rows.setdefault(tuple(e.x), np.full(len(survey.sources), np.nan))[e.source] = e.value
-    return np.array(list(rows.values())).reshape(-1, len(survey.sources))
+    for e in sorted(run.evaluations, key=lambda e: e.id or 0):
+        rows.setdefault(tuple(e.x), np.full(len(run.sources), np.nan))[e.source] = e.value
+    return np.array(list(rows.values())).reshape(-1, len(run.sources))
 
 
 def _regression(y: Array, Y: Array) -> tuple[Array, Array]:
-    """The slopes of y over the columns of Y, and the residuals."""
+    """Return the slopes β (M,) of the linear regression of y (n,) on Y (n, M), and the residuals (n,)."""
     centred = Y - Y.mean(axis=0)
     slopes = np.linalg.lstsq(centred, y - y.mean(), rcond=None)[0]
     return slopes, y - y.mean() - centred @ slopes
 
 
-def _regressed(table: Array) -> Estimate | None:
-    """The average of the primary source, if secondary ones are what they are at all places on average.
+def _regression_estimate(table: Array) -> Estimate | None:
+    """Return μ̂ with Student's distribution from the values by location, or None if there are no primary values.
 
-    Its variance is s² (1/n + dᵀ (YᵀY)⁻¹ d) + βᵀ Cov(Y) β / N, where d is how far the secondary averages over the n
-    places at which the primary source is known are from those over all N.
+    With too few values for a regression, it is the average of the primary ones.
     """
     everywhere = table[np.isfinite(table[:, 1:]).all(axis=1)]
     shared = everywhere[np.isfinite(everywhere[:, 0])]
     y, Y, all_Y = shared[:, 0], shared[:, 1:], everywhere[:, 1:]
     dof = len(y) - Y.shape[1] - 1
-    if dof < 2:
-        return next(reversed(_averages(y)), None)
+    if dof < SETTINGS.least_dof:
+        return next(reversed(running_averages(y)), None)
     slopes, residuals = _regression(y, Y)
-    distance = all_Y.mean(axis=0) - Y.mean(axis=0)
-    leverage = np.linalg.lstsq((Y - Y.mean(axis=0)).T, distance, rcond=None)[0]
-    within = residuals @ residuals / dof * (1 / len(y) + leverage @ leverage)
-    between = np.var(all_Y @ slopes, ddof=1) / len(all_Y)
-    return Estimate([y.mean() + distance @ slopes], [math.sqrt(within + between)], dof=dof)
+    d = all_Y.mean(axis=0) - Y.mean(axis=0)
+    leverage = np.linalg.lstsq((Y - Y.mean(axis=0)).T, d, rcond=None)[0]  # its square is dᵀ (Y_cᵀ Y_c)⁻¹ d
+    of_regression = residuals @ residuals / dof * (1 / len(y) + leverage @ leverage)
+    of_averages = np.var(all_Y @ slopes, ddof=1) / len(all_Y)
+    return Estimate([y.mean() + d @ slopes], [math.sqrt(of_regression + of_averages)], dof=dof)

@@ -1,34 +1,82 @@
-"""monte_carlo."""
+"""Averages over points of the measure: independent draws (Monte Carlo) and Sobol points (quasi Monte Carlo).
+
+Notation: y_i = f(x_i) are the values at n points x_i, and ȳ is their average, the estimate of ∫ f dπ.
+
+Monte Carlo draws x_i from π independently. Then ȳ has the standard error s / √n, where s is the sample standard
+deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
+
+Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly. Such
+points are not independent, so R independently scrambled sequences are averaged, ȳ_1, ..., ȳ_R; their differences are
+the error bar, and Student's distribution has R - 1 degrees of freedom.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..design.costs import ConstantCost, affordable
-from ..execution.runner import Runner
+from ..design.sources import SourcesLike
+from ..execution.runner import ExecutorLike
 from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike
 from ..measures.base import Measure
 from ..results.result import Result
-from ..validation import Array, count, source_number
-from .survey import Survey
-
-REPLICATES = 8  #: scramblings of a Sobol sequence, whose differences are its error bar
+from ..validation import Array, RNGLike, count, seed_number, source_number
+from .sampling_run import SamplingRun
 
 
-FIRST = 1024  #: points that are drawn at once, to begin with
+@dataclass(frozen=True)
+class MonteCarloSettings:
+    """Constants of the methods in this module."""
+
+    replicates: int = 8  # scrambled sequences: t with 7 degrees of freedom is 1.2 times as wide as a Gaussian at 95 %
+    chunk: int = 1024  # points that are drawn at once, of which the run takes as many as it pays for
+
+
+SETTINGS = MonteCarloSettings()
 
 
 def monte_carlo(
-    sources: Any, measure: Any, *, budget: float, seed: int = 0, executor: Executor | None = None, workers: int = 1
+    sources: SourcesLike,
+    measure: MeasureLike,
+    *,
+    budget: float,
+    seed: int | None = None,
+    rng: RNGLike = None,
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
 ) -> Result:
-    """The average of the primary source over independent draws, with Student's interval for it.
+    """Estimate the integral by the average of the primary source over independent draws of its inputs.
 
+    The error bar is the standard error of the average, with Student's distribution.
+
+    Parameters
+    ----------
+    sources : function, `Source`, or list of them
+        As in `amsbq.integrate`; only the first one is evaluated.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost; it decides how many draws there are.
+    seed : int, optional
+        Seed of the random numbers, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral; each of its evaluations has the mean and the standard deviation after it.
+
+    Examples
+    --------
     >>> from scipy import stats
     >>> print(monte_carlo(lambda x: x[0] ** 2, stats.norm(), budget=1000))
     integral: 0.956 ± 0.046, 95 % between 0.866 and 1.046
@@ -37,120 +85,132 @@ def monte_carlo(
       source      made  failed        cost
       source 0    1000       0        1000
     """
-    survey = Survey(sources, measure, budget)
-    survey.places = ((0, x) for x in _draws(survey.measure, seed))
-    stopped = Runner(survey, (), executor, workers).run()
-    return survey.result(stopped, 0, _averages(survey.values(0)))
+    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
+    stopped = run.evaluate(((0, x) for x in independent_draws(run.measure, seed)), executor, workers)
+    return run.result(stopped, 0, running_averages(run.values(0)))
 
 
 def quasi_monte_carlo(
-    sources: Any,
-    measure: Any,
+    sources: SourcesLike,
+    measure: MeasureLike,
     *,
     budget: float,
-    seed: int = 0,
-    replicates: int = REPLICATES,
-    executor: Executor | None = None,
+    seed: int | None = None,
+    rng: RNGLike = None,
+    replicates: int = SETTINGS.replicates,
+    executor: ExecutorLike | None = None,
     workers: int = 1,
 ) -> Result:
-    """The average of the primary source over scrambled Sobol points, mapped through the quantiles of the measure.
+    """Estimate the integral by the average of the primary source over scrambled Sobol points.
 
-    The error bar comes from the differences between independent scramblings, so many of which share the budget.
+    The points are mapped through the quantiles of the measure. The error bar comes from the differences between
+    independently scrambled sequences, which share the budget.
+
+    Parameters
+    ----------
+    sources : function, `Source`, or list of them
+        As in `amsbq.integrate`; only the first one is evaluated.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost; it decides how many points there are.
+    seed : int, optional
+        Seed of the scrambling, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    replicates : int
+        Number of scrambled sequences, at least 2. Fewer and longer ones have smaller errors, and a less certain error
+        bar.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral. The estimate changes after each round of one point from every sequence; before the first round is
+        complete it has no error bar.
+
+    References
+    ----------
+    Owen, A. B. (1995). Randomly permuted (t, m, s)-nets and (t, s)-sequences. In: Monte Carlo and Quasi-Monte Carlo
+    Methods in Scientific Computing.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> result = quasi_monte_carlo(lambda x: x[0] ** 2, stats.norm(), budget=1000)
+    >>> low, high = result.interval(0.95)
+    >>> low < 1 < high
+    True
     """
-    survey = Survey(sources, measure, budget)
-    return _sobol(survey, 0, seed, replicates, executor, workers)
+    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
+    return _average_over_sobol_points(run, 0, seed, replicates, executor, workers)
 
 
 def secondary_only(
-    sources: Any,
-    measure: Any,
+    sources: SourcesLike,
+    measure: MeasureLike,
     *,
     budget: float,
     source: int = 1,
-    seed: int = 0,
-    executor: Executor | None = None,
+    seed: int | None = None,
+    rng: RNGLike = None,
+    executor: ExecutorLike | None = None,
     workers: int = 1,
 ) -> Result:
-    """The integral of a secondary source, as if it were that of the primary one: cheap, and wrong by an unknown amount.
+    """Estimate the integral by that of a secondary source: cheap, and wrong by an unknown amount.
 
-    By scrambled Sobol points. It has no error bar: what it says of its own precision says nothing of its bias.
+    The secondary source is averaged over scrambled Sobol points. The estimate has no error bar, because the precision
+    of the secondary source's integral says nothing about its bias.
+
+    Parameters
+    ----------
+    sources : list of functions or `Source`
+        As in `amsbq.integrate`.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost; it decides how many points there are.
+    source : int
+        Number of the source that is evaluated, from 0, the primary one.
+    seed : int, optional
+        Seed of the scrambling, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral of that source; its standard deviation is NaN.
     """
-    survey = Survey(sources, measure, budget)
-    source = source_number(source, len(survey.sources))
-    found = _sobol(survey, source, seed, REPLICATES, executor, workers)
+    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
+    source = source_number(source, len(run.sources))
+    found = _average_over_sobol_points(run, source, seed, SETTINGS.replicates, executor, workers)
     evaluations = [replace(e, std=math.nan) for e in found.evaluations]
     return replace(found, estimate=Estimate([found.mean]), evaluations=evaluations)
 
 
-def percentile(
-    sources: Any,
-    measure: Any,
-    *,
-    budget: float,
-    nodes: Literal["middle", "right"] = "middle",
-    executor: Executor | None = None,
-    workers: int = 1,
-) -> Result:
-    """The average of the primary source over the percentiles of the measure; it has no error bar.
+def independent_draws(measure: Measure, seed: int) -> Iterator[Array]:
+    """Yield independent draws from a measure without end, each of shape (D,)."""
+    rng = np.random.default_rng(seed)
+    while True:
+        yield from measure.sample(SETTINGS.chunk, rng)
 
-    In one dimension, cells of the same probability, as many as the budget pays for; in more, a grid of them. The paper
-    evaluates at the right end of each, which is a right Riemann sum if the measure is uniform; where there is no right
-    end, or for a better estimate, take the middle.
+
+def running_averages(values: Array) -> list[Estimate | None]:
+    """Return the average after each of n independent values, with Student's distribution; None before the first.
+
+    Values that are NaN are failed evaluations, and are left out.
     """
-    if nodes not in ("middle", "right"):
-        raise ValueError(f"nodes must be 'middle' or 'right', got {nodes!r}")
-    survey = Survey(sources, measure, budget)
-    if nodes == "right" and not np.isfinite(survey.measure.bounds[:, 1]).all():
-        raise ValueError(f"{survey.measure!r} has no right end: say nodes='middle'")
-    if survey.sources[0].measured:
-        raise ValueError("the percentiles depend on how many the budget pays for: the cost must be known, not measured")
-    X = _finest_grid(survey, 1.0 if nodes == "right" else 0.5)
-    survey.places = ((0, x) for x in X)
-    stopped = Runner(survey, (), executor, workers).run()
-    values = survey.values(0)
-    estimates: list[Estimate | None] = [None] * len(values)  # only all of them together are one
-    if np.isfinite(values).any():
-        estimates[-1] = Estimate([np.nanmean(values)])
-    return survey.result("budget" if stopped == "exhausted" else stopped, 0, estimates)
-
-
-def _draws(measure: Measure, seed: int) -> Iterator[Array]:
-    """Independent draws without end, one at a time."""
-    rng = np.random.default_rng(count(seed, "seed"))
-    while True:
-        yield from measure.sample(FIRST, rng)
-
-
-def _sobol_points(measure: Measure, seed: list[int]) -> Iterator[Array]:
-    """A Sobol sequence without end, one point at a time."""
-    done, n = 0, FIRST
-    while True:
-        yield from measure.sobol(n, np.random.default_rng(seed))[done:]
-        done, n = n, 2 * n
-
-
-def _sobol(survey: Survey, source: int, seed: int, replicates: int, executor: Executor | None, workers: int) -> Result:
-    seed, R = count(seed, "seed"), count(replicates, "replicates")
-    if R < 2:
-        raise ValueError(f"replicates must be at least 2, or there is no error bar, got {R}")
-    sequences = [_sobol_points(survey.measure, [seed, r]) for r in range(R)]
-    survey.places = ((source, x) for together in zip(*sequences, strict=True) for x in together)
-    stopped = Runner(survey, (), executor, workers).run()
-    values = survey.values(source)
-    rounds = values[: len(values) // R * R].reshape(-1, R)
-    averages = np.nancumsum(rounds, axis=0) / np.maximum(np.cumsum(np.isfinite(rounds), axis=0), 1)
-    estimates: list[Estimate | None] = [None] * len(values)
-    estimates[R - 1 : len(rounds) * R : R] = [_averages(row)[-1] for row in averages]
-    if not len(rounds):  # less than one round has no error bar
-        estimates[-1:] = [Estimate([np.nanmean(values)])] if np.isfinite(values).any() else []
-    return survey.result(stopped, source, estimates)
-
-
-def _averages(values: Array) -> list[Estimate | None]:
-    """The average after each of n independent values, with Student's distribution around it; NaN is a failure."""
     ok = np.isfinite(values)
     k = np.cumsum(ok)
-    centre = np.median(values[ok]) if ok.any() else 0.0  # or squares of large numbers would cancel
+    centre = np.median(values[ok]) if ok.any() else 0.0  # without it, squares of large values would cancel
     y = np.where(ok, values - centre, 0.0)
     means = np.cumsum(y) / np.maximum(k, 1)
     squares = np.maximum(np.cumsum(y * y) - k * means**2, 0.0)
@@ -161,17 +221,30 @@ def _averages(values: Array) -> list[Estimate | None]:
     ]
 
 
-def _finest_grid(survey: Survey, shift: float) -> Array:
-    """As many percentiles as the budget pays for, the same number in each input."""
-    cost, D = survey.source_costs.costs[0], survey.measure.dim
+def _average_over_sobol_points(
+    run: SamplingRun, source: int, seed: int, replicates: int, executor: ExecutorLike | None, workers: int
+) -> Result:
+    """Average a source over R scrambled Sobol sequences, in rounds of one point from each of them."""
+    R = count(replicates, "replicates")
+    if R < 2:
+        raise ValueError(f"replicates must be at least 2, or there is no error bar, got {R}")
+    sequences = [_sobol_points(run.measure, [seed, r]) for r in range(R)]
+    stopped = run.evaluate(
+        ((source, x) for one_round in zip(*sequences, strict=True) for x in one_round), executor, workers
+    )
+    values = run.values(source)
+    rounds = values[: len(values) // R * R].reshape(-1, R)
+    averages = np.nancumsum(rounds, axis=0) / np.maximum(np.cumsum(np.isfinite(rounds), axis=0), 1)
+    estimates: list[Estimate | None] = [None] * len(values)
+    estimates[R - 1 : len(rounds) * R : R] = [running_averages(row)[-1] for row in averages]
+    if not len(rounds):  # less than one round has no error bar
+        estimates[-1:] = [Estimate([np.nanmean(values)])] if np.isfinite(values).any() else []
+    return run.result(stopped, source, estimates)
 
-    def grid(k: int) -> Array:
-        axis = (np.arange(k) + shift) / k
-        return survey.measure.from_cube(np.stack(np.meshgrid(*[axis] * D, indexing="ij"), axis=-1).reshape(-1, D))
 
-    k = 1
-    if isinstance(cost, ConstantCost):
-        k = max(int((survey.budget / cost.cost * (1 + 1e-12)) ** (1 / D) * (1 + 1e-12)), 1)
-    while affordable(cost.expected(grid(k + 1)).sum(), survey.budget):
-        k += 1
-    return grid(k)
+def _sobol_points(measure: Measure, seed: list[int]) -> Iterator[Array]:
+    """Yield a scrambled Sobol sequence without end, through the quantiles of a measure; each point has shape (D,)."""
+    done, n = 0, SETTINGS.chunk
+    while True:
+        yield from measure.sobol(n, np.random.default_rng(seed))[done:]
+        done, n = n, 2 * n

@@ -1,7 +1,7 @@
-"""The command line, and the problem files that it runs.
+"""The command line ``amsbq``, and the problem files that it runs.
 
-In come arguments, a problem file in TOML, and journals.
-Out come text or JSON on standard output, one clear line for each error on standard error, and an exit code.
+The input is a list of arguments, problem files in TOML, and journals.
+The output is text or JSON on standard output, messages on standard error, and an exit code.
 """
 
 from .main import main

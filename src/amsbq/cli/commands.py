@@ -1,4 +1,4 @@
-"""commands."""
+"""The commands: each takes the parsed options, does what the user asked for, and returns an exit code."""
 
 from __future__ import annotations
 
@@ -8,55 +8,68 @@ import os
 import sys
 import time
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from ..design.stopping import tolerance
-from ..execution.executors import SteadyPool
+from ..execution.executors import ResilientProcessPool
 from ..execution.journal import read_journal
 from ..execution.progress import LineProgress
 from ..execution.reader import read_result
-from ..execution.resume import bring_to_its_end
+from ..execution.resume import restore
 from ..execution.runner import run
 from ..results.summary import as_json, state, state_text, table
 from ..visualization.report import report
 from .problem_file import Problem, load_problem
 
-DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
 
 
-MARKS = {True: "✓", False: "✗", None: "–"}  #: of claims that hold, that do not, and that only the paper makes
+class ExitCode(IntEnum):
+    """Exit codes of the command line."""
+
+    DONE = 0
+    FAILED = 1  #: the run failed
+    WRONG_INPUT = 2  #: as argparse has it for wrong arguments
+    INTERRUPTED = 130  #: as shells have it for Ctrl-C
 
 
 class UserError(Exception):
-    """Something that the user asked for and that cannot be done."""
+    """A request that cannot be fulfilled; the message says why and what to do."""
 
 
-def _run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
+    """Run a problem file, or continue the run whose journal is there already."""
     problem = load_problem(options.problem)
     journal = options.journal or problem.path.with_suffix(".jsonl")
     if options.fresh and journal.exists():
-        aside = _free_name(journal)
+        aside = _unused_name(journal)
         journal.rename(aside)
         print(f"the old journal is {aside}", file=sys.stderr)
-    return _go_on(problem, journal, options)
+    return _run_to_end(problem, journal, options)
 
 
-def _resume(options: argparse.Namespace) -> int:
+def resume_command(options: argparse.Namespace) -> int:
+    """Continue the run of a journal, with the problem file that the journal names."""
     header, _ = read_journal(options.journal)
     if "file" not in header:
-        raise UserError(f"{options.journal} is of a run from Python: call integrate(..., journal=...) again to go on")
+        raise UserError(
+            f"{options.journal} is of a run from Python: call integrate(..., journal=...) again to continue it"
+        )
     file = Path(options.journal).resolve().parent / header["file"]
-    return _go_on(load_problem(file), options.journal, options)
+    return _run_to_end(load_problem(file), options.journal, options)
 
 
-def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
+def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
     it = problem.integrator(options.budget)
     rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
     with _executor(problem, options) as executor:
-        result = run(it, rules, executor, options.workers, journal, None, progress, about)
+        result = run(
+            it, rules, executor=executor, workers=options.workers, journal=journal, progress=progress, about=about
+        )
     if options.json:
         print(json.dumps(as_json(result)))
     else:
@@ -66,10 +79,11 @@ def _go_on(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
                 print(f"warning: {finding}")
         print(f"look at it with: amsbq report {journal}")
         print(f"go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
-    return INTERRUPTED if result.stopped == "interrupted" else DONE
+    return ExitCode.INTERRUPTED if result.stopped == "interrupted" else ExitCode.DONE
 
 
 def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:
+    """Return where evaluations are made: a Dask cluster, processes, or None for threads of this process."""
     if options.dask is not None:
         try:
             from distributed import Client
@@ -78,43 +92,46 @@ def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextM
         client: Any = Client(options.dask)  # type: ignore[no-untyped-call]
         return closing(client)
     if problem.needs_processes:
-        return SteadyPool(options.workers)
+        return ResilientProcessPool(options.workers)
     return nullcontext()
 
 
-def _free_name(journal: Path) -> Path:
+def _unused_name(journal: Path) -> Path:
+    """Return the first of run.1.jsonl, run.2.jsonl, ... that does not exist."""
     number = 1
     while (aside := journal.with_name(f"{journal.stem}.{number}{journal.suffix}")).exists():
         number += 1
     return aside
 
 
-def _status(options: argparse.Namespace) -> int:
+def status_command(options: argparse.Namespace) -> int:
+    """Print the state of a run in a few lines, or as JSON."""
     now = state(read_result(options.journal, model=False))
     print(json.dumps(now) if options.json else state_text(now))
-    return DONE
+    return ExitCode.DONE
 
 
-def _report(options: argparse.Namespace) -> int:
+def report_command(options: argparse.Namespace) -> int:
+    """Write the HTML page of a run, once or whenever its journal grows; or print a table of its evaluations."""
     journal = options.journal
     if options.text:
         print("\n".join(table(read_result(journal, model=False))))
-        return DONE
+        return ExitCode.DONE
     output = options.output or journal.with_suffix(".html")
     if not output.name or output.is_dir():
         raise UserError(f"--output must be the name of a file, got {output}")
     if not options.watch:
         print(f"wrote {report(journal, output)}")
-        return DONE
+        return ExitCode.DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
     with suppress(KeyboardInterrupt):
         _watch(journal, output, options.every)
     print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
-    return DONE
+    return ExitCode.DONE
 
 
 def _watch(journal: Path, output: Path, every: float) -> None:
-    """Write the page again whenever the journal has grown, until its run has stopped."""
+    """Write the page again whenever the journal has grown, until its run has stopped; ``every`` is in seconds."""
     size = -1
     while True:
         now = journal.stat().st_size if journal.exists() else 0
@@ -127,30 +144,34 @@ def _watch(journal: Path, output: Path, every: float) -> None:
         time.sleep(every)
 
 
-def _forecast(options: argparse.Namespace) -> int:
+def forecast_command(options: argparse.Namespace) -> int:
+    """Print the standard deviation to expect at larger budgets, by what the run has learned so far."""
     problem = load_problem(options.problem)
     path = options.journal or problem.path.with_suffix(".jsonl")
     if not path.exists():
         raise UserError(
-            f"nothing is known yet, and there is no journal {path}: begin with a small budget, as in amsbq run "
+            f"there is no journal {path} to forecast from: begin with a small budget, as in amsbq run "
             f"{options.problem} --budget {problem.budget / 4:g}"
         )
     it = problem.integrator(options.budget)
-    bring_to_its_end(it, *read_journal(path), path)
+    restore(it, path)
     try:
         print(it.forecast(it.budget))
     except ValueError as error:
         raise UserError(str(error)) from None
-    return DONE
+    return ExitCode.DONE
 
 
-def _demo(options: argparse.Namespace) -> int:
+def demo_command(options: argparse.Namespace) -> int:
+    """Print the paper's two-source example."""
     from ..experiments.demonstration import demonstrate
 
-    return demonstrate()
+    demonstrate()
+    return ExitCode.DONE
 
 
-def _reproduce(options: argparse.Namespace) -> int:
+def reproduce_command(options: argparse.Namespace) -> int:
+    """Run experiments of the paper and print which of its claims hold."""
     from ..experiments.reproduce import EXPERIMENTS, SEEDS, reproduce
     from ..experiments.study import Settings
 
@@ -163,10 +184,20 @@ def _reproduce(options: argparse.Namespace) -> int:
     for name, claims in found.items():
         print(f"\n{name}: {EXPERIMENTS[name].title}")
         for claim in claims:
-            print(f"  {MARKS[claim.holds]} {claim.text}\n      {claim.found}")
+            print(f"  {CLAIM_MARKS[claim.holds]} {claim.text}\n      {claim.found}")
     failed = sum(claim.holds is False for claims in found.values() for claim in claims)
     print(f"\ntables and figures are in {options.output}/; {time.monotonic() - start:.0f} s")
     if failed:
         few = "; but one seed and a small budget do not tell" if options.quick else ""
         print(f"{failed} of the claims did not hold{few}")
-    return FAILED if failed and not options.quick else DONE
+    return ExitCode.FAILED if failed and not options.quick else ExitCode.DONE
+
+
+def completion_command(options: argparse.Namespace) -> int:
+    """Print a script that lets a shell complete the command line."""
+    try:
+        import shtab
+    except ImportError:
+        raise ImportError("completion needs shtab: pip install 'amsbq[completion]'") from None
+    print(shtab.complete(options.top_parser, options.shell))
+    return ExitCode.DONE

@@ -1,197 +1,283 @@
-"""parser."""
+"""Arguments and help of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from .. import __version__
-from .commands import DONE, _demo, _forecast, _report, _reproduce, _resume, _run, _status
+from . import commands
 
-EXAMPLES = """examples:
-  amsbq run problem.toml                  evaluate, with progress, until the budget is spent
-  amsbq run problem.toml --workers 4      four evaluations at a time
-  amsbq run problem.toml --json > a.json  for other programs
-  amsbq resume problem.jsonl              go on after a crash, or with --budget 20
-  amsbq status problem.jsonl              where a run is, while it runs
-  amsbq report problem.jsonl              a page with pictures and diagnostics, to look at or to mail
+if TYPE_CHECKING:
+    Subparsers: TypeAlias = argparse._SubParsersAction["CommandParser"]  # argparse has no public name for it
+
+DESCRIPTION = """\
+Estimate the expected output of an expensive simulator, with an honest error
+bar, from a few of its evaluations and many of cheaper approximations."""
+
+EXAMPLES = """\
+a first session:
+  amsbq demo                               the paper's two-source example
+  amsbq run problem.toml --budget 3        a small budget first
+  amsbq forecast problem.toml --budget 20  the error to expect for more
+  amsbq resume problem.jsonl --budget 20   continue the same run
+  amsbq report problem.jsonl               a page with figures and diagnostics
+
+more:
+  amsbq status problem.jsonl               the state of a run, while it runs
+  amsbq run problem.toml --workers 4       four evaluations at a time
+  amsbq run problem.toml --json > a.json   the answer for other programs
+
+exit codes: 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted
+"""
+
+PROBLEM_FILE = """\
+budget = 10.0                   # in units of cost
+[inputs]                        # distributions of scipy.stats, or bounds
+rate = { distribution = "gamma", a = 5, scale = 4 }
+dose = { low = 0.0, high = 1.0 }
+[[sources]]                     # the primary source comes first
+name = "fine"
+python = "simulators:fine"      # simulators.py, beside the problem file
+[[sources]]
+name = "coarse"
+command = ["./coarse", "{rate}", "{dose}"]  # prints a number
+cost = 0.01
 """
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class CommandParser(argparse.ArgumentParser):
+    """Parser of one command; a part of its help may be composed only when somebody asks for help."""
+
+    appendix: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        """Return the help, followed by the appendix if there is one."""
+        text = super().format_help()
+        return text if self.appendix is None else f"{text}\n{self.appendix()}"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    return build_parsers()["amsbq"]
+
+
+def build_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of the command line and that of each command, by what a user types: "amsbq", "amsbq run"..."""
+    top = argparse.ArgumentParser(
         prog="amsbq",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("--version", action="version", version=f"amsbq {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (
-        _add_run,
-        _add_resume,
-        _add_status,
-        _add_report,
-        _add_forecast,
-        _add_demo,
-        _add_reproduce,
-        _add_completion,
-    ):
-        add(commands)
-    return parser
+    top.add_argument("--version", action="version", version=f"amsbq {__version__}")
+    top.set_defaults(top_parser=top)
+    subparsers = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
+    added = [
+        _add_run(subparsers),
+        _add_resume(subparsers),
+        _add_status(subparsers),
+        _add_report(subparsers),
+        _add_forecast(subparsers),
+        _add_demo(subparsers),
+        _add_reproduce(subparsers),
+        _add_completion(subparsers),
+    ]
+    return {parser.prog: parser for parser in (top, *added)}
 
 
-def _add(commands: Any, name: str, run: Any, help: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
+def _add_command(
+    subparsers: Subparsers,
+    name: str,
+    command: Callable[[argparse.Namespace], int],
+    summary: str,
+    description: str,
+    examples: str,
+) -> CommandParser:
+    parser = subparsers.add_parser(
         name,
-        help=help,
+        help=summary,
         description=description,
-        epilog=epilog,
+        epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(command=command, parser=parser)
     return parser
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--budget", type=_positive, metavar="B", help="instead of the one in the problem file")
-    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="evaluations at the same time")
-    parser.add_argument("--dask", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://127.0.0.1:8786")
+def _add_run(subparsers: Subparsers) -> CommandParser:
+    indented = "".join(f"  {line}\n" for line in PROBLEM_FILE.splitlines())
+    parser = _add_command(
+        subparsers,
+        "run",
+        commands.run_command,
+        "run a problem file, or continue its run",
+        """\
+Evaluate the sources of a problem file until its budget is spent, its
+tolerance is reached, or nothing is left to learn. Every event is written to
+a journal, by default beside the problem file (problem.jsonl); if it exists
+already, the run continues from it. Interrupt once to stop after the running
+evaluations, twice to stop at once: nothing that was evaluated is lost.""",
+        f"""\
+a problem file:
+{indented}
+examples:
+  amsbq run problem.toml                   progress on standard error
+  amsbq run problem.toml --workers 4 -v    four at a time, each one shown
+""",
+    )
+    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
+    parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
+    _add_run_options(parser)
+    return parser
+
+
+def _add_resume(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
+        "resume",
+        commands.resume_command,
+        "continue a run",
+        """\
+Continue the run of a journal, as if it had never stopped: after a crash, an
+interrupt or a reboot. A larger --budget lets a finished run go further.""",
+        "example:\n  amsbq resume problem.jsonl --budget 20",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    _add_run_options(parser)
+    return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--budget", type=_positive, metavar="B", help="replaces the budget of the problem file")
+    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="evaluations at a time (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="evaluate on a Dask cluster, such as tcp://127.0.0.1:8786")
     parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every evaluation")
 
 
-def _add_run(commands: Any) -> None:
-    parser = _add(
-        commands,
-        "run",
-        _run,
-        "run a problem file, or go on with it",
-        "Evaluate the sources of a problem file until its budget is spent, its tolerance reached, or nothing is left\n"
-        "to learn. Everything that happens is written to a journal, by default beside the problem file\n"
-        "(problem.jsonl); where there is one already, the run goes on from it. Interrupt once to stop after what is\n"
-        "running, twice to stop now: nothing that was evaluated is lost.",
-        "example:\n  amsbq run problem.toml --workers 4",
-    )
-    parser.add_argument("problem", type=Path, metavar="problem.toml")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="where to write it")
-    parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
-    _add_running(parser)
-
-
-def _add_resume(commands: Any) -> None:
-    parser = _add(
-        commands,
-        "resume",
-        _resume,
-        "go on with a run",
-        "Go on with the run that a journal is of, as if it had never stopped. A larger --budget lets it go further.",
-        "example:\n  amsbq resume problem.jsonl --budget 20",
-    )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl")
-    _add_running(parser)
-
-
-def _add_status(commands: Any) -> None:
-    parser = _add(
-        commands,
+def _add_status(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
         "status",
-        _status,
-        "where a run is",
-        "What a journal tells of its run so far. The run may be in progress: nothing is locked or changed.",
+        commands.status_command,
+        "the state of a run",
+        """\
+Print the estimate so far, what was spent, and how many evaluations of each
+source were made. The run may be in progress: nothing is locked or changed.""",
+        "example:\n  amsbq status problem.jsonl",
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl")
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
     parser.add_argument("--json", action="store_true", help="print it as one JSON object")
+    return parser
 
 
-def _add_report(commands: Any) -> None:
-    parser = _add(
-        commands,
+def _add_report(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
         "report",
-        _report,
+        commands.report_command,
         "a page that shows a run",
-        "Write one HTML file that shows a run: the answer, whether to believe it, pictures to look into, and every\n"
-        "evaluation. It needs no network, and can be mailed. The run may be in progress: nothing is locked or changed.",
-        "examples:\n"
-        "  amsbq report run.jsonl             writes run.html\n"
-        "  amsbq report run.jsonl --watch     writes it again while the run goes on: keep it open in a browser\n"
-        "  amsbq report run.jsonl --text      a table on the terminal instead",
+        """\
+Write one HTML file that shows a run: the answer, whether to trust it,
+interactive figures, and every evaluation. It needs no network and can be
+mailed. The run may be in progress: nothing is locked or changed.""",
+        """\
+examples:
+  amsbq report run.jsonl           write run.html
+  amsbq report run.jsonl --watch   write it again while the run continues:
+                                   keep it open in a browser
+  amsbq report run.jsonl --text    print a table instead
+""",
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="where to write it (default: beside the journal)")
-    parser.add_argument("--watch", action="store_true", help="go on until the run has stopped; interrupt to leave")
-    parser.add_argument("--every", type=_positive, default=5.0, metavar="S", help="seconds (default: %(default)g)")
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
+    parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
+    parser.add_argument(
+        "--every", type=_positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
+    )
     parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
+    return parser
 
 
-def _add_forecast(commands: Any) -> None:
-    parser = _add(
-        commands,
+def _add_forecast(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
         "forecast",
-        _forecast,
-        "what error to expect for more money",
-        "The standard deviation to expect if a budget were spent, by what a run has learned so far. The run may be in\n"
-        "progress.",
+        commands.forecast_command,
+        "the error to expect for a larger budget",
+        """\
+Print the standard deviation to expect if a budget were spent, by what the
+run has learned so far. The run may be in progress.""",
         "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
     )
-    parser.add_argument("problem", type=Path, metavar="problem.toml")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="of its run, if it is not beside the problem file")
+    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
     parser.add_argument("--budget", type=_positive, metavar="B", help="in total (default: that of the problem file)")
+    return parser
 
 
-def _add_demo(commands: Any) -> None:
-    _add(
-        commands,
+def _add_demo(subparsers: Subparsers) -> CommandParser:
+    return _add_command(
+        subparsers,
         "demo",
-        _demo,
-        "integrate the paper's two-source example",
-        "Integrate the Forrester function over [0, 1] from three observations of it and five of a cheap relative: the\n"
-        "starting point of the paper's Figure 3. Takes a second, writes nothing.",
+        commands.demo_command,
+        "the paper's two-source example",
+        """\
+Integrate the Forrester function over [0, 1] from three observations of it
+and five of a cheap relative: the starting point of the paper's Figure 3.
+Takes a second and writes nothing.""",
+        "example:\n  amsbq demo",
     )
 
 
-def _add_reproduce(commands: Any) -> None:
-    parser = _add(
-        commands,
+def _add_reproduce(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
         "reproduce",
-        _reproduce,
-        "the paper's experiments, with the default model beside the paper's",
-        "Run experiments of the paper; without a name, all of them. Each writes its tables (CSV), its figures (PNG,\n"
-        "PDF) and what became of the paper's claims into a folder of its own.",
-        "examples:\n"
-        "  amsbq reproduce --quick            everything in two minutes, with one seed and small budgets\n"
-        "  amsbq reproduce wiggly --seeds 20  one experiment, with more seeds",
+        commands.reproduce_command,
+        "the paper's experiments, and whether its claims hold",
+        """\
+Run experiments of the paper, with the default model beside the paper's; all
+of them without a name. Each writes its tables (CSV), its figures (PNG, PDF)
+and which of the paper's claims hold into a folder of its own.""",
+        """\
+examples:
+  amsbq reproduce --quick            everything, one seed, small budgets
+  amsbq reproduce wiggly --seeds 20  one experiment, with more seeds
+""",
     )
-    # The list of experiments is made when help is wanted: importing them takes longer than most commands.
-    plain_help = parser.format_help
-    setattr(parser, "format_help", lambda: plain_help() + _experiments())  # noqa: B010
+    parser.appendix = _experiment_list
     parser.add_argument("names", nargs="*", metavar="NAME", help="one or more of the experiments below")
     parser.add_argument("--quick", action="store_true", help="one seed and small budgets: to see that it works")
     parser.add_argument("--seeds", type=_count, help="for medians and quartiles (default: 5)")
-    parser.add_argument("--output", type=Path, default=Path("reproduction"), help="a folder (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("reproduction"), help="folder (default: %(default)s)")
     parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, help="processes (default: the cores)")
+    return parser
 
 
-def _experiments() -> str:
-    from ..experiments.reproduce import EXPERIMENTS
+def _experiment_list() -> str:
+    from ..experiments.reproduce import EXPERIMENTS  # which takes longer to import than most commands to run
 
-    listed = (f"  {name:10} {experiment.title}\n" for name, experiment in EXPERIMENTS.items())
-    return "\nexperiments:\n" + "".join(listed)
+    return "experiments:\n" + "".join(f"  {name:10} {each.title}\n" for name, each in EXPERIMENTS.items())
 
 
-def _add_completion(commands: Any) -> None:
-    parser = _add(
-        commands,
+def _add_completion(subparsers: Subparsers) -> CommandParser:
+    parser = _add_command(
+        subparsers,
         "completion",
-        _completion,
+        commands.completion_command,
         "completion for a shell",
-        "Print a script that completes this command line.",
+        "Print a script that lets a shell complete this command line.",
         'example, in ~/.bashrc:\n  eval "$(amsbq completion bash)"',
     )
     parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    return parser
 
 
 def _count(text: str) -> int:
@@ -212,12 +298,3 @@ def _positive(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
     return number
-
-
-def _completion(options: argparse.Namespace) -> int:
-    try:
-        import shtab
-    except ImportError:
-        raise ImportError("completion needs shtab: pip install 'amsbq[completion]'") from None
-    print(shtab.complete(_parser(), options.shell))
-    return DONE

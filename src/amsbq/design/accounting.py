@@ -1,77 +1,140 @@
-"""What was asked and is on its way, what was told, and what it cost: the books of a run."""
+"""Queries, evaluations and what they cost: the state of a run, whoever decides what to evaluate next."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..measures.adapters import as_measure
+from ..measures.adapters import MeasureLike, as_measure
 from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
 from .costs import affordable
 from .learned_costs import SourceCosts
-from .sources import as_sources, labels
+from .sources import SourcesLike, as_sources, source_names
+
+Status: TypeAlias = Literal["ok", "failed"]
+
+#: why a run stopped; a stop rule of the user may return any other text
+StopReason: TypeAlias = Literal["budget", "tolerance", "exhausted", "evaluations", "interrupted"] | str
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """An evaluation to be made: of which source, where, and what it is expected to cost."""
+    """A request for one evaluation of a source at a location.
+
+    Attributes
+    ----------
+    id : int
+        Number of the query in its run, from 0.
+    source : int
+        Number of the source to evaluate.
+    x : (D,) array
+        The location.
+    cost : float
+        The expected cost, which is reserved in the budget until the query is answered.
+    rate : float
+        The acquisition rate (utility per cost) at which it was chosen; NaN in the initial design.
+    """
 
     id: int
     source: int
-    x: Array  # (D,)
+    x: Array
     cost: float
-    rate: float = math.nan  #: at which it was chosen; none in the initial design
+    rate: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An evaluation that was made, or failed, and what was known of the integral after it."""
+    """An evaluation that was made or that failed, and the integral after it.
 
-    id: int | None  #: of its query; None for data that were there before
+    Attributes
+    ----------
+    id : int or None
+        Number of its query; None for data passed to `Integrator.observe`.
+    source : int
+        Number of the source.
+    x : (D,) array
+        The location.
+    value : float
+        The value of the source; NaN if the evaluation failed.
+    variance : float
+        Variance of the noise on this value.
+    cost : float
+        What was charged for it.
+    status : str
+        "ok" or "failed".
+    reason : str
+        Why it failed; empty if it did not.
+    mean, std : float
+        Mean and standard deviation of the integral after this evaluation. NaN before the first value, and for data
+        passed to `Integrator.observe`, which are used when the integral is next estimated.
+    """
+
+    id: int | None
     source: int
     x: Array
     value: float
     variance: float
     cost: float
-    status: str  #: "ok" or "failed"
-    reason: str  #: why it failed
-    mean: float = math.nan  #: of the integral, after it
+    status: Status
+    reason: str
+    mean: float = math.nan
     std: float = math.nan
 
 
-def outside(value: float, valid: tuple[float, float]) -> str:
-    """Why such a value is no value."""
-    return f"the value {value:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
+def rejection(value: float, valid: tuple[float, float] | None) -> str:
+    """Return why a value cannot be used, or an empty text if it can.
+
+    Parameters
+    ----------
+    value : float
+        The value of a source.
+    valid : (low, high) or None
+        The range of acceptable values, both ends included; None accepts every finite value.
+
+    >>> rejection(12.0, (0.0, 10.0))
+    'the value 12 is outside of what is valid, 0 to 10'
+    """
+    if not math.isfinite(value):
+        return f"the value must be finite, got {value}"
+    if valid is not None and not valid[0] <= value <= valid[1]:
+        return f"the value {value:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
+    return ""
 
 
 class Accounting(ABC):
-    """The books of a run, and what may be written into them; what to ask for next is for others to decide.
+    """Queries, evaluations and costs of a run; subclasses decide what to ask for next.
 
     Attributes
     ----------
-    spent, reserved : float
-        The cost of all evaluations, and what is set aside for those that are asked and not yet told.
+    sources : tuple of Source
+        The primary source first.
+    measure : Measure
+        The distribution of the inputs.
+    names : list of str
+        A different name for each source.
+    budget : float
+        In units of cost; infinite if there is no limit.
     evaluations : list of Evaluation
-    pending : list of Query
+        In the order in which they were told.
     stopped : str or None
-        Why nothing more is asked.
+        Why nothing more is asked; None while more can be asked.
     """
 
-    def __init__(self, sources: Any, measure: Any, budget: float | None) -> None:
+    def __init__(self, sources: SourcesLike, measure: MeasureLike, budget: float | None) -> None:
         self.sources, self.measure = as_sources(sources), as_measure(measure)
-        self.names = labels(self.sources)
+        self.names = source_names(self.sources)
         self.budget = math.inf if budget is None else positive_number(budget, "budget")
         self.source_costs = SourceCosts([source.cost for source in self.sources], self.names, self.measure)
         self.evaluations: list[Evaluation] = []
-        self.stopped: str | None = None
+        self.stopped: StopReason | None = None
         self._pending: dict[int, Query] = {}
-        self._asked = 0
-        self._spent, self._carry = 0.0, 0.0  # a sum, and what it lost by rounding
+        self._n_asked = 0
+        self._charged: list[float] = []  # the costs of the evaluations that were asked for
 
     def __repr__(self) -> str:
         made = f"{len(self.evaluations)} evaluations, spent {self.spent:.6g}"
@@ -79,103 +142,121 @@ class Accounting(ABC):
 
     @property
     def spent(self) -> float:
-        return self._spent + self._carry
+        """The cost of all evaluations so far."""
+        return math.fsum(self._charged)
 
     @property
     def reserved(self) -> float:
+        """The expected cost of all pending queries."""
         return math.fsum(query.cost for query in self._pending.values())
 
     @property
     def committed(self) -> float:
-        """What is spent or set aside."""
+        """The cost that is spent or reserved."""
         return self.spent + self.reserved
 
     @property
     def pending(self) -> list[Query]:
+        """The queries that were asked and have no answer yet."""
         return list(self._pending.values())
-
-    def query(self, id: int) -> Query:
-        """The one of that number, if it is waiting for its answer."""
-        if id not in self._pending:
-            raise ValueError(f"query {id} is not waiting for an answer")
-        return self._pending[id]
 
     @abstractmethod
     def ask(self) -> Query | None:
-        """What to evaluate next, or None if nothing more is to be asked."""
+        """Return what to evaluate next, or None if nothing more is to be asked."""
 
     def tell(self, query: Query, value: ArrayLike, variance: float = 0.0, cost: float | None = None) -> None:
-        """The answer to a query.
+        """Answer a query with a value.
+
+        A value outside of the source's ``valid`` range is recorded as a failed evaluation.
 
         Parameters
         ----------
         query : Query
+            A pending query, as `ask` returned it.
         value : float
+            The value of the source at ``query.x``.
         variance : float
-            Of the noise on this value.
+            Variance of the noise on this value.
         cost : float, optional
-            What it cost; by default what was expected.
+            The actual cost; by default the expected one. Required if the cost of the source is "measured".
         """
-        query = self._waiting(query)
-        valid = self.sources[query.source].valid
+        query, source = self._pending_query(query), self.sources[query.source]
         try:
             y = number(value, "value")
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; if the evaluation failed, say fail(query, reason)") from None
         noise = non_negative_number(variance, "variance")
-        if cost is None and self.sources[query.source].measured:
+        if cost is None and source.measured:
             raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
         charged = query.cost if cost is None else positive_number(cost, "cost")
-        if valid is not None and not valid[0] <= y <= valid[1]:
-            self.fail(query, outside(y, valid), charged)
-            return
-        self._record(query, y, noise, charged)
-        self.source_costs.paid(query.source, query.x, charged)
-        self._heard(self.evaluations[-1])
+        reason = rejection(y, source.valid)
+        if reason:
+            self._append(query, math.nan, 0.0, charged, reason)
+        else:
+            self._append(query, y, noise, charged)
 
     def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
-        """A query has no answer. It is charged all the same."""
-        query = self._waiting(query)
+        """Answer a query with a failure, which is charged like a value.
+
+        Parameters
+        ----------
+        query : Query
+            A pending query, as `ask` returned it.
+        reason : str
+            Why there is no value.
+        cost : float, optional
+            The actual cost, which may be zero; by default the expected one.
+        """
+        query = self._pending_query(query)
         charged = query.cost if cost is None else non_negative_number(cost, "cost")
-        self._record(query, math.nan, 0.0, charged, str(reason) or "failed")
-        self._heard(self.evaluations[-1])
+        self._append(query, math.nan, 0.0, charged, str(reason) or "failed")
 
-    def reissue(self, query: Query) -> None:
-        """A query that was asked in the past of this run."""
-        self._pending[query.id] = query
-        self._asked = query.id + 1
+    def _append(self, query: Query, value: float, variance: float, cost: float, reason: str = "") -> None:
+        """Use an answer, then append its evaluation, complete with the integral after it.
 
-    def _heard(self, evaluation: Evaluation) -> None:  # noqa: B027
-        """For those who want to make something of the latest evaluation."""
+        What was paid for is kept even if its use is interrupted or raises an error: the evaluation is then appended
+        with NaN for the mean and the standard deviation of the integral.
+        """
+        del self._pending[query.id]
+        mean = std = math.nan
+        try:
+            self._use(query.source, query.x, value, variance, cost, reason)
+            mean, std = self._integral()
+        finally:
+            status: Status = "failed" if reason else "ok"
+            made = Evaluation(query.id, query.source, query.x, value, variance, cost, status, reason, mean, std)
+            self._charged.append(cost)
+            self.evaluations.append(made)
+
+    def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
+        """Learn from an answer; a subclass with a model adds the value to its data."""
+        if not reason:
+            self.source_costs.paid(source, x, cost)
+
+    def _integral(self) -> tuple[float, float]:
+        """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
+        return math.nan, math.nan
 
     def _can_pay(self, source: int, x: Array) -> bool:
         return bool(affordable(self.committed + self.source_costs.expected(source, x), self.budget))
 
     def _issued(self, source: int, x: Array, rate: float = math.nan) -> Query:
-        """A new query, for which its cost is set aside."""
-        query = Query(self._asked, source, read_only(x), self.source_costs.expected(source, x), rate)
+        """Return a new query, for which its expected cost is reserved."""
+        query = Query(self._n_asked, source, read_only(x), self.source_costs.expected(source, x), rate)
         self._pending[query.id] = query
-        self._asked += 1
+        self._n_asked += 1
         return query
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: StopReason) -> None:
+        """Stop for a reason, unless answers are pending that may change it."""
         if not self._pending:
             self.stopped = reason
 
-    def _waiting(self, query: Query) -> Query:
-        """The query, if it is one that waits for its answer."""
+    def _pending_query(self, query: Query) -> Query:
+        """Return the query if it is pending, or raise an error that says why it is not."""
         if not isinstance(query, Query):
             raise TypeError(f"query must be one that ask() returned, got {brief(query)}")
         waiting = self._pending.get(query.id)
         if waiting is None or waiting.source != query.source or not np.array_equal(waiting.x, query.x):
             raise ValueError(f"query {query.id} is not waiting for an answer: it has one, or it is of another run")
         return query
-
-    def _record(self, query: Query, value: float, noise: float, cost: float, reason: str = "") -> None:
-        """What was paid for is kept before anything is made of it: that may take time, and be interrupted."""
-        status = "failed" if reason else "ok"
-        del self._pending[query.id]
-        total = self._spent + cost
-        self._carry += self._spent - total + cost if self._spent >= cost else cost - total + self._spent
-        self._spent = total
-        self.evaluations.append(Evaluation(query.id, query.source, query.x, value, noise, cost, status, reason))

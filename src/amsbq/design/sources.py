@@ -1,12 +1,13 @@
-"""What is evaluated: a simulator or one of its approximations, with what is known of its cost and its noise."""
+"""Sources: a simulator or one of its approximations, with its cost, its noise and the values that it may return."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..inference.structures import Noise, noise_level
 from ..validation import Array, brief, positive_number
@@ -14,20 +15,25 @@ from ..validation import Array, brief, positive_number
 
 @dataclass(frozen=True)
 class Observation:
-    """What a source returns if it knows more than a value.
+    """The return value of a source that knows more than a number.
 
     Parameters
     ----------
     value : float
+        The value of the source.
     variance : float
-        Of the noise on this value, for example the squared standard error of a Monte Carlo average.
+        Variance of the noise on this value, for example the squared standard error of a Monte Carlo average.
     cost : float, optional
-        What this evaluation cost, if the source knows better than its ``cost``.
+        The cost of this evaluation, if it differs from the ``cost`` of the source.
     """
 
     value: float
     variance: float = 0.0
     cost: float | None = None
+
+
+Function: TypeAlias = Callable[[Array], ArrayLike | Observation]
+CostLike: TypeAlias = float | Callable[[Array], float] | Literal["measured"]
 
 
 class Source:
@@ -36,20 +42,20 @@ class Source:
     Parameters
     ----------
     function : callable, optional
-        Called with x of shape (D,); returns a number, or an `Observation`. Not needed where evaluations are made by
-        somebody else, and told to an `Integrator`.
+        Called with x of shape (D,); returns a number, or an `Observation`. Not needed where evaluations are made
+        elsewhere and told to an `Integrator`.
     cost : float, callable or "measured"
-        Of an evaluation, in any unit that all sources share: a number, a function of x (with a method
-        ``gradient(x)``, if it has one to offer), or "measured", which learns it from the seconds that evaluations take
-        or from the costs that are reported.
+        Cost of an evaluation, in any unit that all sources share: a positive number; a function of x (D,), with an
+        optional method ``gradient(x)``; or "measured", which learns it from the seconds that evaluations take or from
+        the costs that are reported.
     name : str, optional
-        By default that of the function.
+        By default the name of the function.
     noise : float or "learn"
         Variance of the noise on its values.
     timeout : float, optional
         Seconds after which an evaluation counts as failed.
     valid : (low, high), optional
-        A value outside counts as a failed evaluation.
+        Range of acceptable values, both ends included; a value outside counts as a failed evaluation.
 
     >>> Source(abs, cost=0.05)
     Source(abs, cost=0.05)
@@ -57,9 +63,9 @@ class Source:
 
     def __init__(
         self,
-        function: Callable[[Array], Any] | None = None,
+        function: Function | None = None,
         *,
-        cost: float | Callable[[Array], float] | Literal["measured"] = 1.0,
+        cost: CostLike = 1.0,
         name: str | None = None,
         noise: Noise = 0.0,
         timeout: float | None = None,
@@ -75,37 +81,49 @@ class Source:
         self.cost = cost if callable(cost) or isinstance(cost, str) else positive_number(cost, "cost")
         self.noise = noise_level(noise)
         self.timeout = None if timeout is None else positive_number(timeout, "timeout")
-        self.valid = None if valid is None else _range(valid)
+        self.valid = None if valid is None else _checked_range(valid)
 
     def __repr__(self) -> str:
         cost = getattr(self.cost, "__name__", repr(self.cost))
         return f"Source({self.label('function')}, cost={cost})"
 
     def label(self, otherwise: str) -> str:
-        """A name to show."""
+        """Return its name, or that of its function, or else the text ``otherwise``."""
         return self.name or getattr(self.function, "__name__", None) or otherwise
 
     @property
     def measured(self) -> bool:
-        """Whether its cost is learned."""
+        """Whether its cost is learned from evaluations."""
         return isinstance(self.cost, str)
 
 
-def as_sources(sources: Any) -> tuple[Source, ...]:
-    """Sources, of which the first is the primary one; plain callables become sources of cost 1."""
-    given = [sources] if isinstance(sources, Source) or callable(sources) else sources
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+SourceLike: TypeAlias = Source | Function
+SourcesLike: TypeAlias = SourceLike | Sequence[SourceLike]
+
+
+def as_sources(sources: SourcesLike) -> tuple[Source, ...]:
+    """Return sources, the primary one first; plain callables become sources of cost 1.
+
+    >>> as_sources([abs, Source(round, cost=0.1)])
+    (Source(abs, cost=1.0), Source(round, cost=0.1))
+    """
+    listed: Any = [sources] if isinstance(sources, Source) or callable(sources) else sources
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise TypeError(f"sources must be a list of functions or Sources, the primary one first, got {brief(sources)}")
     made = []
-    for i, source in enumerate(given):
+    for i, source in enumerate(listed):
         if not isinstance(source, Source) and not callable(source):
             raise TypeError(f"sources[{i}] must be a function or a Source, got {brief(source)}")
         made.append(source if isinstance(source, Source) else Source(source))
     return tuple(made)
 
 
-def labels(sources: Sequence[Source]) -> list[str]:
-    """A different name for each of the sources."""
+def source_names(sources: Sequence[Source]) -> list[str]:
+    """Return a different name for each of the sources.
+
+    >>> source_names([Source(abs), Source(abs), Source(name="coarse"), Source()])
+    ['abs', 'abs (1)', 'coarse', 'source 3']
+    """
     names: list[str] = []
     for i, source in enumerate(sources):
         name = source.label(f"source {i}")
@@ -113,7 +131,7 @@ def labels(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _range(valid: Any) -> tuple[float, float]:
+def _checked_range(valid: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in valid)
     except (TypeError, ValueError):

@@ -1,39 +1,48 @@
-"""When to stop: functions of the integrator that return a reason, or None to go on."""
+"""Stop rules: functions of the integrator that return a reason to stop, or None to go on."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ..inference.estimate import Estimate
 from ..validation import count, number, positive_number
+from .accounting import StopReason
 from .integrator import Integrator
 
-StopRule: TypeAlias = Callable[[Integrator], str | None]
+StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
+
+#: probability of the interval whose half width a tolerance is compared with
+TOLERANCE_LEVEL = 0.95
 
 
 def tolerance(relative: float | None = None, absolute: float | None = None) -> StopRule:
-    """Stop when half the width of the 95 % interval is below a share of the mean, or below a number."""
-    limits = [None if t is None else positive_number(t, n) for t, n in ((relative, "rel_tol"), (absolute, "abs_tol"))]
+    """Return a rule that stops when half the width of the 95 % interval is within a tolerance.
 
-    def small_enough(estimate: Estimate) -> bool:
-        low, high = estimate.interval(0.95)
-        return 0.5 * (high - low) <= max((limits[0] or 0.0) * abs(estimate.mean), limits[1] or 0.0)
+    The rule waits until the initial design is evaluated and the primary source has a value.
 
-    def rule(it: Integrator) -> str | None:
-        belief = it.learner.belief
-        if it.starting or belief is None or not small_enough(belief.estimate):
+    Parameters
+    ----------
+    relative : float, optional
+        Tolerance as a share of the absolute mean.
+    absolute : float, optional
+        Tolerance in units of the integral. With both, the larger one counts.
+    """
+    share = 0.0 if relative is None else positive_number(relative, "rel_tol")
+    size = 0.0 if absolute is None else positive_number(absolute, "abs_tol")
+
+    def rule(it: Integrator) -> StopReason | None:
+        belief = None if it.starting else it.learner.belief
+        if belief is None:
             return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return "tolerance" if small_enough(it.estimate()) else None
+        estimate = belief.estimate
+        low, high = estimate.interval(TOLERANCE_LEVEL)
+        return "tolerance" if 0.5 * (high - low) <= max(share * abs(estimate.mean), size) else None
 
     return rule
 
 
 def evaluations(most: int) -> StopRule:
-    """Stop after so many evaluations, failed ones included."""
+    """Return a rule that stops after that many evaluations, failed and pending ones included."""
     limit = count(most, "max_evaluations")
     if limit < 1:
         raise ValueError("max_evaluations must be at least 1")
@@ -41,6 +50,6 @@ def evaluations(most: int) -> StopRule:
 
 
 def rate_below(floor: float) -> StopRule:
-    """Stop when the latest query was chosen at a rate below the floor: more would not be worth its cost."""
+    """Return a rule that stops when the latest query was chosen at a rate (utility per cost) below the floor."""
     limit = number(floor, "floor")
     return lambda it: "exhausted" if it.rate < limit else None

@@ -1,8 +1,4 @@
-"""Simulators that are not functions of this process: named ones, commands, and UM-Bridge servers.
-
-Each is called with x of shape (D,) like any function of a source, can be sent to another process, and turns whatever
-goes wrong into an exception that says so.
-"""
+"""Programs as sources: the inputs go to a command line, the value is read from what the program prints."""
 
 from __future__ import annotations
 
@@ -13,37 +9,54 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..design.sources import Observation
 from ..validation import Array, brief
+from .evaluate import one_line
 
-PLACEHOLDER = re.compile(r"\{(\{\w+\})\}|\{(\w+)\}")
+PLACEHOLDER = re.compile(
+    r"\{(\{\w+\})\}|\{(\w+)\}"
+)  #: {{name}} in group 1, without the outer braces; {name} in group 2
 
-
-TAIL = 5  #: lines of what a command said that are kept when it fails
+#: Last lines of a program's output that an error quotes: the message of a traceback and where it comes from.
+QUOTED_LINES = 5
 
 
 class Command:
-    """A program: the inputs in its arguments and on its standard input, the value on the last line that it prints.
+    """A program that is run for each evaluation, in any language.
+
+    The inputs are put into its arguments, where these name them, and are also on its standard input, as a JSON object
+    such as ``{"rate": 1.5, "dose": 0.25}``. The last line that the program prints is the value: a number, or a JSON
+    object with "value" and, optionally, "variance" (of the noise on the value) and "cost". Everything that it prints
+    before is ignored. Use it as the function of a `Source`.
 
     Parameters
     ----------
     arguments : list of str
-        The program and its arguments; ``{name}`` stands for the input of that name, ``{{name}}`` for itself. No shell
-        is involved. The inputs are also there as a JSON object on standard input.
+        The program and its arguments. ``{name}`` is replaced by the input of that name, with all of its digits;
+        ``{{name}}`` stands for the text ``{name}``. Other braces stay as they are. No shell is involved: quotes,
+        wildcards and semicolons have no special meaning.
     names : list of str
-        Of the inputs.
+        The names of the inputs, in the order of x.
     folder : path
-        Where it is run, and where a program given as ``./program`` is found.
+        The working directory of the program, and where a program written as "./program" is found.
     timeout : float, optional
-        Seconds after which it is killed, with everything that it started.
+        Seconds after which the program is killed, with every process that it has started. By default it may take as
+        long as it likes.
 
-    The last line of its output is a number, or a JSON object with "value" and, if it likes, "variance" and "cost".
+    Raises
+    ------
+    TypeError
+        If the arguments are not a list of strings.
+    ValueError
+        If an argument has a ``{name}`` that is not the name of an input.
 
+    Examples
+    --------
     >>> import numpy as np
-    >>> Command(["awk", "BEGIN { print 2 * {rate} }"], ["rate"])(np.array([1.5]))
-    Observation(value=3.0, variance=0.0, cost=None)
+    >>> command = Command(["awk", "BEGIN { print 2 * {rate} + {dose} }"], ["rate", "dose"])
+    >>> command(np.array([1.5, 0.25]))
+    Observation(value=3.25, variance=0.0, cost=None)
     """
 
     def __init__(
@@ -68,6 +81,16 @@ class Command:
                     )
 
     def __call__(self, x: Array) -> Observation:
+        """Run the program with the inputs x, of shape (D,), and return what it found.
+
+        Raises
+        ------
+        RuntimeError
+            If the program takes longer than the timeout, ends with an error, or prints no value. The message quotes
+            the end of what it printed.
+        OSError
+            If the program cannot be started.
+        """
         inputs = dict(zip(self.names, (float(value) for value in x), strict=True))
         filled = [
             PLACEHOLDER.sub(lambda found: repr(inputs[found[2]]) if found[2] else found[1], argument)
@@ -81,7 +104,7 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            start_new_session=True,  # an interrupt on the terminal is for the run, not for what it waits for
+            start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
         ) as process:
             try:
                 out, err = process.communicate(json.dumps(inputs), timeout=self.timeout)
@@ -91,46 +114,43 @@ class Command:
                     raise RuntimeError(f"it took more than {self.timeout:g} s, and was killed") from None
                 raise
         if process.returncode != 0:
-            raise RuntimeError(f"{_ending(process.returncode)}{_tail(err or out)}")
+            raise RuntimeError(f"{_how_it_ended(process.returncode)}{_quoted_end(err or out)}")
         lines = out.strip().splitlines()
         if not lines:
-            raise RuntimeError(f"it printed nothing{_tail(err)}")
-        return _answer(lines[-1], _tail(err))
+            raise RuntimeError(f"it printed nothing{_quoted_end(err)}")
+        try:
+            return _parse_answer(lines[-1])
+        except (TypeError, ValueError):
+            message = f"the last line of its output is no number: {one_line(lines[-1])}{_quoted_end(err)}"
+            raise RuntimeError(message) from None
 
 
-def _answer(line: str, said: str) -> Observation:
-    """What the last line of a command's output means."""
+def _parse_answer(line: str) -> Observation:
+    """Return the observation that a line of output stands for; raise ValueError or TypeError if there is none."""
     try:
         answer = json.loads(line)
     except json.JSONDecodeError:
-        answer = line.strip()
-    try:
-        if isinstance(answer, dict):
-            unknown = set(answer) - {"value", "variance", "cost"}
-            if "value" not in answer or unknown:
-                raise ValueError
-            cost = answer.get("cost")
-            return Observation(
-                float(answer["value"]), float(answer.get("variance", 0.0)), None if cost is None else float(cost)
-            )
-        if isinstance(answer, bool):
-            raise ValueError
+        answer = line.strip()  # float() reads more than JSON allows, such as "1." or "+1"
+    if isinstance(answer, bool):
+        raise ValueError
+    if not isinstance(answer, dict):
         return Observation(float(answer))
-    except (TypeError, ValueError):
-        raise RuntimeError(f"the last line of its output is no number: {_short(line)}{said}") from None
+    if "value" not in answer or set(answer) - {"value", "variance", "cost"}:
+        raise ValueError
+    cost = answer.get("cost")
+    return Observation(
+        float(answer["value"]), float(answer.get("variance", 0.0)), None if cost is None else float(cost)
+    )
 
 
-def _ending(code: int) -> str:
+def _how_it_ended(code: int) -> str:
+    """Return in words what the exit code of a program means."""
     if code < 0:
         return f"it was ended by signal {signal.Signals(-code).name}"
     return f"it ended with exit code {code}"
 
 
-def _tail(text: str) -> str:
-    lines = text.strip().splitlines()[-TAIL:]
+def _quoted_end(output: str) -> str:
+    """Return the last lines of an output as the end of an error message; nothing if there are none."""
+    lines = output.strip().splitlines()[-QUOTED_LINES:]
     return f"; it said: {' | '.join(lines)}" if lines else ""
-
-
-def _short(text: Any) -> str:
-    line = " ".join(str(text).split())
-    return line if len(line) <= 300 else f"{line[:300]} ..."

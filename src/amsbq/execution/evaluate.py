@@ -1,4 +1,8 @@
-"""evaluate."""
+"""One evaluation of a source: call its function, check what it returns, measure how long the calls take.
+
+`evaluate` runs wherever the executor of a run sends it, be it a thread, another process or another machine. It never
+raises an error of the source: an evaluation that fails is an `Outcome` with a reason.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,27 @@ import numpy as np
 from ..design.sources import Observation
 from ..validation import Array
 
-PAUSES = (0.2, 1.0, 5.0)  #: seconds before a source that cannot be reached is tried again
+#: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again at
+#: once, one that restarts needs a few seconds; a server that is gone should not hold up a run for longer.
+RETRY_PAUSES = (0.2, 1.0, 5.0)
+
+#: Characters of other programs' output that a message quotes: enough for an error and its cause, short enough to read.
+QUOTED_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an evaluation: an observation, or the reason why there is none; and the seconds that it took."""
+    """The outcome of one evaluation: an observation, or the reason why there is none.
+
+    Parameters
+    ----------
+    observation : Observation or None
+        None if the evaluation failed.
+    reason : str
+        Why the evaluation failed; empty if it did not.
+    seconds : float
+        Wall-clock time of the calls of the source's function, without the pauses between them.
+    """
 
     observation: Observation | None
     reason: str
@@ -27,39 +46,79 @@ class Outcome:
 
 
 def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
-    """Call a source; whatever goes wrong is a reason, not an exception."""
-    start = time.perf_counter()
-    observation, reason = None, ""
-    for pause in (*PAUSES, None):
+    """Call a source's function at x, of shape (D,), and return the outcome.
+
+    A call that raises `ConnectionError` is repeated after each of the `RETRY_PAUSES`. Every other exception, and a
+    return value that is not a valid observation, makes the evaluation fail. `KeyboardInterrupt` is not caught.
+
+    >>> evaluate(lambda x: x[0] ** 2, np.array([3.0])).observation
+    Observation(value=9.0, variance=0.0, cost=None)
+    >>> evaluate(lambda x: float("nan"), np.array([3.0])).observation is None
+    True
+    """
+    seconds = 0.0
+    for pause in (*RETRY_PAUSES, None):
+        observation, reason, unreachable = None, "", False
+        start = time.perf_counter()
         try:
-            observation = _observation(function(x))
+            observation = as_observation(function(x))
         except ConnectionError as error:
-            reason = f"{type(error).__name__}: {error}"
-            if pause is not None:  # a server that is busy or restarts may be back soon
-                time.sleep(pause)
-                continue
+            reason, unreachable = f"{type(error).__name__}: {error}", True
         except (Exception, SystemExit) as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-        break
-    return Outcome(observation, reason, time.perf_counter() - start)
+        seconds += time.perf_counter() - start
+        if pause is None or not unreachable:
+            break
+        time.sleep(pause)
+    return Outcome(observation, reason, seconds)
 
 
-def _fulfil(future: Future[Outcome], function: Callable[[Array], Any], x: Array) -> None:
+def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: Array) -> None:
+    """Evaluate a source at x and put the outcome, or the exception that `evaluate` lets pass, into a future."""
     try:
         future.set_result(evaluate(function, x))
     except BaseException as error:
         future.set_exception(error)
 
 
-def _observation(returned: Any) -> Observation:
-    given = returned if isinstance(returned, Observation) else Observation(returned)
-    value = np.asarray(given.value)
+def as_observation(returned: Any) -> Observation:
+    """Return what a source's function returned as an `Observation` of Python floats, or raise if it is not valid.
+
+    Parameters
+    ----------
+    returned : float or Observation
+        One real number (a NumPy array of one element counts as one), or an `Observation`.
+
+    Raises
+    ------
+    TypeError
+        If the value is not a real number.
+    ValueError
+        If the value is not one number, if anything is infinite or NaN, if the variance is negative, or if the cost is
+        not positive.
+
+    >>> as_observation(np.array([2]))
+    Observation(value=2.0, variance=0.0, cost=None)
+    """
+    observation = returned if isinstance(returned, Observation) else Observation(returned)
+    value = np.asarray(observation.value)
     if value.dtype.kind not in "fiu":
-        raise TypeError(f"the value must be a number, got {given.value!r}")
+        raise TypeError(f"the value must be a number, got {observation.value!r}")
     if value.size != 1:
         raise ValueError(f"the value must be one number, got shape {value.shape}")
-    numbers = [float(value.item()), float(given.variance), 1.0 if given.cost is None else float(given.cost)]
+    cost = None if observation.cost is None else float(observation.cost)
+    numbers = [float(value.item()), float(observation.variance), 1.0 if cost is None else cost]
     if not np.isfinite(numbers).all() or numbers[1] < 0 or numbers[2] <= 0:
-        raise ValueError(f"value, variance and cost must be finite, and the last two not negative, got {given}")
-    return Observation(numbers[0], numbers[1], given.cost if given.cost is None else numbers[2])
+        raise ValueError(f"value, variance and cost must be finite, and the last two not negative, got {observation}")
+    return Observation(numbers[0], numbers[1], cost)
+
+
+def one_line(text: object) -> str:
+    r"""Return a text on one line, cut to `QUOTED_CHARACTERS` characters, to be quoted in a message.
+
+    >>> one_line("no\n  licence\n")
+    'no licence'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= QUOTED_CHARACTERS else f"{line[:QUOTED_CHARACTERS]} ..."

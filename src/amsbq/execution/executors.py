@@ -1,77 +1,192 @@
-"""A pool of processes that survives the death of its workers."""
+"""A pool of processes that survives crashes of the functions that it evaluates.
+
+Each worker of the pool is a thread that owns one process. A call that crashes, or that has to be ended, therefore takes
+no other call with it. The processes are those of `loky`, which sends functions by reference where they can be imported
+and by value (with `cloudpickle`) where they cannot: lambdas, closures, functions of a script or a notebook.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, InvalidStateError, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from threading import RLock
-from typing import Any, ParamSpec, TypeVar
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from ..validation import count
+from .evaluate import one_line
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
 
+#: How often a call is tried whose process dies. Twice, because the reason may have passed: another program needed the
+#: memory, or somebody ended the wrong process.
+TRIES = 2
 
-TRIES = 2  #: for a call whose process has died, as it may have been the fault of another
+#: How often a process looks whether its parent is still there: too rarely to take time from a simulator.
+PARENT_CHECK_SECONDS = 1.0
 
 
-class SteadyPool(Executor):
-    """Processes; if one of them dies (a segmentation fault, too much memory, a signal) all are replaced by new ones.
+class ResilientProcessPool(Executor):
+    """An executor that evaluates calls in processes and replaces those that die.
 
-    What they were at is tried once more, and then is an error of the call: the future raises `BrokenProcessPool`.
+    A process can die of a segmentation fault, a lack of memory, or a signal. Its call is then tried once more in a new
+    process; if that dies as well, the call's future raises `BrokenProcessPool`. Other calls are not affected.
+
+    Functions need not be importable: lambdas, closures and functions of the main script are sent by value. The main
+    script is not imported again, so it needs no ``if __name__ == "__main__":``. Processes are started when they are
+    first needed. They ignore Ctrl-C, which is meant for the program that uses the pool, and end when that program ends.
+
+    Use the pool in a ``with`` statement, or call `shutdown`.
+
+    Parameters
+    ----------
+    workers : int
+        The number of processes, and of calls that are evaluated at the same time. Further calls wait for their turn.
+
+    Examples
+    --------
+    >>> with ResilientProcessPool(1) as pool:
+    ...     print(pool.submit(pow, 2, 10).result())
+    1024
     """
 
     def __init__(self, workers: int) -> None:
-        self._workers, self._lock = workers, RLock()
-        self._pool = self._new()
-
-    def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"))
+        if count(workers, "workers") < 1:
+            raise ValueError("workers must be at least 1")
+        self._calls: _Queue = SimpleQueue()
+        self._shutdown: Future[None] = Future()
+        self._lock = Lock()
+        self._workers = [_Worker(self._calls, self._shutdown) for _ in range(workers)]
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        outer: Future[T] = Future()
-        outer.set_running_or_notify_cancel()
-        self._try(outer, TRIES, lambda pool: pool.submit(fn, *args, **kwargs))
-        return outer
+        """Evaluate ``fn(*args, **kwargs)`` in one of the processes and return its future.
 
-    def _try(self, outer: Future[T], tries: int, start: Callable[[ProcessPoolExecutor], Future[T]]) -> None:
+        ``future.cancel()`` ends a call even when it is running: its process is killed, with everything that it has
+        started, and the future raises `CancelledError`.
+        """
+        call = _Call(partial(fn, *args, **kwargs))
         with self._lock:
-            pool = self._pool
-            try:
-                inner = start(pool)
-            except BrokenProcessPool:
-                pool = self._replaced(pool)
-                inner = start(pool)
-
-        def done(inner: Future[T]) -> None:
-            error = inner.exception()
-            if isinstance(error, BrokenProcessPool):
-                with self._lock:
-                    self._replaced(pool)
-                if tries > 1:
-                    self._try(outer, tries - 1, start)
-                else:
-                    outer.set_exception(BrokenProcessPool("the process that evaluated it has died"))
-            elif error is not None:
-                outer.set_exception(error)
-            else:
-                outer.set_result(inner.result())
-
-        inner.add_done_callback(done)
-
-    def _replaced(self, pool: ProcessPoolExecutor) -> ProcessPoolExecutor:
-        if self._pool is pool:
-            pool.shutdown(wait=False)
-            self._pool = self._new()
-        return self._pool
+            if self._shutdown.done():
+                raise RuntimeError("the pool has been shut down and takes no more calls")
+            self._calls.put(call)
+        return call
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes."""
+        """End all processes, also those that are busy: one that hangs would be waited for without end.
+
+        Parameters
+        ----------
+        wait : bool
+            Whether to return only after the processes have ended.
+        cancel_futures : bool
+            Has no effect: futures of calls that have not ended are always cancelled.
+        """
         with self._lock:
-            processes: list[Any] = list((self._pool._processes or {}).values())
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:  # one that hangs, or was left behind by a timeout, would be waited for without end
-            process.terminate()
+            if not self._shutdown.done():
+                self._shutdown.set_result(None)
+                for _ in self._workers:
+                    self._calls.put(None)
+        if wait:
+            for worker in self._workers:
+                worker.join()
+
+
+class _Call(Future[T]):
+    """The future of a call; unlike others it can be cancelled while the call is running."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        super().__init__()
+        self.function = function
+        self.abandoned: Future[None] = Future()  # done when the call is to be ended; a future, to be waited for
+
+    def cancel(self) -> bool:
+        if super().cancel():
+            return True
+        with suppress(InvalidStateError):
+            self.abandoned.set_result(None)
+        return not self.done()
+
+
+_Queue: TypeAlias = "SimpleQueue[_Call[Any] | None]"
+
+
+class _Worker(Thread):
+    """A thread that takes calls from a queue, until it takes None, and evaluates them in a process of its own."""
+
+    def __init__(self, calls: _Queue, shutdown: Future[None]) -> None:
+        super().__init__(daemon=True)
+        self._calls, self._shutdown = calls, shutdown
+        self._process: Any = None  # a loky pool of one process
+        self.start()
+
+    def run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            if self._shutdown.done():
+                call.cancel()
+            else:
+                with suppress(Exception):  # the call will try it again, and raise it
+                    self._start_process()  # before the call counts as running: the time that it takes is not its own
+            if call.set_running_or_notify_cancel():
+                try:
+                    call.set_result(self._evaluate(call))
+                except BaseException as error:
+                    call.set_exception(error)
+            del call  # or its result would be kept until the next call
+        self._end_process()
+
+    def _evaluate(self, call: _Call[T]) -> T:
+        """Return the result of a call; raise its error, or `BrokenProcessPool` if its process dies in every try."""
+        for _ in range(TRIES):
+            try:
+                return self._try(call)
+            except BrokenProcessPool as error:
+                self._end_process()
+                death = error
+        raise BrokenProcessPool(f"the process that evaluated it has died {TRIES} times: {one_line(death)}") from death
+
+    def _try(self, call: _Call[T]) -> T:
+        """Return the result of a call; raise its error, or `CancelledError` if it is to be ended before it has one."""
+        self._start_process()
+        answer: Future[T] = self._process.submit(call.function)
+        events: tuple[Future[Any], ...] = (answer, call.abandoned, self._shutdown)
+        wait(events, return_when=FIRST_COMPLETED)
+        if not answer.done():
+            self._end_process()
+            raise CancelledError("the call was cancelled and its process was ended")
+        return answer.result()
+
+    def _start_process(self) -> None:
+        """Start a process, unless there is one, and wait until it is ready for a call."""
+        if self._process is None:
+            from loky import ProcessPoolExecutor
+
+            process = ProcessPoolExecutor(1, initializer=_prepare_process, initargs=(os.getpid(),))
+            process.submit(int).result()
+            self._process = process
+
+    def _end_process(self) -> None:
+        """End the process, whatever it is doing, with everything that it has started."""
+        if self._process is not None:
+            self._process.shutdown(kill_workers=True)
+            self._process = None
+
+
+def _prepare_process(parent: int) -> None:
+    """Make this process ignore Ctrl-C, and end when the process that started it is gone."""
+    # Ctrl-C on a terminal reaches all processes; the run decides what becomes of evaluations that it has paid for.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    """Wait until the parent of this process is gone, and end the process."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)  # a parent that was killed could not end its processes, which would wait for calls for ever

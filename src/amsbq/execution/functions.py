@@ -1,4 +1,4 @@
-"""functions."""
+"""Python functions by name, as problem files give them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,30 @@ from ..validation import Array, brief
 
 
 class PythonFunction:
-    """A function by its name, "module:function", found in a folder or wherever Python finds modules.
+    """A Python function, given as "module:function", that is imported when it is first called.
 
-    It is imported when it is first called, in the process that calls it.
+    It is imported by the process that calls it, so that it can be sent to other processes and machines as a name. Use
+    it as the function of a `Source`.
+
+    Parameters
+    ----------
+    reference : str
+        The module and the function, such as "simulators:fine". Dots are allowed on both sides:
+        "package.module:Class.method".
+    folder : path
+        Where to look for the module first; then it is looked for wherever Python finds modules.
+
+    Raises
+    ------
+    ValueError
+        If the reference has not the form "module:function".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> total = PythonFunction("math:fsum")
+    >>> total(np.array([1.0, 2.5]))
+    3.5
     """
 
     def __init__(self, reference: str, folder: str | os.PathLike[str] = ".") -> None:
@@ -26,7 +47,15 @@ class PythonFunction:
         self.__name__ = function
 
     def resolved(self) -> Callable[[Array], Any]:
-        """The function itself."""
+        """Import and return the function itself.
+
+        Raises
+        ------
+        ImportError, AttributeError
+            If there is no such module, or nothing of that name in it.
+        TypeError
+            If what has that name cannot be called.
+        """
         if self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         found: Any = importlib.import_module(self.module)
@@ -37,4 +66,5 @@ class PythonFunction:
         return found  # type: ignore[no-any-return]
 
     def __call__(self, x: Array) -> Any:
+        """Call the function at x, of shape (D,), and return what it returns."""
         return self.resolved()(x)

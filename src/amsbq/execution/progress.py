@@ -1,4 +1,7 @@
-"""How a run goes, on a terminal: a bar for the budget, the estimate, and how often each source was evaluated."""
+"""Progress of a run: a bar on a terminal, or lines of text where there is none.
+
+Both show what is spent of the budget, how often each source was evaluated, and the estimate of the integral.
+"""
 
 from __future__ import annotations
 
@@ -6,72 +9,116 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..design.accounting import Accounting
+from ..design.accounting import Accounting, Evaluation
 
+#: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
 Progress: TypeAlias = Callable[[Accounting], None]
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Significant digits of the numbers that are shown."""
+
+    value: int = 6  # of values and estimates: all that most simulators are worth, and still short
+    std: int = 2  # of the standard deviation: an error bar is not known any better
+    cost: int = 4  # of what is spent and of the budget
+    x: int = 4  # of inputs: enough to recognise a location
+
+
+DIGITS = Digits()
 
 
 @contextmanager
 def progress_display(it: Accounting, wanted: bool | Progress | None) -> Iterator[Progress]:
-    """What to call whenever something has happened; by default it shows something on a terminal only."""
+    """Show the progress of a run while the context is open, and yield what to call whenever there is some.
+
+    Parameters
+    ----------
+    it : Accounting
+        The integrator of the run.
+    wanted : bool, callable or None
+        True for a bar, which needs rich; False for nothing; None for a bar if standard error is a terminal and rich is
+        installed; or a callable that shows it.
+    """
     if callable(wanted):
         yield wanted
         return
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
-        yield lambda it: None
+        yield _show_nothing
         return
     try:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     except ImportError:
         if wanted:
             raise ImportError("progress needs rich: pip install 'amsbq[progress]'") from None
-        yield lambda it: None
+        yield _show_nothing
         return
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[spent]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.fields[spent]}"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as display:
+    with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         total = None if math.isinf(it.budget) else it.budget
-        task = display.add_task("starting", total=total, spent="")
-        yield lambda it: display.update(task, completed=it.spent, description=estimate_line(it), spent=spent_line(it))
+        task = bar.add_task("starting", total=total, spent="")
+        yield lambda it: bar.update(task, completed=it.spent, description=estimate_text(it), spent=spent_text(it))
 
 
-def estimate_line(it: Accounting) -> str:
-    """The estimate after the latest evaluation."""
-    known = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
-    return f"{known.mean:.6g} ± {known.std:.2g}" if known is not None else "initial design"
-
-
-def spent_line(it: Accounting) -> str:
-    """What was spent, and how many evaluations of each source were made."""
-    counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
-    made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
-    failed = sum(e.status == "failed" for e in it.evaluations)
-    of = "" if math.isinf(it.budget) else f" of {it.budget:.4g}"
-    return f"{it.spent:.4g}{of} · {made}" + (f" · {failed} failed" if failed else "")
+def _show_nothing(it: Accounting) -> None:
+    pass
 
 
 class LineProgress:
-    """A line on standard error after each evaluation, for where there is no terminal; in full, with what it found."""
+    """Progress as text on standard error: one line, with totals and the estimate, for each evaluation.
 
-    def __init__(self, in_full: bool = False) -> None:
-        self.in_full, self._seen = in_full, -1
+    The first call prints the line of the latest evaluation only: all earlier ones are from before a resumed run went
+    on.
+
+    Parameters
+    ----------
+    verbose : bool
+        Whether to print a second line for each evaluation, before the other: its source, location and value, or why it
+        failed.
+    """
+
+    def __init__(self, verbose: bool = False) -> None:
+        self.verbose = verbose
+        self._printed: int | None = None  # the number of evaluations at the last call
 
     def __call__(self, it: Accounting) -> None:
-        first, self._seen = self._seen, len(it.evaluations)
-        if first < 0:  # what was there before is not news
-            first = max(len(it.evaluations) - 1, 0)
-        for e in it.evaluations[first:]:
-            if self.in_full:
-                found = f"{e.value:.6g}" if e.status == "ok" else f"failed, {e.reason}"
-                at = ", ".join(f"{x:.4g}" for x in e.x)
-                print(f"{it.names[e.source]}({at}) = {found}", file=sys.stderr)
-            print(f"{spent_line(it)} · {estimate_line(it)}", file=sys.stderr, flush=True)
+        """Print the evaluations of an integrator that are new since the last call."""
+        first = max(len(it.evaluations) - 1, 0) if self._printed is None else self._printed
+        self._printed = len(it.evaluations)
+        for evaluation in it.evaluations[first:]:
+            if self.verbose:
+                print(evaluation_text(it, evaluation), file=sys.stderr)
+            print(f"{spent_text(it)} · {estimate_text(it)}", file=sys.stderr, flush=True)
+
+
+def estimate_text(it: Accounting) -> str:
+    """Return the latest estimate of the integral, as in "0.83 ± 0.12", or "initial design" if there is none yet."""
+    latest = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
+    return f"{latest.mean:.{DIGITS.value}g} ± {latest.std:.{DIGITS.std}g}" if latest is not None else "initial design"
+
+
+def spent_text(it: Accounting) -> str:
+    """Return the cost so far and the number of evaluations of each source, as in "2.1 of 5 · 2 fine, 1 coarse"."""
+    counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
+    made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
+    failed = sum(e.status == "failed" for e in it.evaluations)
+    of = "" if math.isinf(it.budget) else f" of {it.budget:.{DIGITS.cost}g}"
+    return f"{it.spent:.{DIGITS.cost}g}{of} · {made}" + (f" · {failed} failed" if failed else "")
+
+
+def evaluation_text(it: Accounting, evaluation: Evaluation) -> str:
+    """Return one evaluation in words, as in "fine(0.25, 3) = 1.5" or "fine(0.25, 3) = failed, no licence"."""
+    found = f"{evaluation.value:.{DIGITS.value}g}" if evaluation.status == "ok" else f"failed, {evaluation.reason}"
+    x = ", ".join(f"{x:.{DIGITS.x}g}" for x in evaluation.x)
+    return f"{it.names[evaluation.source]}({x}) = {found}"

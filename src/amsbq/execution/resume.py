@@ -1,190 +1,177 @@
-"""From a journal back to the state in which a run was left, and from a run into its journal."""
+"""Journals of runs: begin one, write its events, or restore an integrator to where it ends."""
 
 from __future__ import annotations
 
-import math
-import warnings
 import zlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..design.accounting import Query
+from ..design.accounting import Query, StopReason
 from ..design.integrator import Integrator
 from ..design.sources import Source
+from ..gp.dictionaries import gp_from_dict, gp_to_dict
+from ..gp.posterior import MultiSourceGP
 from ..inference.estimate import Estimate
-from ..measures.base import Measure
-from ..measures.empirical import Empirical
-from ..validation import read_only
-from .journal import Journal, JournalError
-
-MOST_SAMPLES = 100_000  #: numbers that a journal may begin with
-
-
-def description(it: Integrator, initial: Any = None) -> dict[str, Any]:
-    """What a run is about, as far as its choices depend on it and it can be told."""
-    return {
-        "sources": [_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
-        "measure": _measure(it.measure),
-        "model": it.model_name,
-        "acquisition": it.acquisition,
-        "seed": it.seed,
-        "initial": None if initial is None else [[int(s), np.ravel(x).tolist()] for s, x in initial],
-    }
+from ..measures.adapters import measure_from_dict
+from ..serialisation import from_json, to_json
+from .format1 import described
+from .journal import Event, Journal, JournalError, JournalPath, read_journal
+from .state import RunState, interpreted
 
 
-def _source(name: str, source: Source) -> dict[str, Any]:
-    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
-    valid = None if source.valid is None else list(source.valid)
-    return {"name": name, "cost": cost, "noise": source.noise, "valid": valid}
+class EventLog:
+    """Hears of all events of a run; this one keeps nothing."""
+
+    def asked(self, query: Query) -> None:
+        """Log a query, before it is evaluated."""
+
+    def told(self, query: Query, value: float, variance: float, cost: float) -> None:
+        """Log an acceptable value and its final cost, before the integrator hears of it."""
+
+    def failed(self, query: Query, reason: str, cost: float) -> None:
+        """Log a failure and its final cost, before the integrator hears of it."""
+
+    def known(self) -> None:
+        """Log the integral after the latest answer, and the refit that it needed: both could be computed again."""
+
+    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+        """Log the end of the run, with the integral if anything is known of it."""
 
 
-def _measure(measure: Measure) -> str:
-    if isinstance(measure, Empirical):
-        digest = zlib.crc32(measure.samples.tobytes() + measure.weights.tobytes())
-        return f"{measure!r}, checksum {digest:08x}"
-    return repr(measure)
+class JournalLog(EventLog):
+    """Writes the events of a run into its journal.
+
+    Parameters
+    ----------
+    journal : Journal
+        An open journal with a header.
+    it : Integrator
+        The integrator of the run.
+    refitted_at : int
+        The number of observations at the latest refit that the journal holds; 0 if it holds none.
+    """
+
+    def __init__(self, journal: Journal, it: Integrator, refitted_at: int = 0) -> None:
+        self.journal, self.it = journal, it
+        self._refitted_at = refitted_at
+        self._had_stopped = it.stopped is not None
+
+    def asked(self, query: Query) -> None:
+        """Write a query to the disk."""
+        content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
+        self.journal.write({"event": "asked", "id": query.id, **content})
+
+    def told(self, query: Query, value: float, variance: float, cost: float) -> None:
+        """Write a value to the disk."""
+        self.journal.write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost})
+
+    def failed(self, query: Query, reason: str, cost: float) -> None:
+        """Write a failure to the disk."""
+        self.journal.write({"event": "failed", "id": query.id, "reason": reason, "cost": cost})
+
+    def known(self) -> None:
+        """Write the integral after the latest answer, and the refit that it needed, without waiting for the disk."""
+        latest, learner = self.it.evaluations[-1], self.it.learner
+        if learner.refitted_at != self._refitted_at:
+            self._refitted_at, fitted = learner.refitted_at, learner.fitted()
+            if fitted is not None:
+                self.journal.write({"event": "fitted", **fitted}, durable=False)
+        self.journal.write({"event": "known", "id": latest.id, "mean": latest.mean, "std": latest.std}, durable=False)
+
+    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+        """Write the end of the run to the disk, unless the journal had it already."""
+        if not self._had_stopped:
+            found = {} if estimate is None else {"estimate": estimate.to_dict()}
+            ended = {"reason": reason, "spent": self.it.spent, "budget": self.it.budget}
+            self.journal.write({"event": "stopped", **ended, **found})
 
 
-def _samples(measure: Measure) -> dict[str, Any]:
-    """Those of a measure that consists of them, unless they are very many: its name does not tell them."""
-    if isinstance(measure, Empirical) and measure.samples.size <= MOST_SAMPLES:
-        return {"samples": measure.samples, "weights": measure.weights}
-    return {}
+def begin_or_resume(journal: Journal, it: Integrator, about: Event | None = None) -> JournalLog:
+    """Begin a new journal, or restore an integrator to where an old one ends; return what writes further events.
 
-
-def begin_or_resume(
-    journal: Journal, it: Integrator, initial: Any = None, about: dict[str, Any] | None = None
-) -> Recorder:
-    """Begin a new journal, or bring the integrator to where an old one ends; and what goes on writing it."""
-    now = description(it, initial)
+    Parameters
+    ----------
+    journal : Journal
+        An open journal.
+    it : Integrator
+        An integrator that was not asked for anything yet.
+    about : dict, optional
+        What else the header of a new journal is to hold.
+    """
     if journal.header is None:
-        also = {**_samples(it.measure), **(about or {})}
-        journal.begin({"version": version("amsbq"), "problem": now, "budget": it.budget, **also})
-        return Recorder(journal, it)
-    bring_to_its_end(it, journal.header, journal.events, journal.path, initial)
-    recorder = Recorder(journal, it)
-    budgets = [entry["budget"] for entry in (journal.header, *journal.events) if "budget" in entry]
-    if it.budget != (math.inf if budgets[-1] is None else budgets[-1]):
+        begun = {"version": version("amsbq"), "problem": described_problem(it), "budget": it.budget}
+        journal.begin({**begun, **(about or {})})
+        return JournalLog(journal, it)
+    state = _restored(it, journal.header, journal.events, journal.path)
+    log = JournalLog(journal, it, 0 if state.fitted is None else state.fitted["n"])
+    if it.budget != state.budget:
         journal.write({"event": "resumed", "budget": it.budget})
-    known = {event["id"] for event in journal.events if event["event"] == "known"}
-    if it.evaluations and it.evaluations[-1].id not in known:  # it ended just before that could be said
-        it.note_what_is_known()
-        recorder.known()
-    return recorder
+    if not state.complete:
+        log.known()
+    return log
 
 
-def bring_to_its_end(
-    it: Integrator, header: dict[str, Any], events: Sequence[dict[str, Any]], path: Path, initial: Any = None
-) -> None:
-    """Tell an integrator everything that a journal tells, if that is of a run like it."""
-    different = list(_differences(header.get("problem", {}), description(it, initial), ""))
+def restore(it: Integrator, path: JournalPath) -> None:
+    """Restore an integrator that was not asked for anything yet to where a journal of the same problem ends."""
+    _restored(it, *read_journal(path), path)
+
+
+def _restored(it: Integrator, header: Event, events: Sequence[Event], path: JournalPath) -> RunState:
+    now = described_problem(it)
+    if header["format"] == 1:
+        now = described(now, it)
+    different = list(_differences(header.get("problem", {}), from_json(to_json(now)), ""))
     if different:
         raise JournalError(
             f"{path} is the journal of another run, where {'; '.join(different)}. Choose another journal, or "
             "move this one away"
         )
-    try:
-        replay(it, events)
-    except (KeyError, ValueError, TypeError) as error:
-        raise JournalError(f"{path} tells of something that cannot have happened: {error}") from None
+    state = interpreted(header, events, path)
+    state.restore(it)
+    return state
 
 
-def _differences(before: Any, now: Any, where: str) -> Any:
-    if isinstance(before, dict) and isinstance(now, dict):
+def described_problem(it: Integrator) -> Event:
+    """Return everything that the choices of a run depend on, as dictionaries, lists, text and numbers."""
+    return {
+        "sources": [_described_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
+        "measure": it.measure.to_dict(),
+        "model": gp_to_dict(it.model) if isinstance(it.model, MultiSourceGP) else it.model_name,
+        "acquisition": it.acquisition,
+        "seed": it.seed,
+        "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
+        "observed": sum(evaluation.id is None for evaluation in it.evaluations),  # they are not in the journal
+    }
+
+
+def _described_source(name: str, source: Source) -> dict[str, Any]:
+    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
+    return {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
+
+
+def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
+    """Yield what differs between two descriptions of a problem, in words."""
+    if isinstance(before, dict) and isinstance(now, dict) and "class" not in {**before, **now}:
         for key in {**before, **now}:
             yield from _differences(before.get(key), now.get(key), f"{where} {key}".strip())
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and where == "sources":
         for number, (old, new) in enumerate(zip(before, now, strict=True)):
             yield from _differences(old, new, f"source {number}'s")
     elif before != now:
-        yield f"{where} was {_short(before)}, and now is {_short(now)}"
+        old, new = _text(before), _text(now)
+        if old == new:  # such as two sets of samples
+            old, new = (f"{old} with checksum {zlib.crc32(to_json(one).encode()):08x}" for one in (before, now))
+        yield f"{where} was {old}, and now is {new}"
 
 
-def _short(value: Any) -> str:
+def _text(value: Any) -> str:
+    """Return a part of a description as a user would write it, or a short text for it."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        try:
+            return repr(gp_from_dict(value) if value["class"] == "MultiSourceGP" else measure_from_dict(value))
+        except ValueError:
+            return str(value["class"])
     return repr(value)
-
-
-def replay(it: Integrator, events: Sequence[dict[str, Any]]) -> None:
-    """Through the same methods as when it happened, but without deciding or learning anything again."""
-    place: dict[int, int] = {}  # of an evaluation, by the id of its query
-    stopped: dict[str, Any] = {}
-    learned = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were there the first time
-        it.replaying = True
-        for event in events:
-            kind = event["event"]
-            stopped = event if kind == "stopped" else {}
-            if kind == "asked":
-                rate = math.nan if event["rate"] is None else event["rate"]
-                x = read_only(np.array(event["x"], dtype=float))
-                it.reissue(Query(event["id"], event["source"], x, event["cost"], rate))
-            elif kind in ("told", "failed"):
-                query = it.query(event["id"])
-                if kind == "told":
-                    it.tell(query, event["value"], event["variance"], event["cost"])
-                else:
-                    it.fail(query, event["reason"], event["cost"])
-                place[query.id] = len(it.evaluations) - 1
-            elif kind == "known":
-                at = place[event["id"]]
-                known = [math.nan if event[key] is None else event[key] for key in ("mean", "std")]
-                it.evaluations[at] = replace(it.evaluations[at], mean=known[0], std=known[1])
-            elif kind == "fitted":
-                learned = event
-        it.replaying = False
-    if learned is not None:
-        it.learner.recall(learned)
-    budget = math.inf if stopped.get("budget") is None else stopped["budget"]
-    if stopped.get("reason") in ("budget", "exhausted") and budget == it.budget:
-        it.stopped = stopped["reason"]  # it would decide so again
-
-
-class Recorder:
-    """Writes what happens to an integrator into a journal, before it happens where that matters."""
-
-    def __init__(self, journal: Journal | None, it: Any) -> None:
-        self.journal, self.it = journal, it
-        self._learned_from = 0 if journal is None else it.learner.learned_from
-        self._was_over = journal is not None and it.stopped is not None
-
-    def asked(self, query: Query) -> None:
-        """Before the query is evaluated."""
-        self._write("asked", query.id, source=query.source, x=query.x, cost=query.cost, rate=query.rate)
-
-    def told(self, query: Query, value: float, variance: float, cost: float | None) -> None:
-        """Before the integrator hears of it."""
-        self._write("told", query.id, value=value, variance=variance, cost=cost)
-
-    def failed(self, query: Query, reason: str, cost: float | None) -> None:
-        """Before the integrator hears of it."""
-        self._write("failed", query.id, reason=reason, cost=cost)
-
-    def known(self) -> None:
-        """After it has heard: what it made of it, which could be made again."""
-        if self.journal is None:
-            return
-        latest, learner = self.it.evaluations[-1], self.it.learner
-        if learner.learned_from != self._learned_from:
-            self._learned_from, learned = learner.learned_from, learner.learned()
-            if learned:
-                self.journal.write({"event": "fitted", **learned}, durable=False)
-        self.journal.write({"event": "known", "id": latest.id, "mean": latest.mean, "std": latest.std}, durable=False)
-
-    def stopped(self, reason: str, estimate: Estimate | None) -> None:
-        """At the end, with what is known then."""
-        if self.journal is not None and not self._was_over:
-            found = {} if estimate is None else {"estimate": estimate.plain()}
-            ended = {"reason": reason, "spent": self.it.spent, "budget": self.it.budget}
-            self.journal.write({"event": "stopped", **ended, **found})
-
-    def _write(self, kind: str, query: int, **content: Any) -> None:
-        if self.journal is not None:
-            self.journal.write({"event": kind, "id": query, **content})

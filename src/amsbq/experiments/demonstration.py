@@ -1,4 +1,4 @@
-"""The paper's two-source example in numbers, for a first look."""
+"""`amsbq demo`: the paper's two-source example of Section 4.1 in numbers, for a first look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from . import forrester
 
 
 def demonstrate() -> int:
-    """Print what three observations of the primary source tell, and what five of the secondary one add to it."""
+    """Print the integral from three observations of the primary source, and what five of the secondary one add.
+
+    Returns
+    -------
+    int
+        The exit code of the command, 0.
+    """
     truth = forrester.true_integral()
     both, alone = forrester.starting_posterior(), forrester.starting_posterior(sources=(0,))
     print("∫ f₁ over [0, 1] of the Forrester function f₁(x) = (6x - 2)² sin(12x - 4)")
@@ -21,7 +27,7 @@ def demonstrate() -> int:
     print(f"{'true value':28} {truth:9.3f}")
     print()
     grid = np.linspace(0, 1, 1001)[:, None]
-    print("One more observation would take away, at best, this share of the variance (ρ²):")
+    print("One more observation would reduce the variance, at best, by this share (ρ²):")
     for source, name in enumerate(("f₁", "f₂")):
         rho2 = both.squared_correlation(source, grid)
         print(f"    of {name} at x = {grid[rho2.argmax(), 0]:.2f}: {rho2.max():.0%}")

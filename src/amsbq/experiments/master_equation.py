@@ -1,12 +1,12 @@
-"""Exact expectations of the stochastic epidemic, without a single random number: the master equation.
+"""Exact expectations of the stochastic epidemic by its master equation: the truth of Section 4.2's experiment.
 
-A state of the SEIR model is how many infections a, onsets o and recoveries r there have been: S = N - 1 - a, E = a - o,
-I = 1 + o - r. Every event adds one to one of them, so probabilities flow from the states with k events to those with
-k + 1, and are followed together with the largest number m of infected so far:
+A state of the SEIR model for N people is the number of infections a, onsets o and recoveries r so far: S = N - 1 - a,
+E = a - o, I = 1 + o - r. Every event adds one to one of them, so that probability flows from the states with k events
+to those with k + 1. It is followed together with the largest number m of infected people so far:
 
     p (a, o, m)    probability of the state
-    t (a, o, m)    the time at which it is entered, times p
-    u (a, o, m)    the time at which the maximum was reached, times p
+    t (a, o, m)    E[time at which the state is entered; state], an expectation restricted to the state
+    u (a, o, m)    E[time at which the maximum was reached; state]
 """
 
 from __future__ import annotations
@@ -16,19 +16,36 @@ from numpy.polynomial import chebyshev
 from scipy.integrate import quad
 
 from ..validation import Array
-from .epidemic import INCUBATION, PEOPLE, PRIOR
+from .epidemic_models import INFECTION_RATE, PARAMETERS
 
-NODES = 64  #: of the Chebyshev interpolation in log a
-LARGEST = 161.0  #: infection rates above have a probability below 1e-12
+NODES = 64  #: of the Chebyshev interpolation in the logarithm of the infection rate: ten digits
+LARGEST_RATE = 161.0  #: infection rates above have a probability below 1e-12
 
 
-def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATION) -> tuple[float, float, float]:
-    """E[max I] and E[its time], given an outbreak, and P(outbreak), by the rates of infection and onset over recovery.
+def expectations(
+    rate: float, people: int = PARAMETERS.people, incubation_rate: float = PARAMETERS.incubation_rate
+) -> tuple[float, float, float]:
+    """Compute the expected peak of the SEIR model and the expected time of it; takes a few seconds for 100 people.
 
-    Takes a few seconds for 100 people.
+    Parameters
+    ----------
+    rate, incubation_rate : float
+        Rates of infection and of onset, in units of the recovery rate.
+    people : int
+        Size of the population.
+
+    Returns
+    -------
+    peak, time : float
+        E[max I] and E[time of the maximum], conditional on an outbreak.
+    outbreak : float
+        Probability of an outbreak: that the first person infects anybody.
     """
     N = people
-    first, a = 0, np.zeros((1, 1), dtype=int)  # only some a are possible after k events, from the first one
+    first, a = (
+        0,
+        np.zeros((1, 1), dtype=int),
+    )  # arrays hold only those a that are possible after k events, from first on
     o, m = np.arange(N)[None, :], np.arange(N + 2)
     p, t, u = (np.zeros((1, N, N + 2)) for _ in range(3))
     p[0, 0, 1] = 1.0
@@ -40,13 +57,13 @@ def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATI
         over = possible & (E + I == 0) & (a >= 1)
         outbreak, peak, time = outbreak + p[over].sum(), peak + (p[over] * m).sum(), time + u[over].sum()
         going = possible & (E + I > 0)
-        rates = np.where(going, np.stack([rate * S * I / N, incubation * E, 1.0 * I]), 0.0)
+        rates = np.where(going, np.stack([rate * S * I / N, incubation_rate * E, 1.0 * I]), 0.0)
         total = np.maximum(rates.sum(axis=0), np.finfo(float).tiny)
         infection, onset, recovery = (rates / total)[..., None]
         t = t + p / total[..., None] * going[..., None]
 
         moved_p, moved_t, moved_u = (onset * now for now in (p, t, u))
-        A, O = np.nonzero(rates[1])  # where the newly infected are more than ever before: now is the maximum
+        A, O = np.nonzero(rates[1])  # where an onset makes I larger than ever before: now is the maximum
         before, after = (A, O, I[A, O]), (A, O, I[A, O] + 1)
         moved_p[after] += moved_p[before]
         moved_u[after] += moved_t[before]
@@ -71,17 +88,18 @@ def expectations(rate: float, people: int = PEOPLE, incubation: float = INCUBATI
 
 
 def interpolants(nodes: int = NODES) -> list[Array]:
-    """Chebyshev coefficients of E[max I] and E[its time] in log a, from 1 to the largest a."""
-    place = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
-    values = np.array([expectations(float(a)) for a in LARGEST ** ((place + 1) / 2)])
-    return [chebyshev.chebfit(place, values[:, column], nodes - 1) for column in (0, 1)]
+    """Return Chebyshev coefficients of E[max I] and E[its time] in the logarithm of the rate, from 1 to the largest."""
+    z = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)  # in [-1, 1], which is log(rate) rescaled
+    values = np.array([expectations(float(rate)) for rate in LARGEST_RATE ** ((z + 1) / 2)])
+    return [chebyshev.chebfit(z, values[:, column], nodes - 1) for column in (0, 1)]
 
 
-def true_values(upper: float = LARGEST, nodes: int = NODES) -> list[float]:
-    """E[max I] and E[its time] over the distribution of a, up to an upper end."""
+def true_values(upper: float = LARGEST_RATE, nodes: int = NODES) -> list[float]:
+    """Return ∫ E[max I] and ∫ E[its time] over the distribution of the infection rate, up to an upper end."""
 
-    def integrand(a: float, coefficients: Array) -> float:
-        return float(PRIOR.pdf(a) * chebyshev.chebval(2 * np.log(a) / np.log(LARGEST) - 1, coefficients))
+    def integrand(rate: float, coefficients: Array) -> float:
+        z = 2 * np.log(rate) / np.log(LARGEST_RATE) - 1
+        return float(INFECTION_RATE.pdf(rate) * chebyshev.chebval(z, coefficients))
 
     options = {"epsabs": 1e-12, "epsrel": 1e-12, "limit": 500}
     return [quad(integrand, 1.0, upper, args=(c,), **options)[0] for c in interpolants(nodes)]

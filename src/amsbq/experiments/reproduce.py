@@ -1,4 +1,4 @@
-"""The paper's experiments from one command: run, write tables, check claims, draw figures."""
+"""`amsbq reproduce`: run the paper's experiments, write their tables, check their claims, and draw their figures."""
 
 from __future__ import annotations
 
@@ -19,81 +19,102 @@ from typing import TypeAlias
 from . import cube, epidemic, forrester, gaussians, intuition, wiggly
 from .study import Claim, Job, Row, Settings, Tables
 
+#: the experiments by name, in the order in which they are run and shown
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (module.EXPERIMENT for module in (intuition, forrester, wiggly, epidemic, gaussians, cube))
 }
-SEEDS = 5  #: unless said otherwise
+SEEDS = 5  #: by default: medians settle, and everything takes a quarter of an hour on two cores
 
-Tick: TypeAlias = Callable[[str], None]
+RowsOfTables: TypeAlias = dict[str, list[Row]]  #: the rows of an experiment's tables, by table
+Tick: TypeAlias = Callable[[str], None]  #: called with the name of an experiment when a job of it is done
 
 
 def reproduce(names: Sequence[str], folder: Path, settings: Settings, workers: int) -> dict[str, list[Claim]]:
-    """Run experiments; each gets a folder for its tables (CSV) and the figures made from them (PNG and PDF)."""
+    """Run experiments; each gets a folder for its tables (CSV) and the figures made from them (PNG and PDF).
+
+    Parameters
+    ----------
+    names : sequence of str
+        Keys of `EXPERIMENTS`.
+    folder : Path
+        Where to write; a folder for each experiment is made there.
+    settings : Settings
+        Number of seeds, and whether to be quick.
+    workers : int
+        Number of processes.
+
+    Returns
+    -------
+    dict
+        The claims of each experiment, by its name.
+    """
     for package in ("matplotlib", "pandas"):
         if find_spec(package) is None:
             raise ImportError(f"amsbq reproduce needs {package}: pip install 'amsbq[all]'")
     for name in names:
         (folder / name).mkdir(parents=True, exist_ok=True)
-    context = get_context("spawn")  # with threads about, a fork may hang
-    with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=context) as pool:
+    context = get_context("spawn")  # a fork of a process that has threads may hang
+    with _one_blas_thread_each(), ProcessPoolExecutor(workers, mp_context=context) as pool:
         try:
-            tables = _tables(pool, names, settings)
-            claims = pool.map(_shown, names, [tables[name] for name in names], [folder / name for name in names])
+            rows = _run_jobs(pool, names, settings)
+            claims = pool.map(_write_experiment, names, [rows[name] for name in names], [folder / n for n in names])
             return dict(zip(names, claims, strict=True))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _tables(pool: Executor, names: Sequence[str], settings: Settings) -> dict[str, dict[str, list[Row]]]:
-    """The rows of all tables; jobs of all experiments share the processes, and come back in any order."""
+def _run_jobs(pool: Executor, names: Sequence[str], settings: Settings) -> dict[str, RowsOfTables]:
+    """Return the rows of all tables, by experiment; the jobs of all experiments share the processes."""
     jobs = [(name, job) for name in names for job in EXPERIMENTS[name].jobs(settings)]
+    # Jobs with the default model take longest: begun first, they do not keep one process busy alone at the end.
     longest_first = sorted(jobs, key=lambda entry: not any("default" in str(a) for a in entry[1].arguments))
     found: dict[int, list[Row]] = {}
-    with _bar(len(jobs)) as tick:
-        futures = {pool.submit(_rows, job): (name, id(job)) for name, job in longest_first}
+    with _progress_display(len(jobs)) as tick:
+        futures = {pool.submit(_run_job, job): (name, id(job)) for name, job in longest_first}
         for future in as_completed(futures):
             name, key = futures[future]
             found[key] = future.result()
             tick(name)
-    tables: dict[str, dict[str, list[Row]]] = {name: defaultdict(list) for name in names}
-    for name, job in jobs:
+    tables: dict[str, RowsOfTables] = {name: defaultdict(list) for name in names}
+    for name, job in jobs:  # in the order of jobs, whichever was done first
         tables[name][job.table] += found[id(job)]
     return tables
 
 
-def _shown(name: str, tables: dict[str, list[Row]], folder: Path) -> list[Claim]:
-    """Write the tables of an experiment, and make claims and figures of what was written."""
+def _run_job(job: Job) -> list[Row]:
+    """Compute the rows of a job, in a process of the pool."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say of single runs is of no use where seeds are compared
+        return job.compute_rows(*job.arguments)
+
+
+def _write_experiment(name: str, rows_of_tables: RowsOfTables, folder: Path) -> list[Claim]:
+    """Write the tables of an experiment, and make claims and figures from the files, in a process of the pool."""
     import matplotlib
     import pandas
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    read: Tables = {}
-    for table, rows in tables.items():
+    tables: Tables = {}
+    for table, rows in rows_of_tables.items():
         path = folder / f"{table}.csv"
         pandas.DataFrame(rows).to_csv(path, index=False)
-        read[table] = pandas.read_csv(path)
-    claims: list[Claim] = EXPERIMENTS[name].claims(read)
-    for picture, figure in EXPERIMENTS[name].figures(read).items():
-        for kind in ("png", "pdf"):
-            figure.savefig(folder / f"{picture}.{kind}", dpi=150)
+        tables[table] = pandas.read_csv(path)
+    claims: list[Claim] = EXPERIMENTS[name].claims(tables)
+    for picture, figure in EXPERIMENTS[name].figures(tables).items():
+        for suffix in ("png", "pdf"):
+            figure.savefig(folder / f"{picture}.{suffix}", dpi=150)
         plt.close(figure)
     pandas.DataFrame([asdict(claim) for claim in claims]).to_csv(folder / "claims.csv", index=False)
     return claims
 
 
-def _rows(job: Job) -> list[Row]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # runs that are compared over seeds need not comment on themselves
-        return job.rows(*job.arguments)
-
-
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """New processes get one BLAS thread: they share the cores between them."""
+def _one_blas_thread_each() -> Iterator[None]:
+    """Set one BLAS thread for processes that are started meanwhile: they share the cores between them."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -108,8 +129,8 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Tick]:
-    """A bar on a terminal; elsewhere a line now and then."""
+def _progress_display(total: int) -> Iterator[Tick]:
+    """Show on stderr how many jobs are done: a bar on a terminal (with rich), elsewhere ten lines in all."""
     if sys.stderr.isatty():
         try:
             from rich.console import Console

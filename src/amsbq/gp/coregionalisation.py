@@ -65,9 +65,10 @@ class TermGroup:
 
     def select(self, models: slice) -> TermGroup:
         """Return the terms of some of the models."""
-        if self.rows is not None:
-            return replace(self, B=self.B[models], rows=self.rows[models])
-        return replace(self, B=self.B[models], scales=self.scales[models])
+        if self.rows is None:
+            return replace(self, B=self.B[models], scales=self.scales[models])
+        sets, rows = np.unique(self.rows[models], return_inverse=True)
+        return replace(self, B=self.B[models], scales=self.scales[sets], rows=rows)
 
 
 @dataclass(frozen=True)
@@ -129,18 +130,17 @@ class ModelBatch:
 
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
         """Return cov[f_s(X), f_s2(X2)] of each model, shape (K, n, m)."""
-        rows = s[:, None]
-        total = self.constant[:, rows, s2]
+        total = _between(self.constant, s, s2)
         for group, kernels in zip(self.groups, self.kernels(X, X2), strict=True):
-            kernels *= group.B[:, :, rows, s2]
-            total = total + kernels.sum(axis=1)
+            kernels *= _between(group.B, s, s2)
+            total += kernels.sum(axis=1)
         return total
 
     def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, coefficients: Array) -> Array:
         """Return Σ_j c_ji ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
         for group, kernels in zip(self.groups, self.kernels(X2, X), strict=True):
-            kernels *= group.B[:, :, s2[:, None], s]
+            kernels *= _between(group.B, s2, s)
             kernels *= coefficients[:, None]
             total += self.contract_kernels_grad_x(group, kernels, X, X2)
         return total
@@ -197,6 +197,11 @@ class ModelBatch:
                 share = share * group.per_model(rest.variance)
             cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
         return cov, variance
+
+
+def _between(B: Array, s: IntArray, s2: IntArray) -> Array:
+    """Return B[l, l'] of every two points, for B (..., L, L) and sources s (n,) and s2 (m,): shape (..., n, m)."""
+    return B.take(s2, axis=-1).take(s, axis=-2)  # whole rows at a time: faster than an index for each entry
 
 
 def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:

@@ -2,8 +2,8 @@
 
 Notation: A (n, n) symmetric, its diagonal a (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
 
-Gram matrices are held as F (K, n(n+1)/2), the lower triangle of each of K matrices in the order of LAPACK's rectangular
-full packed format: half the numbers to compute, and as fast to factorise.
+Where many Gram matrices are only needed for their log densities, F (K, n(n+1)/2) holds the lower triangle of each of
+them in the order of LAPACK's rectangular full packed format: half the numbers to compute, and as fast to factorise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dtfttr, dtrtri, dtrtrs, dtrttf
+from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dtrtri, dtrtrs, dtrttf
 
 from ..validation import Array, IntArray
 
@@ -34,8 +34,8 @@ def next_jitter(jitter: float, n: int) -> float:
     return jitter
 
 
-def factorise(F: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
-    """Return the Cholesky factor of a packed matrix plus jitter · diag(a), and the jitter that it took.
+def factorise(A: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
+    """Return the Cholesky factor of A plus jitter · diag(a), and the jitter that it took.
 
     What rounding does to a matrix shows in its solves magnified by the inverse of its smallest eigenvalue, on the scale
     of correlations, which pivots do not reveal: hence a condition estimate, unless jitter and noise exceed the rounding
@@ -43,8 +43,8 @@ def factorise(F: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0
 
     Parameters
     ----------
-    F : (n(n+1)/2,) array
-        One packed matrix, left unchanged.
+    A : (n, n) array
+        Only its lower triangle is used; it is left unchanged.
     diagonal : (n,) array
         The prior variances a, which set the scale of the jitter.
     jitter : float
@@ -52,18 +52,17 @@ def factorise(F: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0
     noise : float
         The least share of the noise in a diagonal entry.
     """
-    n = len(diagonal)
+    n = len(A)
     if n == 0:
         return np.empty((0, 0), order="F"), jitter
-    scale, at = _positive_scale(diagonal), packed_diagonal(n)
+    scale = _positive_scale(diagonal)
     while True:
-        factor = F.copy()
-        factor[at] += jitter * scale
-        factor, info = dpftrf(n, factor, uplo="L", overwrite_a=1)
-        if not (info == 0 and np.isfinite(factor[at].sum())) and not np.isfinite(F).all():
+        C = np.array(A, order="F")
+        np.einsum("ii->i", C)[...] += jitter * scale
+        C, info = dpotrf(C, lower=1, clean=1, overwrite_a=1)
+        if not (info == 0 and np.isfinite(np.trace(C))) and not np.isfinite(np.tril(A)).all():
             raise ValueError("the covariance of the observations is not finite: the scales in B are too extreme")
         if info == 0:
-            C, _ = dtfttr(n, factor, uplo="L")
             if noise + jitter >= variance_floor(n):
                 return C, jitter
             reciprocal, _ = dpocon(C / np.sqrt(scale)[:, None], 1.0, uplo="L")

@@ -26,7 +26,7 @@ from ..validation import Array, IntArray
 from . import linalg
 from .coregionalisation import ModelBatch
 from .data import Data
-from .gram import LARGEST_ARRAY, Gram, batches_of_models
+from .gram import LARGEST_ARRAY, batches_of_models, gram_matrices
 
 #: An observation of which no more than this share of its variance is unknown tells of rounding errors, not of Z.
 NOTHING_LEFT = 1e-10
@@ -84,25 +84,19 @@ class PosteriorBatch:
         return len(self.models)
 
     @classmethod
-    def condition(
-        cls, models: ModelBatch, data: Data, jitter: Array | float = 0.0, gram: Gram | None = None
-    ) -> PosteriorBatch:
-        """Condition models on observations, with at least the given jitter.
-
-        ``gram`` may be that of the same observations, in the units of the measure.
-        """
-        gram = Gram(data.s, data.X) if gram is None else gram
+    def condition(cls, models: ModelBatch, data: Data, jitter: Array | float = 0.0) -> PosteriorBatch:
+        """Condition models on observations, with at least the given jitter."""
         least = np.broadcast_to(jitter, len(models))
         factors, used = [], np.empty(len(models))
         for part in batches_of_models(len(models), len(data.y)):
             some = models.select(part)
             noise = data.noise_var + some.noise[:, data.s]
-            G, diagonal = gram.covariances(some), some.variances[:, data.s] + noise
-            G[:, gram.pairs.diagonal] += noise
+            G, diagonal = gram_matrices(some, data.s, data.X), some.variances[:, data.s] + noise
+            np.einsum("kii->ki", G)[...] += noise
             shares = (noise / diagonal).min(axis=1, initial=np.inf) if diagonal.all() else np.zeros(len(some))
-            for k, F in enumerate(gram.pairs.packed(G), part.start):
+            for k, A in enumerate(G, part.start):
                 row = k - part.start
-                C, used[k] = linalg.factorise(F, diagonal[row], float(least[k]), float(shares[row]))
+                C, used[k] = linalg.factorise(A, diagonal[row], float(least[k]), float(shares[row]))
                 factors.append(C)
         return cls(models, data, factors, _solve_lower(factors, data.y - models.mean[:, data.s]), used)
 
@@ -321,4 +315,7 @@ class PosteriorBatch:
 def _solve_lower(factors: Sequence[Array], b: Array, transposed: bool = False) -> Array:
     """Return C⁻¹ b or C⁻ᵀ b for each of K factors and b (K, n) or (K, n, m), in the shape of b."""
     solve = linalg.solve_lower_transposed if transposed else linalg.solve_lower
-    return np.array([solve(C, rows) for C, rows in zip(factors, b, strict=True)]).reshape(b.shape)
+    out = np.empty((*b.shape[:1], *b.shape[:0:-1])).swapaxes(1, -1)  # LAPACK's order, which needs no transposed copies
+    for C, rows, solved in zip(factors, b, out, strict=True):
+        solved[...] = solve(C, rows)
+    return out

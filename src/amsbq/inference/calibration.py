@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from ..gp.gram import Gram, batches_of_models
+from ..gp.gram import batches_of_models
 from ..gp.posterior_batch import PosteriorBatch
 from ..validation import Array
 from .estimate import Estimate
@@ -79,9 +79,9 @@ def integrals(draws: HyperparameterDraws, shares: Array) -> tuple[Array, Array, 
     np.einsum("kll->kl", B[:, 0])[...] += extra
     models = log_posterior.models_of(B, at, np.repeat(np.arange(K), J))
     data = log_posterior.units.standardise(log_posterior.data)
-    gram, found = Gram(data.s, data.X), []
+    found = []
     for part in batches_of_models(len(models), len(data.y)):
-        batch = PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER, gram)
+        batch = PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER)
         mean, variance = batch.integral()
         found.append((mean, np.sqrt(variance), batch.log_evidence()))
     means, stds, logs = (np.concatenate(parts).reshape(K, J) for parts in zip(*found, strict=True))

@@ -1,4 +1,4 @@
-"""What a run has found."""
+"""`Result`: the integral, and how it was found."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..design.accounting import Evaluation
+from numpy.typing import ArrayLike
+
+from ..design.accounting import Evaluation, StopReason
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from ..validation import Array
 from .diagnostics import Finding, diagnose
 
 if TYPE_CHECKING:
     import pandas
 
 
-#: of a table of evaluations, beside the inputs
+#: columns of a table of evaluations, beside the inputs
 COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
 
 
@@ -32,7 +35,7 @@ REASONS = {
 
 
 def input_names(dim: int) -> list[str]:
-    """Where nobody has given them any."""
+    """Return names for inputs that have none: x0, x1, ..."""
     return [f"x{d}" for d in range(dim)]
 
 
@@ -43,28 +46,34 @@ class Result:
     Attributes
     ----------
     estimate : Estimate
-        Its distribution; ``mean``, ``std``, ``interval(level)`` and ``quantile(p)`` are those of the estimate.
+        The distribution of the integral; ``mean``, ``std``, ``interval(level)`` and ``quantile(p)`` are those of the
+        estimate.
     evaluations : list of Evaluation
         Each with source, x, value, variance, cost, status, reason, and mean and std of the integral after it.
     spent : float
+        The cost of all evaluations.
     stopped : str
-        "budget", "tolerance", "exhausted", "evaluations" or "interrupted"; empty while a run goes on.
+        "budget", "tolerance", "exhausted", "evaluations", "interrupted", or what a stop rule returned; empty while a
+        run goes on.
     names : list of str
-        Of the sources.
+        Names of the sources.
+    budget : float
+        In units of cost; infinite if there is no limit.
     inputs : list of str
-        Of the inputs.
+        Names of the inputs.
     integrator : Integrator or None
-        That the run was decided by: what it believes of the sources. None for results of other methods.
+        The integrator that chose the evaluations, with the model of the sources. None for results of methods without
+        one, and for journals that do not hold enough to rebuild it.
     pending : int
-        Evaluations that were asked for and not told.
+        Number of queries that were asked and not answered.
     header : dict or None
-        Of the journal that it was read from.
+        The header of the journal that the result was read from.
     """
 
     estimate: Estimate
     evaluations: list[Evaluation]
     spent: float
-    stopped: str
+    stopped: StopReason
     names: list[str]
     budget: float = math.inf
     inputs: Sequence[str] = ()
@@ -73,30 +82,46 @@ class Result:
     header: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, it: Integrator, stopped: str, inputs: Sequence[str] | None = None) -> Result:
-        """What an integrator knows."""
+    def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
+        """Return the result of an integrator, for a reason to stop and with names of the inputs."""
         estimate = it.estimate() if len(it.learner) else Estimate.unknown()
         named = inputs or input_names(it.measure.dim)
         return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
 
     @property
     def mean(self) -> float:
+        """Mean of the integral."""
         return self.estimate.mean
 
     @property
     def std(self) -> float:
+        """Standard deviation of the integral."""
         return self.estimate.std
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds the integral with the given probability."""
+        """Return (low, high), the central interval that holds the integral with probability ``level``."""
         return self.estimate.interval(level)
 
     def quantile(self, p: float) -> float:
-        """The number below which the integral is with probability p."""
+        """Return the number below which the integral is with probability p."""
         return self.estimate.quantile(p)
 
+    def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
+        """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
+
+        Parameters
+        ----------
+        source : int
+            Number of the source.
+        X : (n, D) array
+            Locations.
+        """
+        if self.integrator is None:
+            raise ValueError("there is no model to predict with: this result is of a method without one")
+        return self.integrator.predict(source, X)
+
     def to_pandas(self) -> pandas.DataFrame:
-        """The evaluations as a table, one row for each, with a column for each input."""
+        """Return the evaluations as a table, one row for each, with a column for each input."""
         try:
             import pandas
         except ImportError:
@@ -104,13 +129,13 @@ class Result:
         return pandas.DataFrame(self.rows())
 
     def diagnose(self) -> list[Finding]:
-        """Can it be believed, was every source worth its money, what would more buy: in words, warnings first."""
+        """Return findings on the fit of the model, the worth of each source and the outlook, warnings first."""
         if self.integrator is None:
             raise ValueError("there is no model to diagnose: this result is of a method without one")
         return diagnose(self.integrator, self.estimate, self.inputs)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The evaluations, as plain numbers and words; inputs that are called like another column get a prefix."""
+        """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""
         inputs = [f"x.{name}" if name in COLUMNS else name for name in self.inputs]
         return [
             {

@@ -1,4 +1,4 @@
-"""A run in a few words and numbers: for a terminal, and for other programs."""
+"""Summaries of a run: text for a terminal, and JSON for other programs."""
 
 from __future__ import annotations
 
@@ -11,58 +11,64 @@ from .result import REASONS, Result
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """The answer, every evaluation, and what there is to say of them."""
+    """Return the answer, all evaluations and all findings as JSON types, with None for NaN and infinity."""
+    columns = ("value", "variance", "cost", "status", "reason", "mean", "std")
     evaluations = [
         {
             "source": result.names[e.source],
-            "x": dict(zip(result.inputs, e.x.tolist(), strict=True)),
-            **{key: plain(getattr(e, key)) for key in ("value", "variance", "cost", "status", "reason", "mean", "std")},
+            "x": dict(zip(result.inputs, e.x, strict=True)),
+            **{key: getattr(e, key) for key in columns},
         }
         for e in result.evaluations
     ]
-    return {
-        "mean": result.mean,
-        "std": plain(result.std),
-        "interval": list(result.interval(0.95)),
-        "spent": result.spent,
-        "stopped": result.stopped,
-        "evaluations": evaluations,
-        "findings": [vars(finding) for finding in result.diagnose()],
-    }
+    answer: dict[str, Any] = plain(
+        {
+            "mean": result.mean,
+            "std": result.std,
+            "interval": result.interval(0.95),
+            "spent": result.spent,
+            "stopped": result.stopped,
+            "evaluations": evaluations,
+            "findings": [vars(finding) for finding in result.diagnose()],
+        }
+    )
+    return answer
 
 
 def state(result: Result) -> dict[str, Any]:
-    """What a run is at, in a few numbers."""
-    known = not math.isnan(result.mean)
-    return {
-        "mean": result.mean if known else None,
-        "std": result.std if known and math.isfinite(result.std) else None,
-        "spent": result.spent,
-        "budget": result.budget if math.isfinite(result.budget) else None,
-        "stopped": result.stopped or None,
-        "pending": result.pending,
-        "sources": {
-            name: {
-                kind: sum(e.status == status and e.source == source for e in result.evaluations)
-                for kind, status in (("told", "ok"), ("failed", "failed"))
-            }
-            for source, name in enumerate(result.names)
-        },
-    }
+    """Return estimate, cost, reason to stop and counts of evaluations of a run as JSON types, None where unknown."""
+    now: dict[str, Any] = plain(
+        {
+            "mean": result.mean,
+            "std": result.std,
+            "spent": result.spent,
+            "budget": result.budget,
+            "stopped": result.stopped or None,
+            "pending": result.pending,
+            "sources": {
+                name: {
+                    kind: sum(e.status == status and e.source == source for e in result.evaluations)
+                    for kind, status in (("told", "ok"), ("failed", "failed"))
+                }
+                for source, name in enumerate(result.names)
+            },
+        }
+    )
+    return now
 
 
 def state_text(now: dict[str, Any]) -> str:
-    """The same in words."""
+    """Return what `state` returned as a few lines of text."""
     std = "" if now["std"] is None else f" ± {now['std']:.2g}"
     known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
     of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
-    state = f"{now['pending']} on their way" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
+    state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
     return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
 
 
 def table(result: Result) -> Iterator[str]:
-    """The lines of a table of all evaluations, with what was known of the integral after each."""
+    """Yield the lines of a table of all evaluations, with the integral after each."""
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)

@@ -1,5 +1,5 @@
-"""Pictures of a run: the numbers of every picture, matplotlib figures, Plotly figures, and the report page.
+"""Figures of a run, and the page that shows it.
 
-In comes a result, an integrator or the path of a journal.
-Out come axes, figures, or one HTML file.
+The input is a result, an integrator, or the path of a journal.
+The output is matplotlib axes, or one HTML file with Plotly figures; both draw the same numbers (`curves`).
 """

@@ -1,6 +1,6 @@
-"""What pictures of a run show, as numbers: the same for those on paper (`plots`) and those on a page (`report`).
+"""The numbers of every figure of a run: the same for matplotlib (`plots`) and for Plotly (`plotly_figures`).
 
-Notation: L sources, D inputs; curves are over a grid t (n,) of one input.
+Notation: L sources, D inputs; curves are over a grid t of shape (n,) of one input.
 """
 
 from __future__ import annotations
@@ -18,34 +18,37 @@ from scipy import stats
 from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..execution.reader import read_result
-from ..gp.kernels import ProductKernel
 from ..inference.belief import Belief
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.product import Product
-from ..results.diagnostics import Residuals
-from ..results.diagnostics import residuals as residuals_of
+from ..results.analysis import Residuals
+from ..results.analysis import residuals as residuals_of
 from ..results.result import Result
 from ..validation import Array, IntArray, brief, source_number
 
-POINTS = 201  #: of a grid
+#: whatever a figure can be drawn of: a result, an integrator, or the path of a journal
+Run: TypeAlias = Result | Integrator | str | os.PathLike[str]
 
 
-ACROSS = 41  #: points of each side of a slice
+@dataclass(frozen=True)
+class CurveSettings:
+    """Sizes of grids, and limits beyond which a figure is left out."""
+
+    grid_points: int = 201  # of a curve: looks smooth on a page
+    slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
+    forecast_steps: int = 40  # evaluations that a forecast looks ahead: about a second
+    forecast_observations: int = 400  # above which a forecast takes too long for a figure
+    density_samples: int = 5  # distinct samples below which a density estimate means nothing
+    negligible_weight: float = 1e-3  # of a sample, relative to the largest: it would only widen the density estimate
 
 
-FORECAST_STEPS = 40  #: evaluations that a picture looks ahead
-
-
-FEWEST_SAMPLES = 5  #: that have a density to be drawn
-
-
-MANY = 400  #: observations above which looking ahead takes too long for a picture
+SETTINGS = CurveSettings()
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one input, with its uncertainty."""
+    """A function of one input, with its uncertainty: arrays of shape (n,)."""
 
     t: Array
     mean: Array
@@ -54,54 +57,54 @@ class Curve:
 
 @dataclass(frozen=True)
 class Convergence:
-    """What was known of the integral after each evaluation."""
+    """The estimate of the integral after each of n evaluations: arrays of shape (n,)."""
 
-    cost: Array  # (n,), in total
-    mean: Array  # NaN before anything was known
+    cost: Array  #: cumulative
+    mean: Array  #: NaN before the first estimate
     std: Array
     sources: IntArray
     failed: NDArray[np.bool_]
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """After which evaluations anything was."""
+        """Mask of the evaluations after which there was an estimate."""
         return np.isfinite(self.mean)
 
     def band(self) -> tuple[Array, Array, Array]:
-        """Cost, and two standard deviations below and above the mean, where these are known: else the mean."""
+        """Return cost, and mean minus and plus two standard deviations, where there was an estimate.
+
+        The band has no width where the standard deviation is unknown.
+        """
         std = np.where(np.isfinite(self.std), self.std, 0.0)[self.known]
         return self.cost[self.known], self.mean[self.known] - 2 * std, self.mean[self.known] + 2 * std
 
-    def shrinking(self) -> tuple[Array, Array]:
-        """Cost and standard deviation, where a logarithm can show them."""
+    def positive_std(self) -> tuple[Array, Array]:
+        """Return cost and standard deviation where both are positive, for logarithmic axes."""
         drawn = np.isfinite(self.std) & (self.std > 0) & (self.cost > 0)
         return self.cost[drawn], self.std[drawn]
 
-    def zoom(self) -> tuple[float, float]:
-        """The range of the band without its beginning, and some room."""
+    def limits(self) -> tuple[float, float]:
+        """Return limits of the vertical axis that show the last two thirds of the band, with a margin."""
         _, low, high = self.band()
         later = slice(len(low) // 3, None)
         bottom, top = float(low[later].min(initial=np.inf)), float(high[later].max(initial=-np.inf))
         if not bottom <= top:
             return 0.0, 1.0
-        room = 0.15 * (top - bottom) or 1.0
-        return bottom - room, top + room
+        margin = 0.15 * (top - bottom) or 1.0
+        return bottom - margin, top + margin
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What the next evaluation is worth for its cost, along one input through where it would be made."""
+    """Utility per cost of the next evaluation, along one input through the best location."""
 
-    t: Array
-    rates: Array  # (L, n)
-    next: Choice | None
-
-
-Run: TypeAlias = "Result | Integrator | str | os.PathLike[str]"
+    t: Array  #: (n,)
+    rates: Array  #: (L, n)
+    next: Choice | None  #: the best location, or None if there is nothing left to evaluate
 
 
 def as_result(run: Run) -> Result:
-    """A result, of a result, an integrator, or the path of a journal."""
+    """Return the result of a run; the journal of a run in progress is read as far as it goes."""
     if isinstance(run, Result):
         return run
     if isinstance(run, Integrator):
@@ -112,11 +115,11 @@ def as_result(run: Run) -> Result:
 
 
 def integrator_of(result: Result) -> Integrator:
-    """Whatever decided the run, if it knows anything."""
+    """Return the integrator of a result; raise ValueError if it has no model, or nothing was observed yet."""
     if result.integrator is None:
         raise ValueError(
-            "this picture needs a model, and there is none: the result is of another method, or its journal does not "
-            "tell enough to make it again"
+            "this figure needs a model, and there is none: the result is of another method, or its journal does not "
+            "hold enough to rebuild it"
         )
     if result.integrator.learner.belief is None:
         raise ValueError("nothing is known yet: look again after the first evaluations")
@@ -124,42 +127,53 @@ def integrator_of(result: Result) -> Integrator:
 
 
 def belief_of(result: Result) -> Belief:
+    """Return the averaged posterior of a result; raise ValueError as `integrator_of` does."""
     belief = integrator_of(result).learner.belief
     assert belief is not None
     return belief
 
 
 def known_source(result: Result, source: int) -> int:
-    """The number of a source, if the model knows it."""
+    """Return a source number; raise ValueError if the model has no such source."""
     return source_number(source, len(integrator_of(result)._used()))
 
 
+def known_input(result: Result, input: int | str) -> int:
+    """Return the number of an input by its number or its name; raise ValueError if there is no such input."""
+    if isinstance(input, str) and input in result.inputs:
+        return list(result.inputs).index(input)
+    if isinstance(input, int | np.integer) and 0 <= input < len(result.inputs):
+        return int(input)
+    raise ValueError(f"there is no input {brief(input)}: there are {', '.join(result.inputs)}")
+
+
 def convergence(result: Result) -> Convergence:
-    of = result.evaluations
+    """Return the estimate after each evaluation."""
+    evaluations = result.evaluations
     return Convergence(
-        np.cumsum([e.cost for e in of]),
-        np.array([e.mean for e in of], dtype=float),
-        np.array([e.std for e in of], dtype=float),
-        np.array([e.source for e in of], dtype=np.intp),
-        np.array([e.status == "failed" for e in of], dtype=bool),
+        np.cumsum([e.cost for e in evaluations]),
+        np.array([e.mean for e in evaluations], dtype=float),
+        np.array([e.std for e in evaluations], dtype=float),
+        np.array([e.source for e in evaluations], dtype=np.intp),
+        np.array([e.status == "failed" for e in evaluations], dtype=bool),
     )
 
 
-def grid(result: Result, input: int, n: int = POINTS) -> Array:
-    """Values of one input, over all that are worth evaluating."""
-    measure = integrator_of(result).measure.over([source_number(input, len(result.inputs), "input")])
+def grid(result: Result, input: int, n: int = SETTINGS.grid_points) -> Array:
+    """Return n equidistant values of one input, over the range in which evaluations are searched."""
+    measure = integrator_of(result).measure.over([input])
     ends = measure.median[0] + measure.axes[0, 0] * measure.reach[0]
     low, high = np.clip(ends, *measure.bounds[0])
     return np.linspace(low, high, n)
 
 
 def density(result: Result, input: int, t: Array) -> Array | None:
-    """Of the distribution of one input, at each t_i; None if it has none."""
+    """Return the density of one input at each t_i, shape (n,); None if there is none that can be drawn."""
     measure = integrator_of(result).measure.over([input])
     if isinstance(measure, Empirical):
-        likely = measure.weights > 1e-3 * measure.weights.max()
+        likely = measure.weights > SETTINGS.negligible_weight * measure.weights.max()
         samples = measure.samples[likely, 0]
-        if len(np.unique(samples)) < FEWEST_SAMPLES:
+        if len(np.unique(samples)) < SETTINGS.density_samples:
             return None
         values = stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
     elif isinstance(measure, Product):
@@ -173,31 +187,31 @@ def density(result: Result, input: int, t: Array) -> Array | None:
 
 
 def effects(result: Result, input: int, t: Array) -> list[Curve]:
-    """Each source as a function of one input, with the others integrated out."""
+    """Return the main effect of one input on each source that the model uses."""
     return [effect(result, source, input, t) for source in integrator_of(result)._used()]
 
 
 def effect(result: Result, source: int, input: int, t: Array) -> Curve:
-    """The same of one source."""
-    return Curve(t, *belief_of(result).main_effect(source, input, t))
+    """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
+    mean, variance = belief_of(result).main_effect(source, input, t[:, None])
+    return Curve(t, mean, np.sqrt(variance))
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
-    """The mean of a source over two inputs, the others at their medians: the grids (n,) and (n,), and values (n, n)."""
-    ti, tj = grid(result, i, ACROSS), grid(result, j, ACROSS)
-    X = np.tile(integrator_of(result).measure.median, (ACROSS * ACROSS, 1))
-    X[:, i], X[:, j] = np.tile(ti, ACROSS), np.repeat(tj, ACROSS)
+    """Return the posterior mean of a source over inputs i and j, the other inputs at their medians.
+
+    The grids of the inputs have shape (n,) each; the values have shape (n, n), input j along the rows.
+    """
+    n = SETTINGS.slice_points
+    ti, tj = grid(result, i, n), grid(result, j, n)
+    X = np.tile(integrator_of(result).measure.median, (n * n, 1))
+    X[:, i], X[:, j] = np.tile(ti, n), np.repeat(tj, n)
     mean, _ = belief_of(result).predict(source, X)
-    return ti, tj, mean.reshape(ACROSS, ACROSS)
-
-
-def rates(result: Result, input: int) -> Rates:
-    """Along one input, through what would be asked next."""
-    return rates_along(result, [input])[0]
+    return ti, tj, mean.reshape(n, n)
 
 
 def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
-    """The same along each of several inputs; what would be asked next is looked for once."""
+    """Return the utility per cost along each of several inputs; the best location is searched once."""
     it, out = integrator_of(result), []
     choice = it.preview()
     for input in inputs:
@@ -209,18 +223,20 @@ def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
 
 
 def correlation(result: Result) -> Array:
-    """Between the sources at the same input, as learned, shape (L, L): without their constant levels."""
-    matrices = []
-    for posterior in belief_of(result).posteriors:
-        varying = [term.B for term in posterior.gp.terms if isinstance(term.kernel, ProductKernel)]
-        B = np.sum(varying, axis=0) if varying else np.eye(posterior.gp.n_sources)
-        scale = np.sqrt(np.where(np.diagonal(B) > 0, np.diagonal(B), 1.0))
-        matrices.append(B / scale / scale[:, None])
-    return np.asarray(np.mean(matrices, axis=0))
+    """Return the prior correlation of the sources at the same input, averaged over hyperparameter draws: (L, L).
+
+    Constant terms are left out: sources that differ by an offset are correlated nevertheless.
+    """
+    models = belief_of(result).posteriors.models
+    B = sum((group.B.sum(axis=1) for group in models.groups), start=np.zeros_like(models.constant))
+    variances = np.einsum("kll->kl", B)
+    scale = np.sqrt(np.where(variances > 0, variances, 1.0))
+    correlations = B / scale[:, :, None] / scale[:, None, :]
+    return np.asarray(correlations.mean(axis=0)) if models.groups else np.eye(models.n_sources)
 
 
 def costs(result: Result, input: int, t: Array) -> Array:
-    """What an evaluation of each source is expected to cost along one input, the others at their medians: (L, n)."""
+    """Return the expected cost of each source along one input, the other inputs at their medians: (L, n)."""
     it = integrator_of(result)
     X = np.tile(it.measure.median, (len(t), 1))
     X[:, input] = t
@@ -228,26 +244,31 @@ def costs(result: Result, input: int, t: Array) -> Array:
 
 
 def forecast(result: Result, budget: float | None = None) -> Array:
-    """Rows of cost and standard deviation to expect, by default for twice what is spent; none if they take too long."""
+    """Return rows of total cost and expected standard deviation, shape (m, 2).
+
+    The budget is twice what was spent by default. There are no rows (m = 0) if the costs of a source are not known yet,
+    or if there are too many observations for a quick answer.
+    """
     it = integrator_of(result)
-    if len(it.learner) > MANY or it.starting or any(it.source_costs.unknown(source) for source in it._used()):
+    slow = len(it.learner) > SETTINGS.forecast_observations
+    if slow or it.starting or any(it.source_costs.unknown(source) for source in it._used()):
         return np.zeros((0, 2))
-    ahead = it.forecast(budget or 2 * max(it.committed, 1e-12), steps=FORECAST_STEPS)
+    ahead = it.forecast(budget or 2 * max(it.committed, 1e-12), steps=SETTINGS.forecast_steps)
     rows = np.array([row for row in ahead if row[1] > 0]).reshape(-1, 2)
     return rows if len(rows) > 1 else np.zeros((0, 2))
 
 
-def orders_apart(values: Array) -> bool:
-    """Whether they are better seen on a logarithmic scale."""
+def needs_log_scale(values: Array) -> bool:
+    """Return whether positive values differ so much that a linear axis would hide the smaller ones."""
     return bool(values.max() > 5 * values.min() > 0)
 
 
 def residuals(result: Result) -> Residuals:
-    """By leaving one out."""
+    """Return the standardised leave-one-out residuals of all observations."""
     return residuals_of(belief_of(result).posteriors)
 
 
 def shares(result: Result) -> tuple[Array, Array]:
-    """How many evaluations of each source were made, and what they cost."""
+    """Return the number of evaluations of each source and their total cost, shape (L,) each."""
     groups = [[e.cost for e in result.evaluations if e.source == source] for source in range(len(result.names))]
     return np.array([float(len(group)) for group in groups]), np.array([math.fsum(group) for group in groups])

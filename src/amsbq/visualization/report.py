@@ -1,43 +1,45 @@
-"""One HTML file that shows a run: the answer, whether to believe it, pictures to look into, every evaluation.
+"""The report: one HTML file with the answer, diagnostics, interactive figures and every evaluation of a run.
 
-Nothing is fetched when it is opened. Everything that comes from a run is text on the page, never markup.
+Nothing is fetched when it is opened. Everything that comes from a run is text on the page, never markup: the template
+(page/page.html) escapes all values but the style, the script and the plotting library, which are part of this package
+and of Plotly.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from string import Template
+from typing import Any
 
+from ..results.diagnostics import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
-from . import curves
-from .curves import Run
+from .curves import Run, as_result
 from .plotly_figures import Chart, charts
 
-WORDS = ("source", "status", "reason")  #: columns of the table that are no numbers
+TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
 
 
 def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None) -> Path:
-    """Write the page of a run, and return where it is.
+    """Write the HTML page of a run and return its path.
 
     Parameters
     ----------
     run : Result, Integrator, or the path of a journal
+        The run; it may be in progress.
     path : path
-        Of the HTML file; one that is there is replaced at once, so that nobody sees half of it.
+        Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
     refresh : float, optional
-        Seconds after which an open page loads itself again, as long as the run goes on.
+        Seconds after which an open page reloads itself, as long as the run continues.
     """
-    result = curves.as_result(run)
+    result = as_result(run)
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
@@ -52,84 +54,97 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
 
 
 def page(result: Result, name: str, refresh: float | None = None) -> str:
-    """The text of the page."""
+    """Return the HTML text of the page; ``name`` is that of the CSV file which it offers for download."""
     try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
         from plotly.offline import get_plotlyjs
     except ImportError:
-        raise ImportError("a report needs plotly: pip install 'amsbq[report]'") from None
+        raise ImportError("a report needs jinja2 and plotly: pip install 'amsbq[report]'") from None
+    environment = Environment(
+        loader=PackageLoader(__package__, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # the filter `tojson` also escapes "<", ">" and "&", so that no text can end the script element that holds it
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
+    parts = files(__package__) / "page"
     figures = list(charts(result))
+    limited = math.isfinite(result.budget)
+    return environment.get_template("page.html").render(
+        title=f"{result.names[0]}: {result.estimate.summary()}",
+        primary=result.names[0],
+        stopped=REASONS.get(result.stopped, result.stopped),
+        answer=Answer.of(result),
+        spent=f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
+        share=min(result.spent / result.budget, 1.0) if limited else 1.0,
+        findings=_findings(result),
+        figures=figures,
+        settings=list(_settings(result)),
+        data=_script_data(result, figures, name, refresh),
+        style=(parts / "page.css").read_text("utf-8"),
+        script=(parts / "page.js").read_text("utf-8"),
+        library=get_plotlyjs(),
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The estimate as the page shows it: mean, standard deviation, and a sentence on the interval."""
+
+    mean: str
+    std: str
+    interval: str
+
+    @classmethod
+    def of(cls, result: Result) -> Answer:
+        """Return the answer of a run; without an estimate or an error bar it says so."""
+        estimate = result.estimate
+        if math.isnan(estimate.mean):
+            return cls("unknown", "unknown", "Nothing is known yet.")
+        if math.isnan(estimate.std):
+            return cls(f"{estimate.mean:.6g}", "?", "This method has no error bar.")
+        mean, _, rest = estimate.summary().partition(" ± ")
+        std, _, interval = rest.partition(", ")
+        return cls(mean, std, f"{interval}.")
+
+
+def _script_data(result: Result, figures: list[Chart], name: str, refresh: float | None) -> dict[str, Any]:
+    """Return what the page's script draws: the panels of the figures, and the table of evaluations."""
     rows = result.rows()
     columns = ["evaluation", *(key for key in (rows[0] if rows else {}) if key != "id")]
-    data = {
+    return {
         "name": name,
         "refresh": refresh,
         "figures": [{"id": figure["id"], "panels": figure["panels"]} for figure in figures],
         "columns": columns,
-        "words": [columns.index(word) for word in WORDS if word in columns],
+        "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
         "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
     }
-    parts = files("amsbq.visualization") / "page"
-    mean, std, interval = _answer(result)
-    spent = f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if math.isfinite(result.budget) else "")
-    share = min(result.spent / result.budget, 1.0) if math.isfinite(result.budget) else 1.0
-    return Template((parts / "page.html").read_text("utf-8")).substitute(
-        title=escape(f"{result.names[0]}: {result.estimate.summary()}"),
-        style=(parts / "page.css").read_text("utf-8"),
-        script=(parts / "page.js").read_text("utf-8"),
-        library=get_plotlyjs(),
-        # inside of a script element nothing but "<" could end it
-        data=json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        primary=escape(result.names[0]),
-        state="" if result.stopped else "— the run goes on",
-        mean=mean,
-        std=std,
-        interval=interval,
-        budget=escape(spent),
-        percent=f"{100 * share:.1f}",
-        why=escape(f"Stopped: {REASONS.get(result.stopped, result.stopped)}." if result.stopped else ""),
-        findings="".join(_findings(result)),
-        pictures="".join(_picture(figure) for figure in figures),
-        settings="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _settings(result)),
-    )
 
 
-def _answer(result: Result) -> tuple[str, str, str]:
-    """The mean, the standard deviation, and the interval in words."""
-    estimate = result.estimate
-    if math.isnan(estimate.mean):
-        return "unknown", "unknown", "Nothing is known yet."
-    if math.isnan(estimate.std):
-        return f"{estimate.mean:.6g}", "?", "This method has no error bar."
-    centre, _, rest = estimate.summary().partition(" ± ")
-    std, _, between = rest.partition(", ")
-    return centre, std, f"{escape(between)}."
-
-
-def _findings(result: Result) -> Iterator[str]:
-    if result.integrator is None:
-        why = "its method has none" if result.header is None else "the journal does not tell enough to make it again"
-        said = f"there is no model of this run, because {why}: the pictures are only of what was evaluated."
-        yield f'<li class="note"><b>No model</b>: {said}</li>'
-        return
-    for finding in result.diagnose():
-        said = f"{finding.text} {finding.advice}".strip()
-        yield f'<li class="{finding.level}"><b>{escape(finding.about)}</b>: {escape(said)}</li>'
+def _findings(result: Result) -> list[Finding]:
+    if result.integrator is not None:
+        return result.diagnose()
+    why = "its method has none" if result.header is None else "the journal does not hold enough to rebuild it"
+    text = f"there is no model of this run, because {why}: the figures show the evaluations only."
+    return [Finding("note", "no model", text)]
 
 
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield names and values of what the run was made with, and of what the page was made with."""
     it, header = result.integrator, result.header
     problem = (header or {}).get("problem", {})
-    yield "distribution of the inputs", problem.get("measure") or (repr(it.measure) if it is not None else "unknown")
+    yield "distribution of the inputs", repr(it.measure) if it is not None else str(problem.get("measure", "unknown"))
     yield "names of the inputs", ", ".join(result.inputs)
     for source, name in enumerate(result.names):
         if problem:
-            given = problem["sources"][source]
-            yield f"source {source}", f"{name}; cost {given['cost']}, noise variance {given['noise']}"
+            described = problem["sources"][source]
+            yield f"source {source}", f"{name}; cost {described['cost']}, noise variance {described['noise']}"
         elif it is not None:
-            yield (
-                f"source {source}",
-                f"{name}; cost {it.sources[source].cost}, noise variance {it.sources[source].noise}",
-            )
+            described = it.sources[source]
+            yield f"source {source}", f"{name}; cost {described.cost}, noise variance {described.noise}"
     if it is not None:
         yield "model", it.model_name
         yield "acquisition", it.acquisition
@@ -141,17 +156,3 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
     versions = ", ".join(f"{package} {version(package)}" for package in ("amsbq", "numpy", "scipy"))
     yield "page made with", f"{versions}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     yield "page made at", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _picture(figure: Chart) -> str:
-    """The room for a figure, with a choice of inputs where there are several."""
-    key, panels = figure["id"], figure["panels"]
-    choice = ""
-    if len(panels) > 1:
-        options = "".join(f'<option value="{i}">{escape(panel["label"])}</option>' for i, panel in enumerate(panels))
-        choice = f'<select id="input-{key}" aria-label="Input of: {escape(figure["title"])}">{options}</select>'
-    return (
-        f"<figure><h3><span>{escape(figure['title'])}</span>{choice}</h3>"
-        f'<div class="plot" id="plot-{key}" role="img" aria-label="{escape(figure["alt"])}"></div>'
-        f"<figcaption>{escape(figure['caption'])}</figcaption></figure>"
-    )

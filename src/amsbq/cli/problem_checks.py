@@ -1,0 +1,91 @@
+"""Checks on the tables of a problem file, which collect every mistake instead of stopping at the first."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Checker:
+    """Collector of the mistakes in a problem file.
+
+    A check returns the value that it was asked for, or None after adding a line to ``errors``. The line names the key,
+    says what is accepted and what was found.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def add(self, key: str, message: str) -> None:
+        """Add the mistake ``message`` at ``key``."""
+        self.errors.append(f"{key}: {message}")
+
+    def attempt(self, key: str, make: Callable[[], T]) -> T | None:
+        """Return what ``make()`` returns; if it raises, add the reason at ``key`` and return None."""
+        try:
+            return make()
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            expected = isinstance(error, ValueError | TypeError)
+            self.add(key, reason if expected else f"{type(error).__name__}: {reason}")
+            return None
+
+    def known_keys(self, table: dict[str, Any], known: Iterable[str], within: str = "") -> None:
+        """Add a mistake for each key of ``table`` that is not in ``known``, with the closest known key."""
+        for name in table:
+            if name not in known:
+                self.add(dotted(within, name), f"is not known{suggestion(name, known)}; there are {', '.join(known)}")
+
+    def number(
+        self,
+        table: dict[str, Any],
+        name: str,
+        *,
+        within: str = "",
+        positive: bool = False,
+        required: str | None = None,
+        otherwise: str = "",
+    ) -> float | None:
+        """Return the finite number ``table[name]``, or None if it is absent or wrong.
+
+        Absence is a mistake only if ``required`` says what the number is for; ``otherwise`` names the strings that are
+        accepted instead of a number, for the message.
+        """
+        key = dotted(within, name)
+        if name not in table:
+            if required is not None:
+                self.add(key, f"is missing: {required}")
+            return None
+        value = table[name]
+        if is_number(value) and (value > 0 or not positive):
+            return float(value)
+        kind = "a positive number" if positive else "a number"
+        self.add(key, f"must be {kind}{f' or {otherwise}' if otherwise else ''}, got {value!r}")
+        return None
+
+    def setting(self, table: dict[str, Any], name: str, accepts: Callable[[Any], bool], accepted: str) -> Any:
+        """Return ``table[name]``, or None if it is absent; add a mistake if ``accepts`` says no."""
+        value = table.get(name)
+        if name in table and not accepts(value):
+            self.add(name, f"must be {accepted}, got {value!r}")
+        return value
+
+
+def dotted(within: str, name: str) -> str:
+    """Return the key of ``name`` inside of the table ``within``, such as ``inputs.rate``."""
+    return f"{within}.{name}" if within else name
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value of a TOML file is a finite number (booleans are not)."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the known name that is closest to ``name``, or "" if none is close."""
+    close = difflib.get_close_matches(str(name), list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,128 @@
+"""The sources in a problem file: each ``[[sources]]`` is a Python function, a command or a UM-Bridge server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..design.sources import Source
+from ..execution.commands import Command
+from ..execution.functions import PythonFunction
+from ..execution.umbridge import UMBridge
+from .problem_checks import Checker, is_number
+
+KINDS = ("python", "command", "umbridge")
+SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid")
+UMBRIDGE_TYPES = {"url": str, "model": str, "config": dict, "output": int}
+
+
+@dataclass(frozen=True)
+class SourcesReader:
+    """Reader of the sources of a problem file; mistakes go to the checker."""
+
+    folder: Path  #: of the problem file
+    inputs: list[str]  #: names that a command may use
+    checker: Checker
+
+    def read(self, content: dict[str, Any]) -> list[Source]:
+        """Return the sources of a whole problem file, without those that are wrong."""
+        entries = content.get("sources")
+        if not isinstance(entries, list) or not entries:
+            self.checker.add("sources", "give at least one [[sources]], the primary one first")
+            return []
+        sources = [self._source(f"sources[{i}]", entry) for i, entry in enumerate(entries)]
+        names = [entry["name"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.checker.add("sources", f"two of them are named {name!r}: give each a name of its own")
+        return [source for source in sources if source is not None]
+
+    def _source(self, key: str, entry: Any) -> Source | None:
+        if not isinstance(entry, dict):
+            self.checker.add(key, f"must be a table, [[sources]], got {entry!r}")
+            return None
+        before = len(self.checker.errors)
+        self.checker.known_keys(entry, SOURCE_KEYS, key)
+        kinds = [kind for kind in KINDS if kind in entry]
+        if len(kinds) != 1:
+            found = " and ".join(kinds) or "none of them"
+            self.checker.add(key, f"must have one of python, command and umbridge, got {found}")
+        name = entry.get("name")
+        if name is not None and not (isinstance(name, str) and name):
+            self.checker.add(f"{key}.name", f"must be a string, got {name!r}")
+        timeout = self.checker.number(entry, "timeout", within=key, positive=True)
+        cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
+        function = self._function(key, kinds[0], entry[kinds[0]], timeout) if len(kinds) == 1 else None
+        if len(self.checker.errors) > before:
+            return None
+        return self.checker.attempt(
+            key, lambda: Source(function, cost=cost, name=name, noise=noise, timeout=timeout, valid=valid)
+        )
+
+    def _cost(self, key: str, entry: dict[str, Any]) -> Any:
+        if entry.get("cost") == "measured" or "cost" not in entry:
+            return entry.get("cost", 1.0)
+        return self.checker.number(entry, "cost", within=key, positive=True, otherwise="'measured'")
+
+    def _noise(self, key: str, entry: dict[str, Any]) -> Any:
+        if entry.get("noise") == "learn" or "noise" not in entry:
+            return entry.get("noise", 0.0)
+        noise = self.checker.number(entry, "noise", within=key, otherwise="'learn'")
+        if noise is not None and noise < 0:
+            self.checker.add(f"{key}.noise", f"must not be negative, got {noise:g}")
+        return noise
+
+    def _valid(self, key: str, entry: dict[str, Any]) -> tuple[float, float] | None:
+        match entry.get("valid"):
+            case None:
+                return None
+            case [low, high] if is_number(low) and is_number(high) and low < high:
+                return float(low), float(high)
+            case wrong:
+                self.checker.add(f"{key}.valid", f"must be [low, high] with low below high, got {wrong!r}")
+                return None
+
+    def _function(self, key: str, kind: str, value: Any, timeout: float | None) -> Callable[..., Any] | None:
+        """Return what evaluates the source; None if it is wrong."""
+        where = f"{key}.{kind}"
+        if kind == "python":
+            return self._python(where, value)
+        if kind == "command":
+            return self._command(where, value, timeout)
+        return self._umbridge(where, value, timeout)
+
+    def _python(self, where: str, value: Any) -> PythonFunction | None:
+        if not isinstance(value, str):
+            self.checker.add(where, f"must be 'module:function', got {value!r}")
+            return None
+        function = self.checker.attempt(where, lambda: PythonFunction(value, self.folder))
+        if function is not None:
+            self.checker.attempt(where, function.resolved)
+        return function
+
+    def _command(self, where: str, value: Any, timeout: float | None) -> Command | None:
+        command = self.checker.attempt(where, lambda: Command(value, self.inputs, self.folder, timeout))
+        if command is None:
+            return None
+        program = command.arguments[0]  # with a placeholder it is known only when it is run
+        if "{" not in program and shutil.which(self.folder / program if "/" in program else program) is None:
+            self.checker.add(where, f"there is no program {program!r} that can be run")
+        return command
+
+    def _umbridge(self, where: str, value: Any, timeout: float | None) -> UMBridge | None:
+        if not isinstance(value, dict):
+            self.checker.add(where, f"must be {{ url = 'http://...', model = 'forward' }}, got {value!r}")
+            return None
+        self.checker.known_keys(value, UMBRIDGE_TYPES, where)
+        for name, wanted in UMBRIDGE_TYPES.items():
+            if name in value and (not isinstance(value[name], wanted) or isinstance(value[name], bool)):
+                self.checker.add(f"{where}.{name}", f"must be of type {wanted.__name__}, got {value[name]!r}")
+                return None
+        if "url" not in value:
+            address = "where the server listens, such as 'http://127.0.0.1:4242'"
+            self.checker.add(f"{where}.url", f"is missing: {address}")
+            return None
+        known = {name: entry for name, entry in value.items() if name in UMBRIDGE_TYPES}
+        return self.checker.attempt(where, lambda: UMBridge(**known, timeout=timeout))

@@ -1,0 +1,200 @@
+"""Decisions: which evaluation has the best rate, conditioned on what was told and on the pending queries.
+
+The k-th query draws its randomness from ``default_rng([seed, k])``, and hyperparameters are refitted on a schedule that
+depends only on the number of observations: a run is a function of its seed and of what it was told.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..gp.posterior import MultiSourceGP
+from ..gp.posterior_batch import PosteriorBatch
+from ..gp.threads import threads_for
+from ..inference.belief import Belief
+from ..inference.schedule import Learner
+from ..inference.structures import Model, ModelName, model_named
+from ..measures.adapters import MeasureLike
+from ..validation import Array, source_number
+from .accounting import Accounting
+from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
+from .failures import RETIRED_AFTER, Failures
+from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
+from .search import Choice, Search
+from .sources import SourcesLike
+
+
+class DecisionMaker(Accounting):
+    """The state of a run with a model, and the choice of what to evaluate next.
+
+    Attributes
+    ----------
+    model : Model or MultiSourceGP
+        The model of the sources, and ``model_name``, what to call it.
+    acquisition : str
+        The kind of utility.
+    seed : int
+        Seed of all randomness.
+    learner : Learner
+        The observations, and the belief that decisions are based on.
+    failures : Failures
+        The failures of each source.
+    initial : list of Choice or None
+        What the user wants to be evaluated first; None for the default design.
+    rate : float
+        The acquisition rate at which the latest query was chosen.
+    """
+
+    def __init__(
+        self,
+        sources: SourcesLike,
+        measure: MeasureLike,
+        budget: float | None,
+        model: ModelName | MultiSourceGP,
+        acquisition: AcquisitionName,
+        seed: int,
+        initial: Initial | None,
+    ) -> None:
+        super().__init__(sources, measure, budget)
+        self.model = self._checked_model(model)
+        self.model_name = model if isinstance(model, str) else repr(model)
+        self.acquisition, self.seed = checked_kind(acquisition), seed
+        self.learner = Learner(self.model, self.measure, [source.noise for source in self.sources], self.seed)
+        self.failures = Failures(len(self.sources))
+        self.rate = math.nan
+        self.initial: list[Choice] | None = None
+        if initial is not None:
+            self.initial = checked_design(initial, self.measure, self._used_source, self._price, self.budget)
+        #: what is left of the initial design; None until it is made, and when observations have changed the default one
+        self._planned: list[Choice] | None = None if self.initial is None else list(self.initial)
+        self._initial_design()
+
+    @property
+    def starting(self) -> bool:
+        """Whether the initial design is not yet asked completely, or the primary source has no value."""
+        return bool(self._initial_design()) or not (self.learner.data.s == 0).any()
+
+    def _checked_model(self, model: ModelName | MultiSourceGP) -> Model | MultiSourceGP:
+        if not isinstance(model, MultiSourceGP):
+            return model_named(model)
+        if model.n_sources != len(self.sources):
+            raise ValueError(f"the model is one of {model.n_sources} sources, but there are {len(self.sources)}")
+        if not self.measure.same_as(model.measure):
+            raise ValueError(f"the model is one for {model.measure!r}, but the measure is {self.measure!r}")
+        return model
+
+    def _used_source(self, source: Any, name: str) -> int:
+        """Return the number of a source if the model uses it, or raise an error."""
+        number_of_source = source_number(source, len(self.sources), name)
+        if number_of_source not in self._used():
+            raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only")
+        return number_of_source
+
+    def _used(self) -> range:
+        """Return the numbers of the sources that the model uses."""
+        return range(len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1)
+
+    def _available(self) -> list[int]:
+        """Return the sources that can be asked: those of unknown cost one evaluation at a time."""
+        waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
+        return [source for source in self._used() if source not in self.failures.retired | waiting]
+
+    def _rng(self, k: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, k])
+
+    def _price(self, choice: Choice) -> float:
+        return self.source_costs.expected(choice.source, choice.x)
+
+    def _possible(self, choice: Choice) -> bool:
+        return choice.source in self._available() and self._can_pay(choice.source, choice.x)
+
+    def _initial_design(self) -> list[Choice]:
+        """Return what is left of the initial design: removing a choice takes it out of the design."""
+        if self._planned is None:
+            data, candidates = self.learner.data, candidate_locations(self.measure, self._rng(0))
+            self._planned = default_design(candidates, data, self._available(), self._price, self.budget, self.names[0])
+        return self._planned
+
+    def _next_of_design(self) -> list[Choice]:
+        """Return the next evaluation of the initial design that can be paid; there is one until a value is told."""
+        waiting = set(self._used()) - self.failures.retired - set(self._available())
+        choice = next_planned(self._initial_design(), waiting, self._possible)
+        if choice is not None:
+            return [choice]
+        if self.learner.belief is None:
+            asked = {(q.source, *q.x) for q in self.pending} | {(e.source, *e.x) for e in self.evaluations}
+            locations = candidate_locations(self.measure, self._rng(0))
+            more = [Choice(s, x) for x in locations for s in self._available() if (s, *x) not in asked]
+            cheapest = min(more, key=self._price, default=None)
+            if cheapest is not None and self._possible(cheapest):
+                return [cheapest]
+            self._stop("budget" if more else "exhausted")
+        return []
+
+    def _chosen(self, n: int) -> list[Choice]:
+        """Return the n evaluations with the best joint rate."""
+        belief = self.learner.belief
+        if belief is None:
+            return []
+        avoided = self.failures.avoided(len(self.evaluations))
+        search = Search(self.measure, self._available(), self._rng(self._n_asked), self.budget, self.committed, avoided)
+        rate = self._next_rate(belief)
+        choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
+        if choices and not all(self._worthless(choice) for choice in choices):
+            return choices
+        too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
+        self._stop("budget" if too_expensive else "exhausted")
+        return []
+
+    def _best(
+        self, rate: Rate, sources: Sequence[int], k: int = 0, budget: float = math.inf, committed: float = 0.0
+    ) -> Choice | None:
+        """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
+        choice = Search(self.measure, sources, self._rng(self._n_asked + k), budget, committed).best(rate)
+        return None if choice is None or self._worthless(choice) else choice
+
+    def _worthless(self, choice: Choice) -> bool:
+        return choice.rate <= 0 and self.acquisition not in PATHOLOGIES
+
+    def _next_rate(self, belief: Belief) -> Rate:
+        pending = [(query.source, query.x) for query in self.pending]
+        return self._rate(belief.posteriors, pending + self.failures.avoided(len(self.evaluations)))
+
+    def _rate(self, posteriors: PosteriorBatch, points: Sequence[tuple[int, Array]]) -> Rate:
+        """Return the acquisition rate conditioned on observations at (source, x), whatever their values."""
+        used = [(source, x) for source, x in points if source < posteriors.models.n_sources]
+        sources = np.array([source for source, _ in used], dtype=np.intp)
+        X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
+        return Rate(posteriors, self.source_costs.costs, self.acquisition).having(sources, X)
+
+    def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
+        if not reason:
+            self.learner.add(source, x, value, variance)
+            self.failures.succeeded(source)
+            super()._use(source, x, value, variance, cost, reason)
+        elif self.failures.failed(source, x, len(self.evaluations)):
+            self._retire(source, reason)
+
+    def _retire(self, source: int, reason: str) -> None:
+        if source == 0:
+            self.stopped = "exhausted"
+        consequence = "the run ends with what it knows" if source == 0 else "the run goes on without it"
+        warnings.warn(
+            f"{self.names[source]} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
+            f"The last time: {reason}",
+            stacklevel=5,
+        )
+
+    def _integral(self) -> tuple[float, float]:
+        if not len(self.learner):
+            return math.nan, math.nan
+        with threads_for(len(self.learner)):
+            belief = self.learner.belief
+            assert belief is not None
+            estimate = belief.estimate
+        return estimate.mean, estimate.std

@@ -1,0 +1,61 @@
+"""Lines of progress, where there is no terminal; the bar is tested with whole runs."""
+
+import amsbq
+from amsbq.execution.progress import LineProgress, progress_display
+
+
+def integrator():
+    sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+    return amsbq.Integrator(sources, [(0, 1), (0, 1)], budget=4, model="icm")
+
+
+def lines(capsys):
+    return capsys.readouterr().err.splitlines()
+
+
+def test_one_line_for_each_evaluation(capsys):
+    it, show = integrator(), LineProgress()
+    show(it)
+    assert lines(capsys) == []
+    for query in it.ask(3):
+        it.tell(query, 0.25 + query.x.sum())
+    show(it)
+    show(it)
+    made = [sum(e.source == source for e in it.evaluations) for source in (0, 1)]
+    latest = it.evaluations[-1]
+    totals = f"{made[0] + 0.1 * made[1]:.4g} of 4 · {made[0]} fine, {made[1]} coarse"
+    assert lines(capsys) == [f"{totals} · {latest.mean:.6g} ± {latest.std:.2g}"] * 3
+
+
+def test_verbose_lines_say_what_was_found(capsys):
+    it, show = integrator(), LineProgress(verbose=True)
+    show(it)
+    first, second = it.ask(2)
+    it.tell(first, 1.5)
+    it.fail(second, "no mesh")
+    show(it)
+    told, _, failed, total = lines(capsys)
+    assert told == f"{it.names[first.source]}({first.x[0]:.4g}, {first.x[1]:.4g}) = 1.5"
+    assert failed == f"{it.names[second.source]}({second.x[0]:.4g}, {second.x[1]:.4g}) = failed, no mesh"
+    assert " · 1 failed · " in total
+
+
+def test_a_resumed_run_starts_with_its_latest_evaluation(capsys):
+    it, show = integrator(), LineProgress()
+    for query in it.ask(3):
+        it.tell(query, query.x.sum())
+    show(it)
+    assert len(lines(capsys)) == 1
+    it.tell(it.ask(), 0.5)
+    show(it)
+    assert len(lines(capsys)) == 1
+
+
+def test_a_callable_is_called(capfd):
+    it, seen = integrator(), []
+    with progress_display(it, seen.append) as progress:
+        progress(it)
+    assert seen == [it]
+    with progress_display(it, False) as progress:
+        progress(it)
+    assert capfd.readouterr() == ("", "")

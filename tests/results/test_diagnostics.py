@@ -1,0 +1,113 @@
+"""Findings say what is the matter with a run."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.visualization import curves
+
+
+def fine(x):
+    return float(np.sin(5 * x[0]) + x[-1])
+
+
+def coarse(x):
+    return float(np.sin(5 * x[0]) + 0.2)
+
+
+def findings(result):
+    return {(finding.level, finding.about) for finding in result.diagnose()}
+
+
+def test_findings_of_an_honest_run():
+    result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], [(0, 1), (0, 1)], budget=6, progress=False)
+    levels = {level for level, _ in findings(result)}
+    assert "warning" not in levels
+    assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
+    outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
+    assert "half of it takes" in outlook.text
+
+
+def test_findings_name_what_is_wrong():
+    def fails(x):
+        if x[0] > 0.5:
+            raise RuntimeError("diverged")
+        return coarse(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the source is retired
+        result = amsbq.integrate(
+            [fine, amsbq.Source(fails, cost=0.1)], [(0, 1)], budget=3, progress=False, model="icm", max_evaluations=14
+        )
+    failures = next(finding for finding in result.diagnose() if finding.about == "failures")
+    assert failures.level == "warning"
+    assert "diverged" in failures.text
+    assert ("note", "hyperparameters") in findings(result)  # only the most probable ones
+
+
+def test_few_evaluations_are_said_to_be_few():
+    it = amsbq.Integrator([fine, amsbq.Source(coarse, cost=0.1)], [(0, 1)], model="icm", initial=[])
+    for x in np.linspace(0, 1, 12):
+        it.observe(1, [x], coarse([x]))
+    it.observe(0, [0.3], fine([0.3]))
+    few = next(finding for finding in amsbq.Result.of(it, "budget").diagnose() if finding.about == "few evaluations")
+    assert few.level == "warning"
+    assert "has one evaluation only" in few.text
+
+
+def test_a_useless_source_did_not_pay():
+    initial = [(0, [x]) for x in (0.1, 0.5, 0.9)] + [(1, [x]) for x in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    sources = [fine, amsbq.Source(lambda x: float(x[0] < 0.4), cost=0.5)]
+    result = amsbq.integrate(sources, [(0, 1)], budget=12, progress=False, initial=initial)
+    worth = next(finding for finding in result.diagnose() if finding.about == "worth")
+    assert worth.level == "note"
+    assert "did not pay" in worth.text
+
+
+def test_uneven_functions_are_noticed_and_even_ones_are_not():
+    def chirp(x):
+        return np.sin(30 * x**3) + x
+
+    def even(x):
+        return np.sin(12 * x) + x
+
+    found = []
+    for f in (chirp, even):
+        it = amsbq.Integrator([amsbq.Source(noise=1e-6)], [(0, 1)], model="icm", initial=[])
+        for x in np.random.default_rng(3).uniform(size=40):
+            it.observe(0, [x], float(f(x)))
+        found.append(("warning", "stationarity") in findings(amsbq.Result.of(it, "budget")))
+    assert found == [True, False]
+
+
+def test_a_run_without_a_primary_value_is_warned_of():
+    def broken(x):
+        raise RuntimeError("no licence")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = amsbq.integrate(
+            [amsbq.Source(broken), amsbq.Source(coarse, cost=0.1)], [(0, 1)], budget=3, progress=False, model="icm"
+        )
+    assert {("warning", "failures"), ("warning", "few evaluations")} <= findings(result)
+
+
+def test_hyperparameters_of_ones_own_are_called_so():
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
+    result = amsbq.integrate(fine, amsbq.Uniform(0, 1), budget=4, model=gp, progress=False)
+    said = next(finding for finding in result.diagnose() if finding.about == "hyperparameters")
+    assert "given, not learned" in said.text
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e155])
+def test_units_do_not_matter_to_what_is_said_and_shown(unit):
+    result = amsbq.integrate(lambda x: unit * fine(x), [(0, 1)], budget=9, model="icm", progress=False)
+    plain = amsbq.integrate(fine, [(0, 1)], budget=9, model="icm", progress=False)
+    assert {(f.level, f.about) for f in result.diagnose()} == findings(plain)
+    t = curves.grid(result, 0)
+    np.testing.assert_allclose(
+        curves.effects(result, 0, t)[0].std / unit, curves.effects(plain, 0, t)[0].std, rtol=1e-3
+    )
+    assert len(result.estimate.summary()) < 100
