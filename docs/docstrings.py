@@ -1,8 +1,8 @@
-"""Docstrings as mkdocstrings wants them; ours are written to be read in a terminal.
+"""A griffe extension that adapts docstrings, which are written for the terminal, to what mkdocstrings expects.
 
-- Text and examples after the last section, at the left margin, are no items of that section: they are moved out of it.
-- What a function returns is a sentence, not a type.
-- A comment ``#: ...`` beside an attribute, or above it, is its docstring.
+- Text and examples at the left margin after a section are moved out of that section.
+- A "Returns" section of one sentence becomes text; mkdocstrings would take it for a type.
+- A comment ``#: ...`` beside an attribute or above it becomes the docstring of the attribute.
 """
 
 import re
@@ -10,11 +10,11 @@ import re
 import griffe
 
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.M)
-ITEMS = {"Parameters", "Attributes", "Returns"}
+ITEM_SECTIONS = {"Parameters", "Attributes", "Returns"}
 
 
 def rearranged(docstring: str) -> str:
-    """The summary and all text, then sections of items, then examples."""
+    """Return a docstring with all text first, then the sections, then the examples."""
     text, sections, examples = [], [], []
     heading, body = None, text
     for paragraph in re.split(r"\n\s*\n", docstring.strip("\n")):
@@ -32,11 +32,14 @@ def rearranged(docstring: str) -> str:
                 body = [f"{heading}\n{'-' * len(heading)}"]
                 sections.append(body)
             if rest:
-                body.append(_itemised(rest) if heading in ITEMS else rest)
+                body.append(_itemised(rest) if heading in ITEM_SECTIONS else rest)
         elif paragraph.startswith(">>>"):
             examples.append(paragraph)
         elif (
-            heading in ITEMS and not paragraph.startswith(" ") and "\n    " not in paragraph and " : " not in paragraph
+            heading in ITEM_SECTIONS
+            and not paragraph.startswith(" ")
+            and "\n    " not in paragraph
+            and " : " not in paragraph
         ):
             text.append(paragraph)
         else:
@@ -48,7 +51,7 @@ def rearranged(docstring: str) -> str:
 
 
 def _itemised(items: str) -> str:
-    """One item for each name, as each has a default of its own, and types without backticks."""
+    """Return items with one name each, because each name has its own default, and types without backticks."""
     out: list[str] = []
     for item in re.split(r"\n(?=\S)", items):
         head, _, description = item.partition("\n")
@@ -59,20 +62,22 @@ def _itemised(items: str) -> str:
 
 
 class Docstrings(griffe.Extension):
-    """Rearranges every docstring when it is read."""
+    """The extension that mkdocs.yml names."""
 
     def on_object(self, *, obj, **_):
+        """Rearrange the docstring of an object, or make one from a comment."""
         if obj.is_alias:
             return
         if obj.docstring is not None:
             obj.docstring.value = rearranged(obj.docstring.value)
         elif obj.is_attribute and obj.lineno:
-            said = _comment(obj)
-            if said:
-                obj.docstring = griffe.Docstring(said, parent=obj)
+            comment = _comment(obj)
+            if comment:
+                obj.docstring = griffe.Docstring(comment, parent=obj)
 
 
 def _comment(attribute) -> str:
+    """Return the comment ``#: ...`` beside or above an attribute as a sentence; empty if there is none."""
     lines = attribute.lines_collection[attribute.filepath]
     beside = re.search(r"#: ?(.*)$", lines[attribute.lineno - 1])
     if beside:

@@ -1,12 +1,14 @@
-"""The code on the pages of this site: what there is of it, and running it.
+"""Find and run the code on the pages of this site.
 
-A page is one program. Its blocks are run in their order, in one namespace, in an empty folder:
+A page is one program. Its blocks are run in order, in one namespace and in an empty folder:
 
-    ```python                       is executed; figures that the page shows are files that its blocks save
-    ```sh                           is executed by a shell, unless a comment before it says <!-- not run: why -->
+    ```python                       is executed; the figures on the page are files that its blocks save
+    ```sh                           is executed by a shell
     ```toml title="problem.toml"    is written to that file, whatever its language
 
-`tests/test_docs.py` does it with warnings as errors; `hooks.py` does it to show what blocks print, and their figures.
+A block after a comment <!-- not run: why --> is not executed.
+
+`tests/test_docs.py` runs all pages, with warnings as errors; `hooks.py` runs them to show outputs and figures.
 
     python docs/execute.py docs/quickstart.md /tmp/folder
 """
@@ -29,23 +31,23 @@ BLOCK = re.compile(
 TITLE = re.compile(r'title="([^"]+)"')
 NEEDS = re.compile(r"^\s*(?:import|from) (distributed|umbridge|matplotlib)\b|\.to_(pandas)\(\)", re.M)
 FIGURE = re.compile(r"!\[[^\]]*\]\(([\w.-]+\.svg)\)")
-OUTPUTS = "outputs.json"  #: what blocks printed, in the folder in which they were run
+OUTPUTS = "outputs.json"  #: the file, in the folder of a run, that holds what each block printed
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of code of a page."""
+    """One block of code on a page."""
 
     language: str
-    file: str | None  # to be written, not executed
+    file: str | None  # the file to write it to, instead of executing it
     code: str
-    line: int  # of its first line on the page
-    end: int  # where it ends in the text of the page
-    run: bool
+    line: int  # number of its first line on the page
+    end: int  # position of its end in the text of the page
+    run: bool  # whether it is executed
 
 
 def blocks(markdown: str) -> list[Block]:
-    """All of a page that mean something."""
+    """Return all blocks of a page that are executed, written to a file or skipped."""
     found = []
     for match in BLOCK.finditer(markdown):
         title = TITLE.search(match["options"])
@@ -57,28 +59,28 @@ def blocks(markdown: str) -> list[Block]:
 
 
 def figures(markdown: str) -> list[str]:
-    """The names of those that a page shows, and that its code has to draw."""
+    """Return the file names of the figures on a page, which its code has to draw."""
     return list(dict.fromkeys(FIGURE.findall(markdown)))
 
 
 def has_code(markdown: str) -> bool:
-    """Whether there is anything to execute."""
+    """Return whether a page has Python code to execute."""
     return any(block.language == "python" and block.run for block in blocks(markdown))
 
 
 def missing(markdown: str) -> list[str]:
-    """Packages that the page needs and that are not installed."""
+    """Return the packages that a page needs and that are not installed."""
     needed = dict.fromkeys(found[1] or found[2] for found in NEEDS.finditer(markdown))
     return [name for name in needed if importlib.util.find_spec(name) is None]
 
 
 def run(page: Path, folder: Path) -> list[str]:
-    """Run a page in a folder; returns what each of its blocks printed."""
+    """Run a page in a folder, and return what each of its blocks printed."""
     import matplotlib
 
     matplotlib.use("agg")
     markdown = page.read_text(encoding="utf-8")
-    settings = {"svg.hashsalt": page.stem}  # the same figures every time
+    settings = {"svg.hashsalt": page.stem}  # identical figures in every build
     namespace: dict[str, object] = {"__name__": "__main__"}
     outputs = []
     with matplotlib.rc_context(settings), contextlib.chdir(folder), _importable(folder):
@@ -92,11 +94,12 @@ def run(page: Path, folder: Path) -> list[str]:
             sys.modules["matplotlib.pyplot"].close("all")
     absent = [name for name in figures(markdown) if not (folder / name).exists()]
     if absent:
-        raise FileNotFoundError(f"{page} shows {', '.join(absent)}, which none of its blocks has drawn")
+        raise FileNotFoundError(f"{page} shows {', '.join(absent)}, but none of its blocks saves it")
     return outputs
 
 
 def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
+    """Execute a block, and return what it printed."""
     if block.language == "sh":
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
@@ -106,7 +109,7 @@ def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
             raise RuntimeError(f"{page}, line {block.line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
     printed = io.StringIO()
-    # Line numbers of a traceback are those of the page.
+    # The empty lines make the line numbers of a traceback those of the page.
     code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
     with contextlib.redirect_stdout(printed):
         exec(code, namespace)
@@ -115,10 +118,10 @@ def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
 
 @contextlib.contextmanager
 def _importable(folder: Path):
-    """Let modules that a page writes be imported, and forgotten after it."""
+    """Make the modules that a page writes importable, and remove them afterwards."""
     sys.path.insert(0, str(folder))
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])  # for its processes
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])  # for child processes
     try:
         yield
     finally:

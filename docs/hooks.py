@@ -1,7 +1,7 @@
-"""What happens when the site is built: code is run and its output shown, TeX becomes MathML, help texts are asked for.
+"""MkDocs hooks: run the code on the pages and show its output, convert TeX to MathML, insert the command-line help.
 
-With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests build the site like that,
-as they run the code by themselves.
+With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests build the site in this way,
+because they run the code separately.
 """
 
 import html
@@ -21,11 +21,12 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(Path(__file__).parent))
 import execute
 
-EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40"/>'
-MATHS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
-TAG = re.compile(r"\\tag\{([^}]*)\}")
-#: what browsers understand instead of what latex2mathml writes
-MENDED = {
+EMPTY_FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40"/>'
+#: TeX as the extension arithmatex marks it, inline (span) or displayed (div)
+TEX = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
+EQUATION_NUMBER = re.compile(r"\\tag\{([^}]*)\}")
+#: output of latex2mathml that browsers do not display well -> what they do
+MATHML_FIXES = {
     'width="negativethinmathspace"': 'width="-0.167em"',
     'columnalign="right"': 'style="text-align: right"',
     'columnalign="left"': 'style="text-align: left"',
@@ -34,16 +35,17 @@ MENDED = {
     "<mi>&#x027E9;</mi>": '<mo stretchy="false" form="postfix">&#x027E9;</mo>',
     '<mo stretchy="false">&#x0007C;</mo>': '<mo stretchy="false" lspace="0.15em" rspace="0.15em">|</mo>',
 }
-UNDESCRIBED = re.compile(r'–\s*<div class="doc-md-description">\s*</div>')
-NAMED = re.compile(r"<mo>([a-z]{2,})</mo>")  # such as diag
-HELP = "<!-- the help of every command -->"
+OPERATOR_NAME = re.compile(r"<mo>([a-z]{2,})</mo>")  # such as diag
+#: the dash that mkdocstrings writes before an empty description
+EMPTY_DESCRIPTION = re.compile(r'–\s*<div class="doc-md-description">\s*</div>')
+HELP_PLACEHOLDER = "<!-- the help of every command -->"
 
-_folder: tempfile.TemporaryDirectory | None = None
-_outputs: dict[str, list[str]] = {}
+_folder: tempfile.TemporaryDirectory | None = None  # where the code of all pages is run
+_outputs: dict[str, list[str]] = {}  # of each page, what its blocks printed
 
 
 def on_files(files, config):
-    """Run the code of all pages, and take in the figures that it has drawn."""
+    """Run the code of all pages, and add the figures that it drew to the site."""
     global _folder
     _folder = _folder or tempfile.TemporaryDirectory(prefix="amsbq-docs-")
     pages = {file.src_uri: Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
@@ -57,16 +59,17 @@ def on_files(files, config):
             drawn = Path(_folder.name, uri, name)
             target = (Path(uri).parent / name).as_posix()
             if files.get_file_from_path(target) is not None:
-                raise PluginError(f"{uri} draws {name}, which another page of the same folder has, too")
-            content = drawn.read_text(encoding="utf-8") if uri in _outputs else EMPTY
+                raise PluginError(f"{uri} draws {name}, but another page in the same folder draws it too")
+            content = drawn.read_text(encoding="utf-8") if uri in _outputs else EMPTY_FIGURE
             files.append(File.generated(config, target, content=content))
     return files
 
 
 def _run(uri: str, page: Path) -> list[str]:
+    """Run the code of one page in a process of its own, and return what each block printed."""
     folder = Path(_folder.name, uri)
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():  # a journal of the last time would make a run go on
+    for old in folder.iterdir():  # a journal of an earlier build would be resumed
         if old.is_file():
             old.unlink()
     absent = execute.missing(page.read_text(encoding="utf-8"))
@@ -81,38 +84,39 @@ def _run(uri: str, page: Path) -> list[str]:
 
 
 def on_page_markdown(markdown, page, **_):
-    """Show what blocks printed, below each of them."""
+    """Insert the output of each block below it, and the command-line help."""
     pieces, done = [], 0
     for block, output in zip(execute.blocks(markdown), _outputs.get(page.file.src_uri, []), strict=False):
         if output.strip():
             pieces += [markdown[done : block.end], f"\n\n``` {{.text .output .no-copy}}\n{output.rstrip()}\n```\n"]
             done = block.end
-    return "".join([*pieces, markdown[done:]]).replace(HELP, _help() if HELP in markdown else "")
+    text = "".join([*pieces, markdown[done:]])
+    return text.replace(HELP_PLACEHOLDER, _help()) if HELP_PLACEHOLDER in text else text
 
 
 def on_page_content(html, **_):
-    """TeX to MathML; and no dashes before descriptions that are not there."""
-    return MATHS.sub(_mathml, UNDESCRIBED.sub("", html))
+    """Convert TeX to MathML, and remove the dashes before empty descriptions."""
+    return TEX.sub(_mathml, EMPTY_DESCRIPTION.sub("", html))
 
 
 def _mathml(match: re.Match) -> str:
     tex = html.unescape(match[2]).strip()
-    number = TAG.search(tex)
+    number = EQUATION_NUMBER.search(tex)
     display = "block" if match[1] == "div" else "inline"
-    made = convert(TAG.sub("", tex), display=display)
-    if "\\" in re.sub(r'alttext="[^"]*"', "", made):
-        raise PluginError(f"this is not understood, and would be shown as it is: {tex}")
-    for old, new in MENDED.items():
-        made = made.replace(old, new)
-    made = NAMED.sub(r"<mi>\1</mi><mo>&#x2061;</mo>", made)
+    mathml = convert(EQUATION_NUMBER.sub("", tex), display=display)
+    if "\\" in re.sub(r'alttext="[^"]*"', "", mathml):
+        raise PluginError(f"latex2mathml does not know a command in: {tex}")
+    for old, new in MATHML_FIXES.items():
+        mathml = mathml.replace(old, new)
+    mathml = OPERATOR_NAME.sub(r"<mi>\1</mi><mo>&#x2061;</mo>", mathml)
     if display == "inline":
-        return f"<span data-search-exclude>{made}</span>"
+        return f"<span data-search-exclude>{mathml}</span>"
     label = f'<span class="number">({number[1]})</span>' if number else ""
-    return f'<div class="equation" data-search-exclude><div class="formula">{made}</div>{label}</div>'
+    return f'<div class="equation" data-search-exclude><div class="formula">{mathml}</div>{label}</div>'
 
 
 def _help() -> str:
-    """What --help says, of the command line and of each command."""
+    """Return the help of the command line and of each command, as Markdown."""
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
     from amsbq.cli.parser import build_parsers
 

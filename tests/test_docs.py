@@ -1,6 +1,8 @@
-"""The documentation: its code runs, its figures are drawn, and the site builds, with nothing that needs a network."""
+"""The documentation: its code runs, its figures are drawn, and the site builds and loads nothing from the network."""
 
+import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -8,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import amsbq
 from amsbq.cli.problem_file import load_problem
 from docs import execute
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if execute.has_code(page.read_text(encoding="utf-8")))
+#: anything in HTML, CSS or SVG that makes a browser load something from another server
 LOADS = re.compile(
     r"""<(?:script|img|iframe|source|audio|video|embed|object)\b[^>]*?\b(?:src|data|srcset)\s*=\s*["']?(?:https?:)?//[^\s>]*"""
     r"""|<link\b(?=[^>]*\brel=["']?[^"'>]*(?:stylesheet|preconnect|preload|icon))[^>]*\bhref=["']?(?:https?:)?//[^\s>]*"""
@@ -32,7 +36,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 
 
 def test_every_figure_is_drawn_once():
-    """By the page that shows it or, if that has no code, by another one of the same folder."""
+    """A figure is drawn by the page that shows it or, if that has no code, by another page in the same folder."""
     drawn = [page.with_name(name) for page in PAGES for name in execute.figures(page.read_text(encoding="utf-8"))]
     assert len(drawn) == len(set(drawn))
     shown = {
@@ -41,7 +45,7 @@ def test_every_figure_is_drawn_once():
     assert shown == set(drawn)
 
 
-def test_the_problem_file_of_the_reference(tmp_path):
+def test_the_problem_file_of_the_reference_is_valid(tmp_path):
     text = (DOCS / "reference" / "problem-files.md").read_text(encoding="utf-8")
     [block] = [block for block in execute.blocks(text) if block.file == "problem.toml"]
     (tmp_path / "problem.toml").write_text(block.code)
@@ -59,7 +63,7 @@ def site(tmp_path_factory):
     pytest.importorskip("mkdocstrings")
     pytest.importorskip("latex2mathml")
     folder = tmp_path_factory.mktemp("site")
-    environment = {**os.environ, "AMSBQ_DOCS_RUN": "0", "NO_MKDOCS_2_WARNING": "1"}  # the code has tests of its own
+    environment = {**os.environ, "AMSBQ_DOCS_RUN": "0", "NO_MKDOCS_2_WARNING": "1"}  # another test runs the code
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
         cwd=ROOT,
@@ -78,7 +82,17 @@ def test_the_site_builds_and_every_page_is_there(site):
     assert not list(site.rglob("*.py"))
 
 
-def test_nothing_is_loaded_from_elsewhere(site):
+def test_the_reference_describes_every_public_name(site):
+    text = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    described = [pkgutil.resolve_name(name) for name in re.findall(r'<h\d id="(amsbq\.[\w.]+)"', text)]
+    modules = [amsbq, amsbq.acquisition, amsbq.baselines, amsbq.external, amsbq.plots, amsbq.report, amsbq.stopping]
+    public = {f"{module.__name__}.{name}": getattr(module, name) for module in modules for name in module.__all__}
+    code = {name: thing for name, thing in public.items() if inspect.isclass(thing) or inspect.isfunction(thing)}
+    assert len(code) > 40
+    assert [name for name, thing in code.items() if not any(thing is other for other in described)] == []
+
+
+def test_nothing_is_loaded_from_the_network(site):
     found = {
         str(file.relative_to(site)): LOADS.findall(file.read_text(encoding="utf-8"))
         for kind in ("*.html", "*.css", "*.svg")
@@ -87,7 +101,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
     assert {name: loads for name, loads in found.items() if loads} == {}
 
 
-def test_what_counts_as_a_load():
+def test_the_pattern_of_network_loads():
     assert LOADS.search('<script src="https://example.org/x.js">')
     assert LOADS.search('<link rel="stylesheet" href="//example.org/x.css">')
     assert LOADS.search("@import url('http://example.org/x.css')")
@@ -95,7 +109,7 @@ def test_what_counts_as_a_load():
     assert not LOADS.search('<svg xmlns="http://www.w3.org/2000/svg">')
 
 
-def test_mathematics_and_help_are_there(site):
+def test_the_site_has_mathml_and_command_line_help(site):
     mathematics = (site / "explanation" / "mathematics.html").read_text(encoding="utf-8")
     assert "<math" in mathematics
     assert "arithmatex" not in mathematics

@@ -23,7 +23,7 @@ from .inference.estimate import Estimate
 from .inference.structures import ModelName, Noise, model_named, noise_levels
 from .measures.adapters import MeasureLike, as_measure
 from .results.result import Result
-from .validation import seed_number
+from .validation import RNGLike, seed_number
 
 
 def integrate(
@@ -33,7 +33,7 @@ def integrate(
     budget: float,
     model: ModelName | MultiSourceGP = "auto",
     acquisition: AcquisitionName = "mi",
-    seed: int | None = None,
+    seed: RNGLike = None,
     initial: Initial | None = None,
     rel_tol: float | None = None,
     abs_tol: float | None = None,
@@ -43,7 +43,7 @@ def integrate(
     progress: bool | Callable[[Integrator], None] | None = None,
     max_evaluations: int | None = None,
     stop: StopRule | Sequence[StopRule] = (),
-    rng: int | np.random.Generator | None = None,
+    rng: RNGLike = None,
     on_interrupt: Literal["raise", "return"] = "raise",
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
@@ -130,8 +130,8 @@ def estimate(
     model: ModelName | MultiSourceGP = "auto",
     noise: Noise | Sequence[Noise] = 0.0,
     noise_var: ArrayLike | None = None,
-    seed: int | None = None,
-    rng: int | np.random.Generator | None = None,
+    seed: RNGLike = None,
+    rng: RNGLike = None,
 ) -> Estimate:
     """Return the integral of source 0, from values that exist already.
 

@@ -140,16 +140,17 @@ def count(n: Any, name: str) -> int:
     return int(n)
 
 
-def seed_number(seed: int | None, rng: RNGLike) -> int:
+def seed_number(seed: RNGLike, rng: RNGLike) -> int:
     """Return the seed of a run, which is given as one of ``seed`` and ``rng``; 0 if neither is.
 
     A generator draws the seed, so that one generator gives different seeds to runs that follow each other.
     """
     if seed is not None and rng is not None:
         raise ValueError("give either seed or rng, not both")
-    if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**31))
-    return count(rng, "rng") if rng is not None else 0 if seed is None else count(seed, "seed")
+    name, given = ("seed", seed) if rng is None else ("rng", rng)
+    if isinstance(given, np.random.Generator):
+        return int(given.integers(2**31))
+    return 0 if given is None else count(given, name)
 
 
 def brief(value: Any) -> str:

@@ -62,10 +62,9 @@ def test_at_the_edge_of_the_support_differences_stay_inside():
 def test_expectations_of_a_measured_cost_are_those_of_a_log_normal():
     cost = measured(UNIT, lambda x: 0.1 * np.exp(2 * x[0]), n=4, noise=0.3)
     x = np.array([[0.37]])
-    mean, variance = cost.posterior.predict(0, x)
-    log_cost = mean[0] + np.sqrt(variance[0] + cost.posterior.gp.noise[0]) * stats.norm.ppf(
-        (np.arange(400_000) + 0.5) / 400_000
-    )
+    mean, variance = cost.posterior.predict(0, x)  # of the log cost without noise, with zero for its level
+    variance = variance + cost.posterior.models.noise[0]
+    log_cost = cost.level + mean[0] + np.sqrt(variance[0]) * stats.norm.ppf((np.arange(400_000) + 0.5) / 400_000)
     np.testing.assert_allclose(cost.effective(x)[0], 1 / np.mean(np.exp(-log_cost)), rtol=1e-4)
     np.testing.assert_allclose(cost.expected(x)[0], np.mean(np.exp(log_cost)), rtol=1e-4)
 

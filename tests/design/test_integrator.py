@@ -217,7 +217,8 @@ def test_pending_queries_are_taken_into_account():
 def test_batches_are_chosen_together():
     """Their joint correlation with the integral is no less than that of as many asked one by one."""
     one, many = (run(Integrator(sources(), UNIT, budget=30, model=fixed()), most=4) for _ in range(2))
-    posterior = one.learner.belief.posterior
+    s, X, y = ([getattr(e, name) for e in one.evaluations] for name in ("source", "x", "value"))
+    posterior = fixed().condition(s, np.array(X), y)
     rates = []
     for queries in ([one.ask() for _ in range(4)], many.ask(4)):
         s, X = np.array([q.source for q in queries]), np.array([q.x for q in queries])

@@ -111,7 +111,7 @@ def test_what_is_shown_is_what_is_known(results):
     np.testing.assert_allclose(line.get_xdata()[-1], result.spent)
 
     t = curves.grid(result, 0)
-    mean, variance = result.integrator.learner.belief.predict(1, t[:, None])
+    mean, variance = result.predict(1, t[:, None])
     curve = curves.effects(result, 0, t)[1]
     np.testing.assert_allclose(curve.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(curve.std, np.sqrt(variance), rtol=1e-6, atol=1e-9)

@@ -54,7 +54,7 @@ def control_variate(
     measure: MeasureLike,
     *,
     budget: float,
-    seed: int | None = None,
+    seed: RNGLike = None,
     rng: RNGLike = None,
     executor: ExecutorLike | None = None,
     workers: int = 1,

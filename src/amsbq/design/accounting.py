@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -134,7 +135,7 @@ class Accounting(ABC):
         self.stopped: StopReason | None = None
         self._pending: dict[int, Query] = {}
         self._n_asked = 0
-        self._charged: list[float] = []  # the costs of the evaluations that were asked for
+        self._spent = Fraction()  # exact: rounding in a long sum must not cross the budget
 
     def __repr__(self) -> str:
         made = f"{len(self.evaluations)} evaluations, spent {self.spent:.6g}"
@@ -143,7 +144,7 @@ class Accounting(ABC):
     @property
     def spent(self) -> float:
         """The cost of all evaluations so far."""
-        return math.fsum(self._charged)
+        return float(self._spent)
 
     @property
     def reserved(self) -> float:
@@ -225,7 +226,7 @@ class Accounting(ABC):
         finally:
             status: Status = "failed" if reason else "ok"
             made = Evaluation(query.id, query.source, query.x, value, variance, cost, status, reason, mean, std)
-            self._charged.append(cost)
+            self._charge(cost)
             self.evaluations.append(made)
 
     def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
@@ -246,6 +247,9 @@ class Accounting(ABC):
         self._pending[query.id] = query
         self._n_asked += 1
         return query
+
+    def _charge(self, cost: float) -> None:
+        self._spent += Fraction(cost)
 
     def _stop(self, reason: StopReason) -> None:
         """Stop for a reason, unless answers are pending that may change it."""

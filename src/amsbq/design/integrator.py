@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ..gp.posterior import MultiSourceGP
@@ -17,7 +16,7 @@ from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
 from ..measures.adapters import MeasureLike
-from ..validation import Array, count, non_negative_number, number, positive_number, seed_number, source_number
+from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
 from .accounting import Evaluation, Query, StopReason
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate
 from .decisions import DecisionMaker
@@ -89,9 +88,9 @@ class Integrator(DecisionMaker):
         budget: float | None = None,
         model: ModelName | MultiSourceGP = "auto",
         acquisition: AcquisitionName = "mi",
-        seed: int | None = None,
+        seed: RNGLike = None,
         initial: Initial | None = None,
-        rng: int | np.random.Generator | None = None,
+        rng: RNGLike = None,
     ) -> None:
         super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial)
         if acquisition in PATHOLOGIES:
@@ -155,8 +154,8 @@ class Integrator(DecisionMaker):
     def estimate(self) -> Estimate:
         """Return the distribution of the integral, conditioned on all that was told or observed.
 
-        Its mean and standard deviation are those of the latest evaluation. Hyperparameters are those of the latest
-        scheduled refit, whose warnings are issued again.
+        Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters are those of
+        the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned before.
         """
         belief = self._known_belief("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
@@ -176,7 +175,8 @@ class Integrator(DecisionMaker):
         number_of_source, points = self._used_source(source, "source"), self.measure.check_points(X)
         belief = self._known_belief("there is nothing to predict from: tell or observe something first")
         with threads_for(len(self.learner)):
-            return belief.predict(number_of_source, points)
+            mean, std = belief.predict(number_of_source, points)
+        return mean, std**2
 
     def rates(self, X: ArrayLike) -> Array:
         """Return the acquisition rate of each source at each X_i: shape (sources, n)."""
@@ -274,7 +274,7 @@ class Integrator(DecisionMaker):
             warnings.simplefilter("ignore")  # they were issued when it happened
             for e in evaluations:
                 self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason)
-                self._charged.append(e.cost)
+                self._charge(e.cost)
                 if complete or e is not evaluations[-1]:
                     self.evaluations.append(e)
         if fitted is not None:

@@ -141,7 +141,7 @@ def described_problem(it: Integrator) -> Event:
         "acquisition": it.acquisition,
         "seed": it.seed,
         "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
-        "observed": sum(evaluation.id is None for evaluation in it.evaluations),  # they are not in the journal
+        "observed": len(it.learner),  # observations from before the journal, which it does not hold
     }
 
 

@@ -28,7 +28,7 @@ from ..validation import Array
 class EpidemicParameters:
     """Constants of the models, as in Section C.2 of the paper."""
 
-    people: int = 100  # well below the thermodynamic limit, so that the equations are biased
+    people: int = 100  # well below the thermodynamic limit
     incubation_rate: float = 10.0  # at which the exposed become infectious: γ = 10 b
 
 

@@ -1,7 +1,8 @@
 """Gram matrices of given observations and their log evidence, for K models at once.
 
 Notation: N observations with sources s (N,), inputs X (N, D) and residuals r (N,); K models with Q terms of one kind;
-M = N (N + 1) / 2 pairs of observations. A Gram matrix G is a vector over pairs, and G (K, M) holds those of K models.
+M = N (N + 1) / 2 pairs of observations. For the evidence, a Gram matrix is a vector over pairs, and G (K, M) holds those
+of K models.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .pairs import Pairs
 
 #: numbers in the largest arrays: enough to amortise a call, and few enough to stay near the cache
 LARGEST_ARRAY = 1_000_000
+#: numbers in the columns of Gram matrices that are filled at a time: few enough to stay in the cache
+FILLED_AT_A_TIME = 100_000
 #: of differences of inputs in units of their widths: last digits that depend on the user's units would send a search
 #: for hyperparameters elsewhere
 DIGITS = 12
@@ -32,7 +35,7 @@ def gram_matrices(models: ModelBatch, s: IntArray, X: Array) -> Array:
     n = len(s)
     G = np.zeros((len(models), n, n))
     sizes = [len(group.flat_scales) for group in models.groups]
-    for some in _parts(n, max(COLUMNS // max(max(sizes, default=1) * n, 1), 1)):
+    for some in _parts(n, max(FILLED_AT_A_TIME // max(max(sizes, default=1) * n, 1), 1)):
         rest = slice(some.start, None)
         G[:, some, rest] = models.cov(s[some], X[some], s[rest], X[rest])
     return G.swapaxes(1, 2)

@@ -199,7 +199,9 @@ class RBF(ProductKernel):
         """Return κ at M differences for K sets of lengthscales (K, D), shape (K, M)."""
         with np.errstate(over="ignore"):
             precisions = np.minimum(scales**-2.0, 1e300)  # finite, so that it can be multiplied by zero
-        exponents: Array = (-0.5 * precisions) @ features
+        precisions *= -0.5
+        # BLAS is slow where the inner dimension is one.
+        exponents: Array = precisions * features if len(features) == 1 else precisions @ features
         np.exp(exponents, out=exponents)
         return exponents
 
@@ -281,7 +283,8 @@ class Matern(ProductKernel):
 
 def differences(X: Array, Y: Array) -> Array:
     """Return x_d - y_d for every input and every pair of points X (n, D) and Y (m, D), shape (D, n m)."""
-    return (X.T[:, :, None] - Y.T[:, None, :]).reshape(X.shape[1], -1)
+    columns, others = np.ascontiguousarray(X.T), np.ascontiguousarray(Y.T)  # or the reshaping would be a copy
+    return (columns[:, :, None] - others[:, None, :]).reshape(X.shape[1], -1)
 
 
 def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:

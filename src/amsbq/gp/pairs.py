@@ -40,16 +40,9 @@ class Pairs:
         self._sizes = np.diff(self._starts, append=len(code))
         self.lower, self.higher = lower[self._unpacked][self._starts], higher[self._unpacked][self._starts]
 
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def of_sources(self, B: Array, part: slice | None = None) -> Array:
-        """Return B[l, l'] of each pair, or of a part of them, for symmetric matrices B (..., L, L): shape (..., M)."""
-        sizes = self._sizes
-        if part is not None:
-            ends = np.clip(np.append(self._starts, len(self)), part.start, part.stop)
-            sizes = np.diff(ends)
-        return np.repeat(B[..., self.lower, self.higher], sizes, axis=-1)
+    def of_sources(self, B: Array) -> Array:
+        """Return B[l, l'] of each pair, for symmetric matrices B (..., L, L): shape (..., M)."""
+        return np.repeat(B[..., self.lower, self.higher], self._sizes, axis=-1)
 
     def sums(self, A: Array, n_sources: int) -> Array:
         """Return the sums of A (..., M) over the pairs of each two sources: upper triangles, shape (..., L, L)."""
@@ -58,9 +51,9 @@ class Pairs:
             out[..., self.lower, self.higher] = np.add.reduceat(A, self._starts, axis=-1)
         return out
 
-    def differences(self, X: Array, part: slice = slice(None)) -> Array:
-        """Return the differences of the inputs X (N, D) of each pair, or of a part of them: shape (D, M)."""
-        return np.ascontiguousarray((X[self.first[part]] - X[self.second[part]]).T)
+    def differences(self, X: Array) -> Array:
+        """Return the differences of the inputs X (N, D) of each pair, shape (D, M)."""
+        return np.ascontiguousarray((X[self.first] - X[self.second]).T)
 
     def outer(self, a: Array) -> Array:
         """Return a_i a_j of each pair, for each row of a (K, N): shape (K, M)."""

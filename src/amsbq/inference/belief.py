@@ -50,10 +50,10 @@ class Belief(Protocol):
         """The integral of the primary source."""
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
+        """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
+        """Return the mean and standard deviation of a main effect, a source as a function of one input, at t (m, 1)."""
 
     def extend(self, data: Data) -> Belief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
@@ -72,12 +72,12 @@ class FixedBelief:
         return Estimate(mean, np.sqrt(variance))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source at each X_i, shape (n,) each."""
-        return averaged(self.posteriors.predict(source, X))
+        """Return the mean and standard deviation of a source at each X_i, shape (n,) each."""
+        return _mean_and_std(self.posteriors.predict(source, X))
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
-        return averaged(self.posteriors.main_effect(source, input, t))
+        """Return the mean and standard deviation of a main effect, a source as a function of one input, at t (m, 1)."""
+        return _mean_and_std(self.posteriors.main_effect(source, input, t))
 
     def extend(self, data: Data) -> FixedBelief:
         """Return the belief on more observations; ``data`` begin with the old ones."""
@@ -116,11 +116,11 @@ class LearnedBelief:
         return calibration.calibrated(draws, self._on_all_data(self.tempered))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
+        """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""
         return self._extended().predict(source, X)
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
+        """Return the mean and standard deviation of a main effect, a source as a function of one input, at t (m, 1)."""
         return self._extended().main_effect(source, input, t)
 
     def extend(self, data: Data) -> Belief:
@@ -175,17 +175,16 @@ class ExtendedBelief:
         )
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source at each X_i, averaged over the hyperparameters: shape (n,) each."""
-        return self._in_user_units(source, averaged(self.posteriors.predict(source, X)))
+        """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""
+        return self._in_user_units(source, self.posteriors.predict(source, X))
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return the mean and variance of a source as a function of one input, others integrated out, at t (m, 1)."""
-        return self._in_user_units(source, averaged(self.posteriors.main_effect(source, input, t)))
+        """Return the mean and standard deviation of a main effect, a source as a function of one input, at t (m, 1)."""
+        return self._in_user_units(source, self.posteriors.main_effect(source, input, t))
 
     def _in_user_units(self, source: int, moments: tuple[Array, Array]) -> tuple[Array, Array]:
-        units = self.learned.log_posterior.units
-        level, spread = units.levels[source], units.spreads[source]
-        return level + spread * moments[0], spread**2 * moments[1]
+        units, (mean, std) = self.learned.log_posterior.units, _mean_and_std(moments)
+        return units.levels[source] + units.spreads[source] * mean, units.spreads[source] * std
 
     def extend(self, data: Data) -> Belief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
@@ -204,6 +203,12 @@ def averaged(moments: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the mean and variance of a mixture of K components with means and variances (K, n): shape (n,) each."""
     means, variances = moments
     return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
+
+
+def _mean_and_std(moments: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return those of a mixture: deviations, as squares of very large or small outputs would not be numbers."""
+    mean, variance = averaged(moments)
+    return mean, np.sqrt(variance)
 
 
 def learn(

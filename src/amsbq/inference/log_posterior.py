@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -63,15 +63,15 @@ class LogPosterior:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
         EmbeddingBatch(prior.kernel, self.measure.width[None], self.measure)  # raises if it cannot be integrated
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
-        self._prepare()
         self._columns = self.layout.permutation(self._rank())
 
-    def _prepare(self) -> None:
-        """Evaluate what depends on the observations, but not on θ."""
+    @cached_property
+    def _evidence(self) -> Evidence:
+        """What depends on the observations, but not on θ: not needed, and much, where there are many to condition on."""
         standard = self.units.standardise(self.data)
         with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
             noise_var = self._standard_noise[standard.s] + standard.noise_var
-        self._evidence = Evidence(
+        return Evidence(
             standard.s,
             standard.X,
             standard.y,
@@ -103,7 +103,7 @@ class LogPosterior:
         """Return the posterior on other observations, in the same standard units."""
         other = copy(self)
         other.data = data
-        other._prepare()
+        other.__dict__.pop("_evidence", None)
         return other
 
     def log_posterior_and_grad(self, Theta: Array, relations: Array | None = None) -> tuple[Array, Array]:

@@ -193,8 +193,7 @@ def effects(result: Result, input: int, t: Array) -> list[Curve]:
 
 def effect(result: Result, source: int, input: int, t: Array) -> Curve:
     """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
-    mean, variance = belief_of(result).main_effect(source, input, t[:, None])
-    return Curve(t, mean, np.sqrt(variance))
+    return Curve(t, *belief_of(result).main_effect(source, input, t[:, None]))
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
