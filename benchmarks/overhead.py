@@ -1,19 +1,22 @@
-"""What the loop itself takes, beside LAPACK and beside its peers, in one run.
+"""Measure what the decisions of a run take, beside the LAPACK calls that bound them and beside other packages.
 
     python -m benchmarks.overhead                  # three minutes; --quick takes one
     python -m benchmarks.overhead --json here.json
-    python -m benchmarks.overhead --scale          # up to 10,000 observations: ten minutes, and 7 GB
+    python -m benchmarks.overhead --scale          # up to 10,000 observations: ten minutes and several gigabytes
 
-Peers are measured where they are installed. They need an environment of their own:
+GPy and Emukit are measured where they are installed. They need an environment of their own:
 
     python -m venv peers && peers/bin/pip install . emukit GPy && peers/bin/python -m benchmarks.overhead
 
-- *pieces*: two inputs, three sources, the paper's model. The floor is what LAPACK takes to factorise the covariance
-  matrix and to invert it (potrf and potri); a solve is one with the triangular factor.
-- *steps*: ask, tell, and learning the hyperparameters when it is time, averaged from one such time to the next; the
-  faster of two runs where they are short.
+- *operations*: two inputs, three sources, the paper's model. Those that the loop runs most often: the log posterior
+  density of the hyperparameters with its gradient, per vector of hyperparameters, for as many at once as a search
+  starts from; the acquisition rate with its gradient; one more observation; and conditioning on all observations. A
+  solve is one with the triangular factor.
+- *steps*: ask and tell, with the scheduled refits: averages from one refit to the next, the faster of two runs where
+  they are short.
 - The code of the paper's authors is not public. What it took, per step and for one acquisition value, was measured on
-  another machine together with GPy's log evidence; that of GPy here tells how fast this machine is.
+  another machine together with GPy's log evidence; GPy here shows how fast this machine is.
+- *scale*: learning, steps and memory against the number of observations.
 """
 
 from __future__ import annotations
@@ -33,13 +36,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
+from scipy.linalg.lapack import dpftrf, dpftri, dpotrf, dtrtrs, dtrttf
 
 import amsbq
-from amsbq.gp.threads import threads_for
+from amsbq.design.acquisition import Rate
+from amsbq.design.costs import ConstantCost
+from amsbq.gp.coregionalisation import ModelBatch, TermGroup
+from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
+from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.schedule import scheduled_refit
+from amsbq.inference.structures import MODELS
 
-#: of GPy and of the authors' code on the other machine, in seconds
+#: seconds that GPy and the authors' code took on the other machine
 GPY_EVIDENCE = {100: 2.5e-3, 500: 33e-3, 2000: 720e-3}
 AUTHORS_ACQUISITION = {100: 6e-3, 500: 12e-3, 2000: 130e-3}
 AUTHORS_STEP = {10: 0.9, 40: 0.8, 160: 4.4}
@@ -48,7 +57,7 @@ SCALE = (250, 500, 1000, 2000, 4000, 10_000)
 
 @dataclass
 class Row:
-    """One comparison: what took how long, beside what, and the ratio that is wanted."""
+    """One comparison: what took how long, the ratio to something else, and what that ratio should be."""
 
     what: str
     n: int
@@ -59,13 +68,13 @@ class Row:
 
     def __str__(self) -> str:
         return (
-            f"{self.what:<38} {self.n:>6} {1e3 * self.seconds:>10.3f} ms {self.ratio:>8.2f} × {self.beside:<28} "
+            f"{self.what:<44} {self.n:>6} {1e3 * self.seconds:>10.3f} ms {self.ratio:>8.2f} × {self.beside:<28} "
             f"{self.wanted}"
         )
 
 
 def shortest(function: Callable[[], Any], seconds: float = 0.5) -> float:
-    """The least time that it takes, of as many tries as fit into the time."""
+    """Return the shortest time that a call takes, of as many calls as fit into the given time."""
     times: list[float] = []
     while len(times) < 3 or (sum(times) < seconds and len(times) < 1000):
         start = time.perf_counter()
@@ -74,12 +83,11 @@ def shortest(function: Callable[[], Any], seconds: float = 0.5) -> float:
     return min(times)
 
 
-def observations(n: int, dim: int, n_sources: int) -> tuple[Any, Any, Any]:
-    """Of sources that differ a little, with noise; every fourth of the primary one."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(n, dim))
+def observations(n: int, dim: int, n_sources: int) -> Data:
+    """Return noisy observations of sources that differ a little; every fourth is of the primary one."""
+    X = np.random.default_rng(0).uniform(size=(n, dim))
     s = np.where(np.arange(n) % 4 == 0, 0, 1 + np.arange(n) % (n_sources - 1))
-    return s, X, np.array([value(source, x) for source, x in zip(s, X, strict=True)])
+    return Data(s, X, np.array([value(source, x) for source, x in zip(s, X, strict=True)]), np.zeros(n))
 
 
 def value(source: int, x: Any) -> float:
@@ -91,104 +99,134 @@ def installed(*names: str) -> bool:
     return all(find_spec(name) is not None for name in names)
 
 
-def gpy_evidence(s: Any, X: Any, y: Any) -> Callable[[], Any] | None:
-    """GPy's log evidence and its gradient, if it is there."""
+def gpy_evidence(n: int) -> float | None:
+    """Return the seconds that GPy's log evidence and its gradient take, or None if it is not installed."""
     if not installed("GPy"):
         return None
     import GPy
 
+    data = observations(n, 2, 3)
     kernel = GPy.kern.RBF(2, ARD=False) * GPy.kern.Coregionalize(1, 3, active_dims=[2])
-    model = GPy.models.GPRegression(np.c_[X, s], y[:, None], kernel)
+    model = GPy.models.GPRegression(np.c_[data.X, data.s], data.y[:, None], kernel)
     lengths = iter(np.linspace(0.29, 0.31, 100_000))
 
     def evaluate() -> Any:
-        model.kern.rbf.lengthscale = next(lengths)  # it remembers what it knows already
+        model.kern.rbf.lengthscale = next(lengths)  # another one each time: results are cached
         return model.log_likelihood(), model.gradient
 
-    return evaluate
+    return shortest(evaluate)
 
 
-def pieces(n: int) -> Iterator[Row]:
-    B = [[1.0, 0.9, 0.8], [0.9, 1.0, 0.7], [0.8, 0.7, 1.0]]
-    gp = amsbq.MultiSourceGP([amsbq.Term(B, amsbq.RBF([0.3, 0.3]))], amsbq.Uniform([0, 0], 1), noise=0.01)
-    s, X, y = observations(n, 2, 3)
-    posterior = gp.condition(s, X, y)
-    posterior.integral()
-    G = np.asfortranarray(gp.prior.cov(s, X, s, X) + 0.01 * np.eye(n))
-    point, many = np.array([[0.4, 0.6]]), np.random.default_rng(1).uniform(size=(512, 2))
+def learning(n: int) -> Iterator[Row]:
+    """Yield the log posterior with its gradient, per vector of hyperparameters, for all starts of a search at once."""
+    log_posterior = LogPosterior(MODELS["icm"].prior(3), amsbq.Uniform([0, 0], 1), observations(n, 2, 3), [1e-4] * 3)
+    Theta = log_posterior.layout.starts()
+    packed, _ = dtrttf(np.eye(n), uplo="L")
+    floor = shortest(lambda: dpftri(n, dpftrf(n, packed, uplo="L")[0], uplo="L", overwrite_a=1))
+    taken = shortest(lambda: log_posterior.log_posterior_and_grad(Theta)) / len(Theta)
+    yield Row("log posterior and gradient", n, taken, "LAPACK's inverse", taken / floor)
+    theirs = gpy_evidence(n)
+    if theirs is not None:
+        yield Row("  GPy's", n, theirs, "ours", theirs / taken, "≥ 3" * (n == 100))
+
+
+def deciding(n: int) -> Iterator[Row]:
+    """Yield the acquisition rate with its gradient, for one model and for as many as decide at first."""
+    posterior, many = conditioned(n), np.random.default_rng(1).uniform(size=(512, 2))
     sides = np.asfortranarray(np.ones((n, 512)))
-
-    floor = shortest(lambda: dpotri(dpotrf(G, lower=1)[0], lower=1, overwrite_c=1))
-    one = shortest(lambda: dtrtrs(posterior._C, sides[:, :1], lower=1))
-    batch = shortest(lambda: dtrtrs(posterior._C, sides, lower=1))
-
-    evidence = shortest(lambda: gp.condition(s, X, y).log_evidence_and_grad())
-    yield Row("log evidence and gradient", n, evidence, "the floor", evidence / floor, "≤ 1.6" * (n == 2000))
-    gpy = gpy_evidence(s, X, y)
+    one, batch = (shortest(lambda m=m: dtrtrs(posterior.factors[0], sides[:, :m], lower=1)) for m in (1, 512))
+    costs = [ConstantCost(posterior.models.measure, cost) for cost in (1.0, 0.1, 0.1)]
+    rate, several = Rate(posterior, costs), Rate(conditioned(n, 8), costs)
+    taken = shortest(lambda: rate.value_and_grad(1, many[:1]))
+    yield Row("rate and gradient, 1 point", n, taken, "one solve", taken / one)
+    gpy = gpy_evidence(n)
     if gpy is not None:
-        theirs = shortest(gpy)
-        yield Row("  GPy's", n, theirs, "ours", theirs / evidence, "≥ 3" * (n == 100))
-    taken = shortest(lambda: posterior.squared_correlation_and_grad(1, point))
-    yield Row("acquisition and gradient, one point", n, taken, "one solve", taken / one)
-    if gpy is not None and n in GPY_EVIDENCE:
-        authors = theirs / GPY_EVIDENCE[n] * AUTHORS_ACQUISITION[n]
+        authors = gpy / GPY_EVIDENCE[n] * AUTHORS_ACQUISITION[n]
         yield Row("  the authors'", n, authors, "ours", authors / taken, "≥ 20")
-    taken = shortest(lambda: posterior.squared_correlation_and_grad(1, many))
-    yield Row("acquisition and gradient, 512 points", n, taken, "512 solves", taken / batch, "≤ 20" * (n == 500))
-    taken = shortest(lambda: posterior.extend([0], point, [0.0]))
-    yield Row("extend by one", n, taken, "one solve", taken / one, "≤ 6" * (n == 2000))
-    taken = shortest(lambda: gp.condition(s, X, y).integral())
-    yield Row("integral", n, taken, "the floor", taken / floor)
+    taken = shortest(lambda: rate.value_and_grad(1, many))
+    yield Row("rate and gradient, 512 points", n, taken, "512 solves", taken / batch, "≤ 20" * (n == 500))
+    taken = shortest(lambda: several.value_and_grad(1, many[:12]))
+    yield Row("rate and gradient, 12 points, 8 models", n, taken, "one solve for each model", taken / (8 * one))
 
 
-def steps(sizes: list[int], shapes: list[tuple[int, int]], speed: float | None) -> Iterator[Row]:
-    """Of the paper's model and of the default, averaged from one time to learn to the next."""
+def conditioning(n: int) -> Iterator[Row]:
+    """Yield what more observations and all observations take."""
+    posterior = conditioned(n)
+    G = np.asfortranarray(np.eye(n))
+    one = shortest(lambda: dtrtrs(posterior.factors[0], np.ones((n, 1)), lower=1))
+    floor = shortest(lambda: dpotrf(G, lower=1))
+    new = Data(np.array([0]), np.array([[0.4, 0.6]]), np.zeros(1), np.zeros(1))
+    taken = shortest(lambda: posterior.extend(new))
+    yield Row("extend by one observation", n, taken, "one solve", taken / one, "≤ 6" * (n == 2000))
+    taken = shortest(lambda: PosteriorBatch.condition(posterior.models, posterior.data).integral())
+    yield Row("condition, and the integral", n, taken, "LAPACK's factor", taken / floor)
+
+
+def conditioned(n: int, n_models: int = 1) -> PosteriorBatch:
+    """Return posteriors of the paper's model with three sources, all of them the same."""
+    B = np.array([[1.0, 0.9, 0.8], [0.9, 1.0, 0.7], [0.8, 0.7, 1.0]])
+    group = TermGroup(amsbq.RBF(1.0), np.tile(B, (n_models, 1, 1, 1)), np.full((n_models, 1, 2), 0.3))
+    zeros = np.zeros((n_models, 3))
+    models = ModelBatch(amsbq.Uniform([0, 0], 1), (group,), np.zeros((n_models, 3, 3)), zeros + 0.01, zeros)
+    posterior = PosteriorBatch.condition(models, observations(n, 2, 3))
+    posterior.integral()  # kept, as it is between two looks at a rate
+    return posterior
+
+
+def steps(sizes: list[int], shapes: list[tuple[int, int]]) -> Iterator[Row]:
+    """Yield steps of the paper's model and of the default, averaged from one scheduled refit to the next."""
+    gpy = gpy_evidence(100)
+    speed = 1.0 if gpy is None else gpy / GPY_EVIDENCE[100]
     for model, wanted in (("icm", 20), ("auto", 5)):
         for dim, n_sources in shapes:
             for n in sizes:
                 taken = faster(step, n, model, dim, n_sources)
-                name = f"step of {model}, {dim} inputs, {n_sources} sources"
+                name = f"step of {model}, inputs: {dim}, sources: {n_sources}"
                 if n in AUTHORS_STEP:
-                    theirs = AUTHORS_STEP[n] * (speed or 1.0)
-                    yield Row(name, n, taken, "faster than the authors'", theirs / taken, f"≥ {wanted}")
+                    yield Row(
+                        name, n, taken, "faster than the authors'", AUTHORS_STEP[n] * speed / taken, f"≥ {wanted}"
+                    )
                 else:
-                    yield Row(name, n, taken, "of a second", taken)
+                    yield Row(name, n, taken, "one second", taken)
     for dim in sorted({dim for dim, _ in shapes}):
         for n in sizes if installed("emukit", "GPy") else []:
             theirs = faster(emukit_step, n, dim)
-            yield Row(f"step of Emukit's vanilla BQ, {dim} inputs", n, theirs, "of a second", theirs)
+            yield Row(f"step of Emukit's vanilla BQ, inputs: {dim}", n, theirs, "one second", theirs)
 
 
 def faster(step: Callable[..., float], n: int, *case: Any) -> float:
-    """Of two runs of the same steps, where they are short."""
+    """Return the time of the faster of two runs of the same steps, or of one where they are long."""
     return min(step(*case, n) for _ in range(2 if n < 100 else 1))
 
 
 def started(model: str, dim: int, n_sources: int, n: int) -> amsbq.Integrator:
-    """An integrator that knows n observations."""
+    """Return an integrator with n observations."""
     sources = [amsbq.Source(cost=1.0 if source == 0 else 0.1, noise=1e-4) for source in range(n_sources)]
     it = amsbq.Integrator(sources, amsbq.Uniform(np.zeros(dim), 1.0), model=model, initial=[])
-    for s, x, y in zip(*observations(n, dim, n_sources), strict=True):
+    data = observations(n, dim, n_sources)
+    for s, x, y in zip(data.s, data.X, data.y, strict=True):
         it.observe(int(s), x, y)
     return it
 
 
 def step(model: str, dim: int, n_sources: int, n: int) -> float:
+    """Return the seconds of one step, on average over the steps until the next refits."""
     n = scheduled_refit(n)
     it = started(model, dim, n_sources, n)
     it.ask()
-    total, made, learned = 0.0, 0, 0
-    while learned < (3 if n < 100 else 1):
+    total, made, refits = 0.0, 0, 0
+    while refits < (3 if n < 100 else 1):
         start = time.perf_counter()
         query = it.ask()
         assert query is not None
         it.tell(query, value(query.source, query.x))
         total, made = total + time.perf_counter() - start, made + 1
-        learned += scheduled_refit(n + made) == n + made
+        refits += scheduled_refit(n + made) == n + made
     return total / made
 
 
 def emukit_step(dim: int, n: int) -> float:
+    """Return the seconds of one step of Emukit's vanilla Bayesian quadrature, which has one source."""
     import GPy
     from emukit.core.loop import UserFunctionWrapper
     from emukit.model_wrappers.gpy_quadrature_wrappers import create_emukit_model_from_gpy_model
@@ -207,26 +245,24 @@ def emukit_step(dim: int, n: int) -> float:
 
 
 def imports() -> Iterator[Row]:
-    """What importing adds to what it needs, and what it takes to import the peers."""
+    """Yield what imports take on top of NumPy and SciPy."""
     needed = "import time, numpy, scipy.linalg, scipy.optimize, scipy.special, scipy.stats; t = time.perf_counter(); "
     for what, wanted in (("amsbq", "≤ 0.15"), ("GPy, emukit", "")):
         command = [sys.executable, "-W", "ignore", "-c", needed + f"import {what}; print(time.perf_counter() - t)"]
         runs = [subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(5)]
         if all(run.returncode == 0 for run in runs):
             taken = min(float(run.stdout.split()[-1]) for run in runs)
-            yield Row(f"import {what}, beside NumPy and SciPy", 0, taken, "of a second", taken, wanted)
+            yield Row(f"import {what}, after NumPy and SciPy", 0, taken, "one second", taken, wanted)
 
 
 def scale(n: int) -> dict[str, float]:
-    """Steps of the default with n observations, and the memory of a process that makes them."""
+    """Return the seconds that the default takes to learn from n observations and to make a step, and its memory."""
     import resource
 
     n = scheduled_refit(n)
     start = time.perf_counter()
     it = started("auto", 2, 3, n)
-    with threads_for(n):
-        assert it.learner.belief is not None
-        it.learner.belief.estimate  # noqa: B018
+    it.estimate()
     learning, times = time.perf_counter() - start, []
     for _ in range(3):
         start = time.perf_counter()
@@ -239,7 +275,7 @@ def scale(n: int) -> dict[str, float]:
 
 
 def scales(sizes: list[int]) -> Iterator[dict[str, float]]:
-    """Each in a process of its own."""
+    """Yield the results of `scale`, each from a process of its own, so that its memory is known."""
     for n in sizes:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.overhead", "--one", str(n)]
         yield json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -248,7 +284,7 @@ def scales(sizes: list[int]) -> Iterator[dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes only")
-    parser.add_argument("--scale", action="store_true", help="only the curve against the number of observations")
+    parser.add_argument("--scale", action="store_true", help="only times and memory against the number of observations")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     options = parser.parse_args()
@@ -265,13 +301,12 @@ def main() -> None:
             n, numbers = np.log([[row["n"], row[key]] for row in rows[-3:]]).T
             print(f"{key} grows like n^{np.polyfit(n, numbers, 1)[0]:.1f}")
     else:
-        sizes, small = [100, 500, 2000], [10, 40, 160, 640]
+        learned, sizes, largest, small = [100, 256], [100, 500, 2000], [2000], [10, 40, 160, 640]
         shapes = [(1, 2), (1, 3), (4, 2), (4, 3)]
         if options.quick:
-            sizes, small, shapes = [100, 500], [10, 40], [(1, 2)]
-        gpy = gpy_evidence(*observations(100, 2, 3))
-        speed = None if gpy is None else shortest(gpy) / GPY_EVIDENCE[100]
-        for part in (*map(pieces, sizes), steps(small, shapes, speed), imports()):
+            learned, sizes, largest, small, shapes = [100], [100, 500], [500], [10, 40], [(1, 2)]
+        operations = (*map(learning, learned), *map(deciding, sizes), *map(conditioning, largest))
+        for part in (*operations, steps(small, shapes), imports()):
             for row in part:
                 rows.append(asdict(row))
                 print(row, flush=True)

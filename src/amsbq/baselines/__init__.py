@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..results.result import Result
 from .bayesian import vanilla_bq
 from .control_variates import control_variate
-from .monte_carlo import monte_carlo, quasi_monte_carlo, secondary_only
+from .averages import monte_carlo, quasi_monte_carlo, secondary_only
 from .percentiles import percentile
 
 #: the methods by the names under which tables and figures show them

@@ -31,7 +31,7 @@ from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike, seed_number
-from .monte_carlo import independent_draws, running_averages
+from .averages import independent_draws, running_averages
 from .sampling_run import SamplingRun, SourceLocation
 
 
