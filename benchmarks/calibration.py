@@ -1,11 +1,13 @@
-"""Cost and calibration of every model on problems with known integrals, beside Monte Carlo and control variates.
+"""Measure cost and calibration of every model on problems with known integrals, beside Monte Carlo methods.
 
     python -m benchmarks.calibration            # about half an hour on two cores
     python -m benchmarks.calibration --quick    # a minute
 
 Each problem is run with several seeds in two ways: *active*, where the mutual-information rate chooses what to evaluate
-and estimates are looked at when the budget reaches 4, 8 and 12 primary evaluations; and *fixed*, where random points of
-all sources are given. All errors are in units of the standard deviation of the primary source.
+and estimates are recorded when the cost reaches that of 4, 8 and 12 primary evaluations; and *fixed*, with random
+locations of all sources. All errors are in units of the standard deviation of the primary source. The table has the
+cost of each accuracy, the errors, how often central intervals contain the integral, and the average -log density of the
+integral.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ import numpy as np
 
 import amsbq
 from amsbq import baselines
+from amsbq.design.acquisition import Rate
+from amsbq.design.costs import ConstantCost
 from amsbq.experiments.study import cost_to_stay_below
 from amsbq.gp.data import Data
 from amsbq.inference.belief import learn
@@ -37,13 +41,13 @@ from amsbq.inference.estimate import Estimate
 from amsbq.inference.structures import MODELS
 from benchmarks.problems import Problem, problem_named, problems
 
-CHECKPOINTS = (4.0, 8.0, 12.0)  # budgets at which estimates are looked at
-LARGEST = 70  # evaluations in an active run
-FIXED = ((5, 20), (12, 50))  # numbers of primary and of secondary points
+CHECKPOINTS = (4.0, 8.0, 12.0)  # costs at which estimates are recorded
+MOST_EVALUATIONS = 70  # of an active run
+FIXED_DESIGNS = ((5, 20), (12, 50))  # numbers of primary and of secondary locations
 ACCURACIES = (1e-1, 1e-2, 1e-3)
 LEVELS = (0.5, 0.8, 0.95)
-CANDIDATES = 256
-REFIT = 1.025  # times as many observations as before, and hyperparameters are learned again
+CANDIDATES = 256  # locations among which the best rate is chosen
+REFIT_GROWTH = 1.025  # of the number of observations, from one refit of the hyperparameters to the next
 BASELINES = {
     "Monte Carlo": baselines.monte_carlo,
     "quasi Monte Carlo": partial(baselines.quasi_monte_carlo, replicates=4),
@@ -53,21 +57,22 @@ BASELINES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One estimate, or for an active run also the costs after which the error stays below each accuracy."""
+    """One estimate; the last one of an active run has the costs after which the error stays below each accuracy."""
 
     method: str
     problem: str
     family: str
     seed: int
     design: str
-    error: float  # of the mean, in spreads
-    probability: float  # that the estimate gave to values below the truth
-    surprise: float  # -log density of the truth, in spreads
+    error: float  # of the mean, in standard deviations of the primary source
+    probability: float  # of values below the true integral, by the estimate
+    surprise: float  # -log density of the true integral, in the same units
     costs: tuple[float, ...] = ()
 
 
 def outcome(method: str, problem: Problem, seed: int, design: str, estimate: Estimate, spread: float) -> Outcome:
-    tiny = 1e-14 * spread  # below it nothing can be compared
+    """Compare an estimate with the true integral."""
+    tiny = 1e-14 * spread  # below it are rounding errors
     scales = np.maximum(estimate.scales, tiny)
     blurred = Estimate(estimate.centres, scales, estimate.weights, estimate.dof)
     return Outcome(
@@ -88,14 +93,14 @@ def active(
     seed: int,
     checkpoints: Sequence[float] = CHECKPOINTS,
     accuracies: Sequence[float] = ACCURACIES,
-    refit: float = REFIT,
+    refit_growth: float = REFIT_GROWTH,
 ) -> list[Outcome]:
-    """Three random locations at which all sources are evaluated, then whatever has the best rate."""
+    """Evaluate all sources at three random locations, then what has the best rate, until the last checkpoint."""
     spread, model, rng = problem.spread(), MODELS[name], np.random.default_rng([seed, 1])
-    sources, costs = problem.sources, np.array(problem.costs)
-    if not model.secondaries:
-        sources, costs = sources[:1], costs[:1]
+    n_used = len(problem.sources) if model.secondaries else 1
+    sources, costs = problem.sources[:n_used], problem.costs[:n_used]
     L, noise = len(sources), [0.0] * len(sources)
+    known_costs = [ConstantCost(problem.measure, cost) for cost in costs]
     shared = problem.measure.sample(3, rng)
     data = Data(
         np.repeat(np.arange(L), 3),
@@ -103,36 +108,33 @@ def active(
         np.concatenate([f(shared) for f in sources]),
         np.zeros(3 * L),
     )
-    spent, refit_at, path, outcomes, left = 3 * costs.sum(), 0.0, [], [], list(checkpoints)
+    spent, refit_at, path, outcomes, left = 3 * sum(costs), 0.0, [], [], list(checkpoints)
     while True:
         if len(data.y) >= refit_at or spent >= left[0]:
             belief = learn(model, problem.measure, data, noise, seed)
-            posteriors = belief.fit.posteriors()
-            refit_at = refit * len(data.y)
-        path.append((spent, np.mean([posterior.integral()[0] for posterior in posteriors])))
-        finished = len(data.y) >= LARGEST
+            posteriors, units = belief.draws.condition(), belief.log_posterior.units
+            refit_at = refit_growth * len(data.y)
+        path.append((spent, units.levels[0] + units.spreads[0] * posteriors.integral()[0].mean()))
+        finished = len(data.y) >= MOST_EVALUATIONS
         while left and (spent >= left[0] or finished):
             design = f"active, budget {left.pop(0):g}"
             outcomes.append(outcome(name, problem, seed, design, belief.estimate, spread))
         if not left:
             break
         points = problem.measure.sobol(CANDIDATES, rng)
-        rates = []
-        for source in range(L):
-            rho2 = np.array([posterior.squared_correlation(source, points) for posterior in posteriors[::2]])
-            rates.append(-np.log1p(-np.minimum(rho2, 1 - 1e-12)).mean(axis=0) / costs[source])
-        source, i = np.unravel_index(np.argmax(rates), (L, CANDIDATES))
+        rates = Rate(posteriors.select(slice(None, None, 2)), known_costs).values(range(L), points)
+        source, i = np.unravel_index(np.argmax(rates), rates.shape)
         new = Data(np.array([source]), points[[i]], sources[source](points[[i]]), np.zeros(1))
         data = data.followed_by(new)
-        posteriors = [posterior.extend(new.s, new.X, new.y) for posterior in posteriors]
+        posteriors = posteriors.extend(units.standardise(new))
         spent += costs[source]
     return [*outcomes[:-1], replace(outcomes[-1], costs=costs_of_accuracy(path, problem.integral, spread, accuracies))]
 
 
 def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
-    """Random points of all sources, half of the primary ones shared."""
+    """Estimate from random locations of all sources; half of the primary ones are also secondary ones."""
     out, spread = [], problem.spread()
-    for primary, secondary in FIXED:
+    for primary, secondary in FIXED_DESIGNS:
         rng, L = np.random.default_rng([seed, primary]), len(problem.sources)
         X = [problem.measure.sample(n, rng) for n in [primary] + [secondary // (L - 1)] * (L - 1)]
         X[1][: primary // 2] = X[0][: primary // 2]
@@ -149,7 +151,7 @@ def fixed(problem: Problem, name: str, seed: int) -> list[Outcome]:
 
 
 def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
-    """The same budgets spent without a model."""
+    """Spend the same budgets by a Monte Carlo method."""
     spread, out, path = problem.spread(), [], []
     sources = [
         amsbq.Source(lambda x, f=f: float(f(x[None])[0]), cost=cost)
@@ -166,13 +168,14 @@ def baseline(problem: Problem, name: str, seed: int) -> list[Outcome]:
 def costs_of_accuracy(
     path: list[tuple[float, float]], integral: float, spread: float, accuracies: Sequence[float]
 ) -> tuple[float, ...]:
-    """The cost after which the error of the mean stays below each accuracy; inf if it does not."""
+    """Return the cost after which the error of the mean stays below each accuracy; inf if it does not."""
     costs, means = np.transpose(path)
     errors = np.abs(means - integral) / spread
     return tuple(cost_to_stay_below(costs, errors, accuracy) for accuracy in accuracies)
 
 
 def run(job: tuple[str, str, int, str]) -> list[Outcome]:
+    """Return the outcomes of one method on one problem."""
     problem_name, method, seed, design = job
     problem = problem_named(problem_name)
     work = baseline if method in BASELINES else active if design == "active" else fixed
@@ -182,7 +185,7 @@ def run(job: tuple[str, str, int, str]) -> list[Outcome]:
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """Markdown: a row for each method and kind of design, and the coverage of the default by family."""
+    """Return Markdown: a row for each method and kind of design, then the coverage by family and model."""
     groups = defaultdict(list)
     for o in outcomes:
         groups[o.method, o.design.split(",")[0]].append(o)
@@ -217,8 +220,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three problems and one seed: about a minute")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--models", default="auto,icm,vbq", help="of " + ", ".join(MODELS))
-    parser.add_argument("--problems", default="", help="only those whose name contains this")
+    parser.add_argument("--models", default="auto,icm,vbq", help="some of " + ", ".join(MODELS))
+    parser.add_argument("--problems", default="", help="only problems whose name contains this")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     options = parser.parse_args()

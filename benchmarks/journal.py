@@ -1,7 +1,7 @@
-"""What a journal and the runner take for each evaluation, and how long it takes to resume a long journal.
+"""Measure what the runner and a journal add to each evaluation, and how long it takes to resume a long journal.
 
 python -m benchmarks.journal                # a minute
-python -m benchmarks.journal --events 2000
+python -m benchmarks.journal --events 2000  # of the journal that is resumed; 10,000 by default
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from amsbq.execution.runner import run
 
 
 class Random(amsbq.Integrator):
-    """Asks for anything, and makes nothing of it: what is left is the runner and the journal."""
+    """An integrator that asks for random locations and learns nothing: only the runner and the journal take time."""
 
     def _next_of_design(self) -> list[Choice]:
         return []
@@ -51,24 +51,25 @@ def coarse(x: Any) -> float:
 
 
 def integrator(kind: type[amsbq.Integrator], n: int) -> amsbq.Integrator:
+    """Return an integrator with a budget for n evaluations, every tenth of which is of the primary source."""
     sources = [amsbq.Source(fine, noise=1e-4), amsbq.Source(coarse, cost=0.1, noise=1e-4)]
     return kind(sources, amsbq.Uniform([0, 0], 1), budget=0.19 * n + 1e-9, initial=[])
 
 
 def taken(n: int, **options: Any) -> float:
-    """Milliseconds for each of n evaluations."""
-    it, spent = integrator(Random, n), []
+    """Return the milliseconds that each of n evaluations takes."""
+    it, elapsed = integrator(Random, n), []
     start = time.perf_counter()
 
-    def watched(it: amsbq.Integrator) -> None:
-        spent.append(time.perf_counter() - start)
+    def stop_rule(it: amsbq.Integrator) -> None:
+        elapsed.append(time.perf_counter() - start)
 
-    run(it, [watched], progress=False, **options)
-    return 1e3 * spent[-1] / len(it.evaluations)
+    run(it, [stop_rule], progress=False, **options)
+    return 1e3 * elapsed[-1] / len(it.evaluations)
 
 
 def resumed(path: Path, n: int) -> tuple[amsbq.Integrator, float]:
-    """The integrator as it was, and the seconds until it could go on."""
+    """Return the restored integrator, and the seconds until it has its belief."""
     it = integrator(amsbq.Integrator, n)
     start = time.perf_counter()
     with Journal(path) as journal:
@@ -84,17 +85,17 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        for name, given in {
+        for name, how in {
             "serial, without a journal": {},
             "serial, with a journal": {"journal": path / "1.jsonl"},
             "four workers, with a journal": {"journal": path / "4.jsonl", "workers": 4},
             "a pool of threads, with a journal": {"journal": path / "pool.jsonl", "executor": ThreadPoolExecutor(4)},
         }.items():
-            print(f"{name:<36} {taken(1000, **given):.2f} ms for each evaluation")
+            print(f"{name:<36} {taken(1000, **how):.2f} ms for each evaluation")
         n = math.ceil(options.events / 3)
         path = Path(folder) / "long.jsonl"
         taken(n, journal=path)
-        it, _ = resumed(path, n)  # learns hyperparameters, which are in the journal of a run that was not so careless
+        it, _ = resumed(path, n)  # learns hyperparameters, which the journal of an ordinary run holds
         fitted = it.learner.fitted() or {}
         with Journal(path) as journal:
             for event in [{"event": "known", "id": e.id, "mean": 0.0, "std": 1.0} for e in it.evaluations]:

@@ -1,10 +1,11 @@
-"""Kill a run with SIGKILL at random moments, again and again, and see that it ends as if nothing had been.
+"""Kill runs with SIGKILL at random moments, resume them, and check that the result is that of an undisturbed run.
 
     python -m benchmarks.kill                 # 200 kills, some minutes
-    python -m benchmarks.kill --workers 3     # with workers: nothing that was told is lost or evaluated again
+    python -m benchmarks.kill --workers 3     # with workers
 
-Each run is resumed until it comes to its end, then the next one begins with another seed. In serial runs the estimate,
-the evaluations and the budget must be those of a run that was never killed, to the last bit.
+A run is resumed until it ends, then the next one begins with another seed. No value may be lost or told twice, and
+nothing may be told that was not evaluated. In serial runs the estimate, the evaluations and the cost must also be those
+of a run that was never killed, to the last bit.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BUDGET = 3.0
 
 
 def run(path: Path, seed: int, workers: int, calls: Path | None = None) -> Any:
-    """The run that is killed; each evaluation of the primary source takes 20 ms, and is noted."""
+    """Run or resume; each evaluation of the primary source takes 20 ms, and is written to ``calls``."""
 
     def fine(x: Any) -> float:
         if calls is not None:
@@ -60,6 +61,7 @@ def run(path: Path, seed: int, workers: int, calls: Path | None = None) -> Any:
 
 
 def everything(result: Any) -> Any:
+    """Return all numbers of a result, to be compared."""
     rows = [(e.id, e.source, e.x.tolist(), e.value, e.cost, e.mean, e.std) for e in result.evaluations]
     return result.mean, result.std, result.spent, rows
 
@@ -90,11 +92,12 @@ def main() -> None:
                     kills += 1
             check(journal, calls, seed, options.workers, Path(folder) / "whole.jsonl")
             seed += 1
-            print(f"\r{kills} kills, {seed} runs: all as if nothing had been", end="", flush=True)
+            print(f"\r{kills} kills, {seed} runs: all results as without a kill", end="", flush=True)
     print()
 
 
 def check(journal: Path, calls: Path, seed: int, workers: int, whole: Path) -> None:
+    """Raise an error unless a run that was killed has ended as it should; ``whole`` is for one that is not killed."""
     found = run(journal, seed, workers)
     _, events = read_journal(journal)
     told = Counter(event["id"] for event in events if event["event"] == "told")
@@ -106,7 +109,9 @@ def check(journal: Path, calls: Path, seed: int, workers: int, whole: Path) -> N
     assert set(primary) <= set(made), "something was told that was never evaluated"
     if workers == 1:
         whole.unlink(missing_ok=True)
-        assert everything(found) == everything(run(whole, seed, 1)), "it ended differently"
+        assert everything(found) == everything(run(whole, seed, 1)), (
+            "the result differs from that of an undisturbed run"
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Whole runs on the paper's wigglified Forrester pair: one after the other, eight at a time, and with unknown costs.
+"""Measure whole runs on the paper's wigglified Forrester pair: several workers, measured costs, initial designs.
 
     python -m benchmarks.loop              # a quarter of an hour on two cores
     python -m benchmarks.loop --seeds 2    # a few minutes
 
-- *workers*: the error of the mean when a budget of 9 is spent, by one worker and by eight whose evaluations take random
+- *workers*: the error of the mean when a budget of 9 is spent by one worker, and by eight whose evaluations take random
   times and end in random order.
-- *costs*: what it costs until the relative error stays below 1e-2, if costs are told, and if they are measured, where
-  they depend on the input and the sources differ by a factor of 100.
-- *designs*: the same for initial designs of one, two and three shared locations, at costs 1 and 0.05.
+- *costs*: what it costs until the relative error stays below 1e-2, with costs that are known, and with costs that are
+  measured; they depend on the input, and the sources differ by a factor of 100.
+- *designs*: what it costs until then with initial designs of one, two and three shared locations, at costs 1 and 0.05.
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ from amsbq.validation import Array
 from benchmarks.calibration import costs_of_accuracy
 from benchmarks.problems import problem_named
 
-BUDGET, MEASURED_BUDGET = 9.0, 9.0
+BUDGET = 9.0
 ACCURACY = 1e-2
 
 
 def wigglified() -> tuple[list[amsbq.Source], amsbq.Uniform, float]:
+    """Return the two sources, the distribution of their input, and the integral of the primary one."""
     problem = problem_named("wigglified Forrester")
     functions = [lambda x, f=f: float(f(x[None])[0]) for f in problem.sources]
     costs = problem.costs
     return [amsbq.Source(f, cost=c) for f, c in zip(functions, costs, strict=True)], problem.measure, problem.integral
 
 
-def initial(seed: int, shared: int = 3) -> list[tuple[int, Array]]:
-    locations = np.random.default_rng([seed, 1]).uniform(size=(shared, 1))
+def initial(seed: int) -> list[tuple[int, Array]]:
+    """Return three random locations of both sources."""
+    locations = np.random.default_rng([seed, 1]).uniform(size=(3, 1))
     return [(source, x) for x in locations for source in (0, 1)]
 
 
 def by_workers(seed: int, workers: int) -> float:
-    """The relative error after the budget is spent; time is simulated."""
+    """Return the relative error after the budget is spent; time is simulated."""
     sources, measure, truth = wigglified()
     it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed, initial=initial(seed))
     rng, now, running = np.random.default_rng([seed, 2]), 0.0, []
@@ -61,19 +63,19 @@ def by_workers(seed: int, workers: int) -> float:
 
 
 def seconds(source: int, x: Array) -> float:
-    """What an evaluation takes: ten times as long at one end as at the other, and a hundredth for the cheap source."""
+    """Return what an evaluation takes: ten times as long at one end as at the other, 1 % of it for the cheap source."""
     return float(10 ** x[0] / 4) * (1.0 if source == 0 else 0.01)
 
 
 def by_costs(seed: int, measured: bool) -> float:
-    """The cost after which the relative error stays small; those that are measured are so to five percent."""
+    """Return the cost after which the relative error stays small; costs are measured with an error of five percent."""
     plain, measure, truth = wigglified()
-    told = [lambda x, s=s: seconds(s, x) for s in range(2)]
+    known = [lambda x, s=s: seconds(s, x) for s in range(2)]
     sources = [
         amsbq.Source(source.function, cost="measured" if measured else cost)
-        for source, cost in zip(plain, told, strict=True)
+        for source, cost in zip(plain, known, strict=True)
     ]
-    it = amsbq.Integrator(sources, measure, budget=MEASURED_BUDGET, seed=seed, initial=initial(seed))
+    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed, initial=initial(seed))
     rng = np.random.default_rng([seed, 3])
     while (query := it.ask()) is not None:
         cost = seconds(query.source, query.x) * np.exp(0.05 * rng.normal())
@@ -82,6 +84,7 @@ def by_costs(seed: int, measured: bool) -> float:
 
 
 def by_design(seed: int, shared: int) -> float:
+    """Return the cost after which the relative error stays small, for an initial design of shared locations."""
     sources, measure, truth = wigglified()
     initial_design.SETTINGS = replace(initial_design.SETTINGS, shared_locations=shared)
     it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed)
@@ -91,6 +94,7 @@ def by_design(seed: int, shared: int) -> float:
 
 
 def cost_of_accuracy(it: amsbq.Integrator, truth: float) -> float:
+    """Return the cost of a run after which the relative error of the mean stays small."""
     path = list(zip(np.cumsum([e.cost for e in it.evaluations]), [e.mean for e in it.evaluations], strict=True))
     return costs_of_accuracy(path, truth, abs(truth), [ACCURACY])[0]
 
@@ -98,8 +102,8 @@ def cost_of_accuracy(it: amsbq.Integrator, truth: float) -> float:
 EXPERIMENTS = {
     "error, one worker": (by_workers, 1),
     "error, eight workers": (by_workers, 8),
-    "cost to 1e-2, costs told": (by_costs, False),
-    "cost to 1e-2, costs measured": (by_costs, True),
+    "cost to 1e-2, known costs": (by_costs, False),
+    "cost to 1e-2, measured costs": (by_costs, True),
     "cost to 1e-2, one shared location": (by_design, 1),
     "cost to 1e-2, two shared locations": (by_design, 2),
     "cost to 1e-2, three shared locations": (by_design, 3),
@@ -107,6 +111,7 @@ EXPERIMENTS = {
 
 
 def run(job: tuple[str, int]) -> float:
+    """Return the result of one experiment with one seed."""
     name, seed = job
     experiment, option = EXPERIMENTS[name]
     with warnings.catch_warnings():

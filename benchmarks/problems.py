@@ -1,8 +1,9 @@
-"""Problems with exactly known integrals, for measuring cost and calibration: at least two sources each, 1 to 8 inputs.
+"""Problems with exactly known integrals, with two or three sources and 1 to 8 inputs each.
 
-The integrands are the six families of Genz (1984), the paper's functions, and a few that are hard on a stationary
-Gaussian process: chirps, steps, cusps, other input distributions. Their secondary sources are perturbed versions of the
-primary one, from good to misleading, and some that know nothing of it.
+They are what `benchmarks.calibration` and the other benchmarks run on; `tests/test_benchmark_problems.py` checks the
+integrals. The integrands are the six families of Genz (1984), the paper's functions, and some that are hard for a
+stationary Gaussian process: chirps, steps, cusps, other input distributions. The secondary sources are perturbed
+versions of the primary one, from good to misleading, and some that are unrelated to it.
 
 Every source takes points as rows, (n, D), and returns (n,).
 """
@@ -26,7 +27,7 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Problem:
-    """An integral, known exactly, and sources to find it with; the first one is primary and costs 1."""
+    """A primary source, whose integral is known exactly and which costs 1, and secondary ones."""
 
     name: str
     family: str
@@ -36,11 +37,12 @@ class Problem:
     integral: float
 
     def spread(self) -> float:
-        """The standard deviation of the primary source under the measure, to about a percent."""
+        """Return the standard deviation of the primary source under the measure, to about a percent."""
         return float(np.std(self.sources[0](self.measure.sample(20_000, 0))))
 
 
-# Genz's families on the unit cube: parameters a (difficulty) and u (place), both (D,)
+# Genz's families on the unit cube: a function with parameters a (difficulty) and u (location), shape (D,) each, and its
+# integral.
 
 
 def oscillatory(a: Any, u: Any) -> tuple[Function, float]:
@@ -78,6 +80,7 @@ def discontinuous(a: Any, u: Any) -> tuple[Function, float]:
     )
 
 
+#: family -> function, and the norm of a
 GENZ = {
     "oscillatory": (oscillatory, 6.0),
     "product peak": (product_peak, 5.0),
@@ -87,12 +90,13 @@ GENZ = {
     "discontinuous": (discontinuous, 2.0),
 }
 
-#: how far a secondary source is from the primary one: of its parameters, its scale, and a trend in units of its spread
+#: how a secondary source differs from the primary one: relative change of its parameters, scale, and trend in standard
+#: deviations
 CLOSENESS = {"good": (0.03, 0.95, 0.05), "biased": (0.08, 0.7, 0.5), "poor": (0.25, 0.8, 0.5)}
 
 
 def genz_problems(seed: int = 0) -> Iterator[Problem]:
-    """Each family in four dimensions, each with two secondary sources of different quality."""
+    """Yield each family with 1, 2, 4 and 8 inputs, with one or two secondary sources of different quality."""
     rng = np.random.default_rng(seed)
     qualities = list(CLOSENESS)
     for i, (family, (make, difficulty)) in enumerate(GENZ.items()):
@@ -126,7 +130,7 @@ def _perturbed(
 
 
 def other_problems() -> Iterator[Problem]:
-    """The paper's functions, non-stationary ones, other measures, and secondary sources that know nothing."""
+    """Yield the paper's functions, non-stationary ones, other measures, and secondary sources of no use."""
     unit = amsbq.Uniform(0, 1)
 
     plain = (lambda X: forrester.primary(X[:, 0]), lambda X: forrester.secondary(X[:, 0]))
@@ -209,10 +213,10 @@ def other_problems() -> Iterator[Problem]:
 
 
 def problem_named(name: str) -> Problem:
-    """One of them."""
+    """Return the problem of that name."""
     return next(problem for problem in problems() if problem.name == name)
 
 
 def problems() -> list[Problem]:
-    """All of them."""
+    """Return all problems."""
     return [*genz_problems(), *other_problems()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,7 @@ class Joint:
     weights: Any
     noise: Any
     mean: Any
+    doubles: dict[Any, float] = field(default_factory=dict)  # kernel -> ∬ κ dπ dπ, which takes long
 
     def cov(self, s: Any, X: Any, s2: Any, X2: Any) -> Any:
         return sum(t.B[np.ix_(s, s2)] * kernel_matrix(t.kernel, X, X2) for t in self.terms)
@@ -144,12 +145,9 @@ class Joint:
         return sum(t.B[target, s] * (self.weights @ kernel_matrix(t.kernel, self.nodes, X)) for t in self.terms)
 
     def integral_var(self, target: int) -> float:
-        return float(
-            sum(
-                t.B[target, target] * (self.weights @ kernel_matrix(t.kernel, self.nodes, self.nodes) @ self.weights)
-                for t in self.terms
-            )
-        )
+        for kernel in (t.kernel for t in self.terms if t.kernel not in self.doubles):
+            self.doubles[kernel] = self.weights @ kernel_matrix(kernel, self.nodes, self.nodes) @ self.weights
+        return float(sum(t.B[target, target] * self.doubles[t.kernel] for t in self.terms))
 
     def posterior(self, s: Any, X: Any, y: Any, extra: Any, target: int, s2: Any, X2: Any) -> tuple[Any, Any]:
         """Mean and covariance of (Z_target, f_s2(X2) + noise) given the data."""

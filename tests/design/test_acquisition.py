@@ -13,7 +13,7 @@ from amsbq.design.costs import ConstantCost, CostFunction
 from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
 from tests.problems import models_of, problems
-from tests.reference import Joint, central_difference
+from tests.reference import central_difference
 
 PROBLEMS = problems()
 SANE = ("mi", "ivr")
@@ -52,7 +52,7 @@ def rate_of(problem, kind, n=3, costs="slanted"):
 
 def dense_rho2(problem, gp, s_new, X_new):
     """From the joint Gaussian of the integral, the data and the new observations."""
-    joint = Joint(gp.terms, problem.joint.nodes, problem.joint.weights, gp.noise, gp.mean)
+    joint = replace(problem.joint, terms=gp.terms, noise=gp.noise, mean=gp.mean)
     _, cov = joint.posterior(problem.s, problem.X, problem.y, problem.extra, 0, s_new, X_new)
     return cov[0, 1:] @ np.linalg.solve(cov[1:, 1:], cov[1:, 0]) / cov[0, 0]
 

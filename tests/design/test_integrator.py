@@ -282,7 +282,7 @@ def test_values_outside_of_what_is_valid_fail():
     it = Integrator([Source(valid=(0, 10)), Source(cost=0.1)], UNIT, budget=5)
     it.tell(it.ask(), 1e32)
     assert it.evaluations[0].status == "failed"
-    assert "1e+32 is outside of what is valid, 0 to 10" in it.evaluations[0].reason
+    assert "1e+32 is outside the valid range, 0 to 10" in it.evaluations[0].reason
 
 
 def test_actual_costs_replace_expected_ones():

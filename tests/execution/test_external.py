@@ -204,7 +204,7 @@ def test_an_absurd_value_is_a_failed_evaluation(server):
     ]
     with pytest.warns(UserWarning, match="broken failed 5 times in a row and is retired"):
         result = amsbq.integrate(sources, UNIT, budget=4, model="icm")
-    assert all("outside of what is valid" in e.reason for e in result.evaluations if e.source == 1)
+    assert all("outside the valid range" in e.reason for e in result.evaluations if e.source == 1)
 
 
 def test_a_server_that_is_not_there(monkeypatch):

@@ -74,7 +74,7 @@ def test_nulls_get_their_meaning_back():
 def test_values_outside_of_what_is_valid_have_failed():
     state = RunState.from_events(header(), [asked(0), told(0, 11.0, 0.4), asked(1), told(1, -1e9, 0.5)])
     assert [e.status for e in state.evaluations] == ["failed", "ok"]
-    assert state.evaluations[0].reason == "the value 11 is outside of what is valid, -inf to 10"
+    assert state.evaluations[0].reason == "the value 11 is outside the valid range, -inf to 10"
     assert math.isnan(state.evaluations[0].value)
     assert [e.cost for e in state.evaluations] == [0.4, 0.5]
 

@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors over pairs of observations, in our order and in LAPACK's, and Cholesky factors: against dense algebra."""
+"""Symmetric matrices as vectors over pairs of observations, and Cholesky factors, against dense algebra."""
 
 import numpy as np
 import pytest

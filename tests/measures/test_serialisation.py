@@ -117,7 +117,6 @@ def test_a_distribution_is_written_by_the_names_of_its_parameters():
         (stats.randint(0, 4), "randint(0, 4)"),
         (Bell(name="bell")(scale=2), "bell(loc=0, scale=2)"),
     ],
-    ids=str,
 )
 def test_descriptions(distribution, text):
     assert describe(distribution) == text

@@ -27,7 +27,7 @@ def test_findings_of_an_honest_run():
     assert "warning" not in levels
     assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
     outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
-    assert "half of it takes" in outlook.text
+    assert "halving it takes" in outlook.text
 
 
 def test_findings_name_what_is_wrong():

@@ -8,9 +8,9 @@ Methods that draw their locations share `sampling_run`; those with a Gaussian pr
 from collections.abc import Callable
 
 from ..results.result import Result
+from .averages import monte_carlo, quasi_monte_carlo, secondary_only
 from .bayesian import vanilla_bq
 from .control_variates import control_variate
-from .averages import monte_carlo, quasi_monte_carlo, secondary_only
 from .percentiles import percentile
 
 #: the methods by the names under which tables and figures show them

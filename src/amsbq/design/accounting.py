@@ -1,4 +1,4 @@
-"""Queries, evaluations and what they cost: the state of a run, whoever decides what to evaluate next."""
+"""Queries, evaluations and what they cost: the bookkeeping of a run, shared by all methods that choose evaluations."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def rejection(value: float, valid: tuple[float, float] | None) -> str:
         The range of acceptable values, both ends included; None accepts every finite value.
 
     >>> rejection(12.0, (0.0, 10.0))
-    'the value 12 is outside of what is valid, 0 to 10'
+    'the value 12 is outside the valid range, 0 to 10'
     """
     if not math.isfinite(value):
         return f"the value must be finite, got {value}"
     if valid is not None and not valid[0] <= value <= valid[1]:
-        return f"the value {value:.6g} is outside of what is valid, {valid[0]:.6g} to {valid[1]:.6g}"
+        return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
     return ""
 
 
@@ -148,7 +148,7 @@ class Accounting(ABC):
 
     @property
     def reserved(self) -> float:
-        """The expected cost of all pending queries."""
+        """The expected cost of all pending queries: set aside, so that together they cannot exceed the budget."""
         return math.fsum(query.cost for query in self._pending.values())
 
     @property
@@ -185,7 +185,7 @@ class Accounting(ABC):
         try:
             y = number(value, "value")
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}; if the evaluation failed, say fail(query, reason)") from None
+            raise type(error)(f"{error}; if the evaluation failed, call fail(query, reason)") from None
         noise = non_negative_number(variance, "variance")
         if cost is None and source.measured:
             raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")

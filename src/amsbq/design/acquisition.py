@@ -38,7 +38,7 @@ PATHOLOGIES = {
     "ip": "the integral precision is not zero where nothing can be learned: it gets stuck where evaluations are cheap",
     "nv": "the negative variance grows with cost: it prefers expensive evaluations",
 }
-#: the largest ρ² where several posteriors are averaged: one draw that claims to know everything would decide alone
+#: cap on ρ² where posteriors are averaged: one draw with ρ² = 1 would have infinite utility and decide alone
 NEARLY_PERFECT = 1 - 1e-12
 
 

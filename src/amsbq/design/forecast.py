@@ -1,4 +1,4 @@
-"""Forecasts: the error bar to expect if a budget were spent by the present model.
+"""Forecasts: the error bar to expect if a budget were spent on the evaluations that the present model would choose.
 
 The posterior variance of an integral does not depend on the values to come, so with fixed hyperparameters the future
 can be computed: choose, condition on the choice with any value, and repeat.

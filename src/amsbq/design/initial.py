@@ -31,7 +31,7 @@ class InitialDesignSettings:
     #: locations at which all sources are evaluated: one cannot show a difference that varies; benchmarks/loop.py
     #: compares one, two and three
     shared_locations: int = 2
-    #: share of the budget that may be spent on all locations after the first
+    #: largest share of the budget that the whole design may cost; the first location is evaluated in any case
     budget_share: float = 0.5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256

@@ -160,7 +160,8 @@ class Integrator(DecisionMaker):
         belief = self._known_belief("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
             warnings.warn(message, stacklevel=2)
-        return belief.estimate
+        with threads_for(len(self.learner)):
+            return belief.estimate
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.

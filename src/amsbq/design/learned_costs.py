@@ -24,7 +24,8 @@ from ..validation import Array
 from .costs import ConstantCost, Cost, CostFunction
 from .sources import CostLike
 
-#: prior of log c, which has no unit but a level: it varies by a factor or so, slowly; timing is good to some percent
+#: prior of log c: another unit of cost only shifts it; it varies slowly, by a factor of about e; timings are noisy by
+#: some percent
 LOG_COST_PRIOR = ModelPrior(
     (TermPrior(LogGamma(0.5, 3.0)),),
     amplitude=StudentT(-0.5, 0.7, 4.0),

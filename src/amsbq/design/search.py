@@ -27,8 +27,8 @@ class SearchSettings:
 
     starts_per_input: int = 256  #: points of the measure at which the rate is screened
     most_starts: int = 512
-    fewest_starts: int = 64  #: where a screening is much work
-    many_observations: int = 1000  #: above which it is, so that fewer points are screened
+    fewest_starts: int = 64  #: lower limit where there are many observations
+    many_observations: int = 1000  #: above which fewer points are screened
     polished: int = 12  #: local maxima of the screening that are polished
     worth_polishing: float = 0.3  #: share of the best rate seen, for a source to be polished
     tolerance: float = 1e-5  #: share of the best rate seen that is given up when polishing ends

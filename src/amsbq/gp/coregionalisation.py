@@ -100,7 +100,7 @@ class ModelBatch:
 
     @property
     def n_sources(self) -> int:
-        """L."""
+        """The number of sources, L."""
         return int(self.mean.shape[1])
 
     def select(self, models: slice) -> ModelBatch:

@@ -64,7 +64,7 @@ class Data:
             yield self.rows(slice(i, i + 1))
 
     def thinned(self, most: int) -> Data:
-        """Return at most so many observations, spread evenly, and as evenly over the sources as these allow."""
+        """Return at most ``most`` observations, at even intervals and shared as equally as possible between sources."""
         if len(self.y) <= most:
             return self
         groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)

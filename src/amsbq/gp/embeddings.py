@@ -1,6 +1,6 @@
 """Kernel means and their integrals, for every pair of kernel and measure.
 
-Notation: X (n, D) points, P log lengthscales,
+Notation: X (n, D) points,
 
     μ(x) = ∫ κ(t, x) dπ(t)        and        v = ∬ κ(t, t') dπ(t) dπ(t').
 
@@ -93,11 +93,12 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
             return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
             return _CorrelatedGaussianEmbedding(kernel, measure)
+    also = ""
+    if isinstance(measure, Gaussian):
+        also = "RBF with the full covariance; a diagonal one (rotate the inputs to their principal axes); or "
     raise ValueError(
-        f"{type(kernel).__name__} has no closed form against {type(measure).__name__} with correlated inputs, "
-        "because the integral does not separate into dimensions. What works: RBF with the full covariance; "
-        f"{type(kernel).__name__} with a diagonal one (rotate the inputs to their principal axes); or "
-        "Empirical(measure.sample(10_000, rng))"
+        f"{type(kernel).__name__} has no closed form against {type(measure).__name__} with correlated inputs, because "
+        f"the integral does not separate into dimensions. What works: {also}Empirical(measure.sample(10_000, rng))"
     )
 
 
@@ -131,7 +132,6 @@ class EmbeddingBatch:
 
 class _ConstantEmbedding(Embedding):
     variance = 1.0
-    variance_grad_log_lengthscales = np.zeros(0)
 
     def mean(self, X: Array) -> Array:
         return np.ones(len(X))

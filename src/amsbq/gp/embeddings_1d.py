@@ -177,7 +177,7 @@ class _Numeric(Embedding1D):
 
     def __init__(self, kernel: ProductKernel, scale: float, marginal: NumericMarginal) -> None:
         self.kernel, self.scale, self.density = kernel, scale, marginal.density
-        self.decay = Decay(kernel.stretch, kernel.reach, kink=not isinstance(kernel, RBF))
+        self.decay = Decay(kernel.stretch, kernel.reach, kink=kernel.kink)
 
     def mean(self, x: Array) -> Array:
         return self.density.integrate(self.kernel.profile, x, self.scale, self.decay)
@@ -190,7 +190,7 @@ class _Numeric(Embedding1D):
 
 
 class _Tabulated(_Numeric):
-    """The variance v by interpolation in log ℓ, to rounding: its singularities are at ±iπ/4.
+    """The variance v by interpolation in log ℓ: as it is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding.
 
     There is one Chebyshev polynomial for each unit interval of log ℓ, so that a value does not depend on which others
     were asked for before.
@@ -205,7 +205,7 @@ class _Tabulated(_Numeric):
     def variance(self) -> float:
         place = float(np.log(self.scale))
         cell = int(np.floor(place))
-        key = type(self.kernel), getattr(self.kernel, "nu", None), cell
+        key = *self.kernel.kind, cell
         if key not in self.tables:
             self.tables[key] = chebinterpolate(np.vectorize(lambda t: self._at(cell + 0.5 + 0.5 * t)), self.NODES - 1)
         return float(chebval(2 * (place - cell) - 1, self.tables[key]))
@@ -256,12 +256,16 @@ ELEMENTWISE = (_RBFUniform, _RBFNormal)
 
 def elementwise(kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> bool:
     """Return whether the embeddings of these dimensions take many lengthscales at once."""
-    return all(TABLE[type(kernel), type(marginal)] in ELEMENTWISE for marginal in marginals)
+    return all(TABLE.get((type(kernel), type(marginal))) in ELEMENTWISE for marginal in marginals)
 
 
 def embed1d(kernel: ProductKernel, scale: Scale, marginal: Marginal) -> Embedding1D:
     """Return the embedding of one dimension of a kernel with lengthscale ``scale``."""
-    embedding: Embedding1D = TABLE[type(kernel), type(marginal)](kernel, scale, marginal)
+    try:
+        made = TABLE[type(kernel), type(marginal)]
+    except KeyError:
+        raise ValueError(f"{type(kernel).__name__} cannot be integrated against a {type(marginal).__name__}") from None
+    embedding: Embedding1D = made(kernel, scale, marginal)
     return embedding
 
 

@@ -1,8 +1,10 @@
 """Gram matrices of given observations and their log evidence, for K models at once.
 
 Notation: N observations with sources s (N,), inputs X (N, D) and residuals r (N,); K models with Q terms of one kind;
-M = N (N + 1) / 2 pairs of observations. For the evidence, a Gram matrix is a vector over pairs, and G (K, M) holds those
-of K models.
+M = N (N + 1) / 2 pairs of observations.
+
+Conditioning needs few matrices, which may be large: `gram_matrices`, by columns. Learning needs thousands of small ones
+and their gradients: `Evidence`, with each matrix as a vector over pairs, G (K, M), which is half of the work.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from .pairs import Pairs
 LARGEST_ARRAY = 1_000_000
 #: numbers in the columns of Gram matrices that are filled at a time: few enough to stay in the cache
 FILLED_AT_A_TIME = 100_000
-#: of differences of inputs in units of their widths: last digits that depend on the user's units would send a search
-#: for hyperparameters elsewhere
+#: of inputs and outputs in standard units while learning: rounded, so that the search takes the same path in any units
 DIGITS = 12
 
 
 def gram_matrices(models: ModelBatch, s: IntArray, X: Array) -> Array:
-    """Return cov[f_s(X), f_s(X)] of each model, without noise, shape (K, N, N): lower triangles, zero above.
+    """Return the lower triangle of cov[f_s(X), f_s(X)] of each model, without noise: shape (K, N, N).
 
-    They are in Fortran's order, as LAPACK wants them, and filled a few columns at a time, so that half the work is saved.
+    It is in Fortran's order, as LAPACK wants it, and filled a few columns at a time, which saves half of the work;
+    entries above the diagonal have no meaning.
     """
     n = len(s)
     G = np.zeros((len(models), n, n))
@@ -44,7 +46,7 @@ def gram_matrices(models: ModelBatch, s: IntArray, X: Array) -> Array:
 class EvidenceGradient(NamedTuple):
     """Derivatives of the log evidence of K models."""
 
-    by_B: Array  # (K, Q, L, L), in the upper triangles of B, whose entries off the diagonal are each there twice in G
+    by_B: Array  # (K, Q, L, L), upper triangles; an off-diagonal entry counts both of its appearances in G
     by_log_scales: Array  # (K, Q, D)
     by_noise: Array  # (K, L), in the noise variances
 
@@ -64,7 +66,7 @@ class Evidence:
         Known noise variances of the observations, the same for all models.
     jitter : float
         Share of its diagonal that is added to the diagonal of G. It is the same for all models, as a jitter that
-        came and went would tear the evidence.
+        changes with the hyperparameters would make the evidence discontinuous.
     unit : (D,) array
         Lengthscales are in these units.
     """

@@ -39,7 +39,7 @@ class Kernel(ABC):
 
 def check_kernel(kernel: Any) -> Kernel:
     """Return the argument if it is a kernel, else raise TypeError."""
-    if not isinstance(kernel, Kernel):
+    if not isinstance(kernel, ProductKernel | Constant):
         raise TypeError(f"kernel must be RBF(...), Matern(...) or Constant(), got {brief(kernel)}")
     return kernel
 
@@ -77,6 +77,7 @@ class ProductKernel(Kernel):
 
     reach: float  #: φ(u) is negligible, below 1e-18, for |u| beyond it
     stretch: float  #: the |u| within which φ varies by about a factor of e
+    kink = True  #: whether φ is not smooth at u = 0
 
     def __init__(self, lengthscales: ArrayLike) -> None:
         self.lengthscales = positive(numbers(lengthscales, "lengthscales"), "lengthscales")
@@ -179,6 +180,7 @@ class RBF(ProductKernel):
 
     reach = 9.5
     stretch = 1.0
+    kink = False
 
     def __repr__(self) -> str:
         return f"RBF({self.lengthscales.tolist()})"

@@ -37,9 +37,8 @@ def next_jitter(jitter: float, n: int) -> float:
 def factorise(A: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
     """Return the Cholesky factor of A plus jitter · diag(a), and the jitter that it took.
 
-    What rounding does to a matrix shows in its solves magnified by the inverse of its smallest eigenvalue, on the scale
-    of correlations, which pivots do not reveal: hence a condition estimate, unless jitter and noise exceed the rounding
-    anyway.
+    A small eigenvalue of the correlation matrix magnifies rounding errors, and the pivots do not show it. So the
+    condition number is estimated, unless jitter plus noise already exceeds rounding.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ Notation, the paper's where it has one (equation numbers are the paper's):
     z = ⟨k_{1s}(·, X)⟩, w = C⁻¹ z                                   cov[Z, f_s(X)], and whitened: (K, N)
     Z = ∫ f_1 dπ                                                    the integral; "target" picks another source's
     c(x), v(x)                                                      posterior cov[Z, y_l(x)] and var y_l(x)
+    var Z = ⟨⟨k_11⟩⟩ - wᵀ w                                         posterior variance of the integral
     ρ² = c² / (v · var Z)                                           squared correlation of Z with a new observation
 
 Everything is an inner product of whitened vectors, which are kept: one more point costs one triangular solve.
@@ -51,7 +52,7 @@ class _Correlation(NamedTuple):
     A: Array  # C⁻¹ cov[y, f(X)], (K, N, n)
     share: Array  # c / var Z, (K, n)
     v: Array  # (K, n)
-    unknown: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn
+    informative: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn
     rho2: Array  # (K, n)
 
 
@@ -159,7 +160,7 @@ class PosteriorBatch:
         points, source = self._points(X, with_grad=True), np.atleast_1d(source)
         at = self._correlation(source, points, target)
         # dρ² = ρ² (2 dc/c - dv/v), with dc and dv through the covariance with the data: one more solve for both
-        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.unknown), linalg.ratio(at.rho2, at.v, at.unknown)
+        per_c, per_v = linalg.ratio(2 * at.share, at.v, at.informative), linalg.ratio(at.rho2, at.v, at.informative)
         by_A = (2 * per_v)[:, None, :] * at.A
         by_A -= self.whitened_integral(target)[:, :, None] * per_c[:, None, :]
         by_cov = self._solve(by_A, transposed=True)
@@ -178,7 +179,7 @@ class PosteriorBatch:
     def squared_correlation_joint_and_grad(self, s: IntArray, X: Array, target: int = 0) -> tuple[Array, Array]:
         """Return the joint ρ², shape (K,), and its gradient in all locations, shape (K, n, D)."""
         rho2, q, new = self._joint(s, X, target)
-        unknown, w = self._unknown(target), new.base.whitened_integral(target)
+        variance, w = self._integral_variance(target), new.base.whitened_integral(target)
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
         a = _solve_lower(new.factors, q, transposed=True)
         differences = np.einsum("kji,ki->kj", new.A, a) - w
@@ -186,7 +187,7 @@ class PosteriorBatch:
         gradient = self.models.integral_cov_grad_x(target, s, X)
         gradient += self.models.contract_grad_x(s, X, self.data.s, self.data.X, np.tile(to_data, (1, 1, len(X))))
         gradient -= self.models.contract_grad_x(s, X, s, X, np.tile(a[:, :, None], (1, 1, len(X))))
-        per_variance = linalg.ratio(np.full_like(unknown, 2.0), unknown, unknown > 0)
+        per_variance = linalg.ratio(np.full_like(variance, 2.0), variance, variance > 0)
         return rho2, per_variance[:, None, None] * a[:, :, None] * gradient
 
     def extend(self, new: Data) -> PosteriorBatch:
@@ -221,7 +222,7 @@ class PosteriorBatch:
             self._whitened[target] = _solve_lower(self.factors, z)
         return self._whitened[target]
 
-    def _unknown(self, target: int) -> Array:
+    def _integral_variance(self, target: int) -> Array:
         """Return var Z as a denominator, shape (K,): not below the rounding of what was taken from its prior."""
         if target not in self._denominators:
             floor = linalg.variance_floor(len(self.data.y)) * self.models.integral_variance(target)
@@ -273,11 +274,11 @@ class PosteriorBatch:
         total = (models.variances + models.noise).take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         floor = max(linalg.variance_floor(len(s)), NOTHING_LEFT) + 2 * self.jitter
-        unknown = v > floor[:, None] * total
-        variance = self._unknown(target)[:, None]
+        informative = v > floor[:, None] * total
+        variance = self._integral_variance(target)[:, None]
         share = linalg.ratio(c, np.broadcast_to(variance, c.shape), np.broadcast_to(variance > 0, c.shape))
-        rho2 = linalg.ratio(share * c, v, unknown)
-        return _Correlation(parts, A, share, v, unknown, np.minimum(rho2, 1))
+        rho2 = linalg.ratio(share * c, v, informative)
+        return _Correlation(parts, A, share, v, informative, np.minimum(rho2, 1))
 
     @cached_property
     def _source_rows(self) -> list[Array]:
@@ -290,7 +291,7 @@ class PosteriorBatch:
         w = new.base.whitened_integral(target)
         c = self.models.integral_cov(target, s, X) - np.einsum("kj,kji->ki", w, new.A)
         q = _solve_lower(new.factors, c)
-        variance = new.base._unknown(target)
+        variance = new.base._integral_variance(target)
         return np.minimum(linalg.ratio(np.einsum("ki,ki->k", q, q), variance, variance > 0), 1.0), q, new
 
     def _border(self, s: IntArray, X: Array, noise_var: Array) -> _Border:

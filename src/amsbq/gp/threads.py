@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-MANY = 500  #: observations from which on more threads pay
+#: observations at or above which more threads pay
+MANY_OBSERVATIONS = 500
 
 
 @contextmanager
 def threads_for(n: int) -> Iterator[None]:
-    """One thread for linear algebra with n observations, unless they are many."""
-    controller = _controller() if n < MANY else None
+    """Limit linear algebra with n observations to one thread, unless there are many."""
+    controller = _controller() if n < MANY_OBSERVATIONS else None
     if controller is None:
         yield
         return
@@ -27,8 +28,6 @@ def threads_for(n: int) -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
+    from threadpoolctl import ThreadpoolController  # here, as it looks for libraries that NumPy and SciPy have loaded
+
     return ThreadpoolController()

@@ -29,10 +29,10 @@ class LearningSettings:
     """How much work goes into learning."""
 
     draws: int = 32  #: of the hyperparameters, where they are averaged over; more changed no coverage
-    deciding_step: int = 4  #: every so many of them decide what to ask for next
+    deciding_step: int = 4  #: every 4th draw is used for decisions
     #: observations to learn hyperparameters from, at most: more hardly improve them, and take long
     most_observations: int = 256
-    fewest_draws: int = 4  #: that are conditioned on all observations, where there are many more than that
+    fewest_draws: int = 4  #: fewest draws conditioned on all observations, when there are more than `most_observations`
 
 
 SETTINGS = LearningSettings()
@@ -43,7 +43,7 @@ class Belief(Protocol):
 
     @property
     def posteriors(self) -> PosteriorBatch:
-        """The posteriors to decide by, for some draws of the hyperparameters, in units of its own choice."""
+        """The posteriors used for decisions, for some draws of the hyperparameters, in units of its own choice."""
 
     @property
     def estimate(self) -> Estimate:
@@ -104,7 +104,7 @@ class LearnedBelief:
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:
-        """The posteriors to decide by, in standard units."""
+        """The posteriors used for decisions, in standard units."""
         return self._on_all_data(self.draws).condition(SETTINGS.deciding_step)
 
     @cached_property
@@ -112,7 +112,7 @@ class LearnedBelief:
         """The integral of the primary source."""
         draws = self._on_all_data(self.draws)
         if self.tempered is None:
-            return calibration.mean_only(draws)
+            return calibration.uncalibrated(draws)
         return calibration.calibrated(draws, self._on_all_data(self.tempered))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
@@ -158,7 +158,7 @@ class ExtendedBelief:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The integral: what it was when learned, moved and scaled as the posteriors to decide by have been since."""
+        """The integral as learned, then moved and scaled as the posteriors used for decisions have been since."""
         before, spread = self.learned.estimate, float(self.learned.log_posterior.units.spreads[0])
         (old_mean, old_variance), (mean, variance) = (
             np.mean(batch.integral(), axis=1) for batch in (self.learned.posteriors, self.posteriors)
@@ -206,7 +206,7 @@ def averaged(moments: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _mean_and_std(moments: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return those of a mixture: deviations, as squares of very large or small outputs would not be numbers."""
+    """Return the mean and standard deviation of a mixture; squares in the user's units could overflow."""
     mean, variance = averaged(moments)
     return mean, np.sqrt(variance)
 

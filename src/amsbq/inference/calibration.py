@@ -1,7 +1,8 @@
 """The calibration of the error bar: from draws of the hyperparameters to the distribution of the integral.
 
-The centre is the average over the posterior of the hyperparameters. The error bar comes from a tempered posterior, in
-which each draw is widened by a discrepancy that the sources may have where they seem to agree, and has heavy tails.
+The centre is the average over the posterior of the hyperparameters. The error bar is wider than the posterior's:
+hyperparameters come from a tempered posterior, each source may have an extra discrepancy, and the components are
+Student's t distributions.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .sampling import HyperparameterDraws
 class CalibrationSettings:
     """How far error bars go beyond the posterior; chosen by benchmarks/calibration.py over all its problems."""
 
-    #: degrees of freedom of the tails: functions that no such model fits are not rare
+    #: degrees of freedom: heavy tails, because the model is often misspecified
     tails: float = 3.0
-    #: of the likelihood in the tempered posterior: misfit is no reason to be sure of hyperparameters
+    #: power of the likelihood: tempering, because a misspecified likelihood is overconfident
     power: float = 0.5
     #: variances of the discrepancy of a source on the scale of the first term, as shares of its whole variance:
     #: quantiles of a log-normal distribution
@@ -35,7 +36,7 @@ class CalibrationSettings:
 SETTINGS = CalibrationSettings()
 
 
-def mean_only(draws: HyperparameterDraws) -> Estimate:
+def uncalibrated(draws: HyperparameterDraws) -> Estimate:
     """Return the integral of the primary source for a single θ: a Gaussian."""
     level, spread = _units(draws)
     means, stds, _ = integrals(draws, np.zeros(1))

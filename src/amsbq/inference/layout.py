@@ -10,7 +10,7 @@ Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at onc
 linear in θ: Θ times one matrix, and so is the chain rule back to θ.
 
 Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares what the term
-describes, -1 if it does so with the opposite sign, 0 if it has a term like it to itself.
+describes, -1 if it does so with the opposite sign, 0 if it has an independent copy of the term.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .structures import ModelPrior, TermPrior
 
 #: factors on the prior mode of the first lengthscale from which the search for modes starts
 STARTING_SCALES = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6)
-#: by how much a start lowers log η: as if the sources agreed to the last digit
+#: by how much a start lowers log η: as if the sources almost agreed
 STARTING_AGREEMENT = 6.0
 
 
@@ -76,7 +76,7 @@ class Layout:
     bounds : (P, 2) array
         A box far beyond the prior, inside of which numbers do not overflow; ``low`` and ``high`` are its columns.
     prior_spread : (P,) array
-        The standard deviation of the prior of each entry.
+        The scale of the prior of each entry.
     """
 
     def __init__(self, prior: ModelPrior, n_sources: int, dim: int, learned_noise: IntArray) -> None:
@@ -164,7 +164,7 @@ class Layout:
         return np.concatenate([np.full(block.size, block.prior.centre) for block in self._blocks])
 
     def starts(self) -> Array:
-        """Return vectors Θ to start a search from: on several scales, with sources that agree to the last digit."""
+        """Return vectors Θ to start a search from: on several scales, with sources that almost agree."""
         out = []
         for factor in STARTING_SCALES:
             theta = self.centre()
@@ -212,7 +212,7 @@ class Decoded(NamedTuple):
     A: Array  # (K, Q, L)
     w: Array  # A w, (K, Q, L)
     own: Array  # A² η, (K, Q, L)
-    rest: Array  # all that a source does not share: A² η, and A² more if it has a term to itself, (K, Q, L)
+    rest: Array  # all that a source does not share: A² η, and A² more for an independent copy of a term, (K, Q, L)
     scales: Array  # λ, (K, Q, D)
     noise: Array  # learned noise variances, (K, n)
 

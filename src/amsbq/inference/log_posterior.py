@@ -28,7 +28,7 @@ from .preparation import StandardUnits
 from .structures import ModelPrior, Noise
 
 #: Share of the diagonal added to every Gram matrix while learning: the same for every θ, and more than noise-free data
-#: need, as a jitter that came and went would tear the density of θ.
+#: need, as a jitter that changes with θ would make the density discontinuous.
 LEARNING_JITTER = 1e-10
 
 
@@ -67,9 +67,9 @@ class LogPosterior:
 
     @cached_property
     def _evidence(self) -> Evidence:
-        """What depends on the observations, but not on θ: not needed, and much, where there are many to condition on."""
+        """The log evidence of the observations; large, and not needed for those that are only conditioned on."""
         standard = self.units.standardise(self.data)
-        with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
+        with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             noise_var = self._standard_noise[standard.s] + standard.noise_var
         return Evidence(
             standard.s,

@@ -116,10 +116,10 @@ def _candidates(
 ) -> Iterator[tuple[Array, Array, float]]:
     """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
 
-    All runs proceed together: from the starts of the layout and from the best of many draws from the prior; for other
-    relations from some of these starts, roughly at first. Then they continue from the best of each other relation, from
-    the best of all as if sources were so related there, and from there with the primary source in place of another one
-    as the one that differs.
+    The first round starts from those of the layout and from the best of many draws from the prior; for other relations
+    from some of these, roughly. A second round starts (a) from the best point of each other relation, (b) from the
+    overall best under each other relation, (c) from the overall best with η of the primary and of one secondary source
+    exchanged.
     """
     together = np.ones(log_posterior.n_sources)
     draws, starts = log_posterior.prior_draws(SETTINGS.screened, seed), log_posterior.layout.starts()

@@ -4,7 +4,7 @@ One call for K points costs much less than K calls, as long as they are small.
 
 Notation:  X (K, P) points, G (K, P) gradients, D (K, P) steps to be tried
            S, Y (K, M, P)    the latest M changes of X and, with its sign turned, of G
-           R (K, M, M)       S Yᵀ of changes and the same or later ones, lower triangular: the latest come first
+           R (K, M, M)       R_ij = s_iᵀ y_j for j ≤ i, the newest change first: lower triangular
 """
 
 from __future__ import annotations

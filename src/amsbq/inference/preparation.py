@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..gp.data import Data
+from ..gp.gram import DIGITS
 from ..validation import Array, read_only
 from .structures import Noise
-
-#: of residuals in standard units: last digits that depend on the user's units would send a search for hyperparameters
-#: elsewhere
-DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class StandardUnits:
         """Return observations in standard units."""
         unit = self.spreads[data.s]
         y = np.round((data.y - self.levels[data.s]) / unit, DIGITS)
-        with np.errstate(over="ignore"):  # then no hyperparameters fit, and that is said
+        with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
 

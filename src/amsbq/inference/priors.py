@@ -19,11 +19,11 @@ class Prior(Protocol):
 
     @property
     def centre(self) -> float:
-        """The mode or median."""
+        """A typical value, from which searches start."""
 
     @property
     def spread(self) -> float:
-        """The standard deviation."""
+        """The scale: the standard deviation, or the scale parameter of a heavy-tailed prior."""
 
     @property
     def box(self) -> tuple[float, float]:

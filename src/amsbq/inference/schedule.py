@@ -76,7 +76,7 @@ class Learner:
 
     def __init__(self, model: Model | MultiSourceGP, measure: Measure, noise: Sequence[Noise], seed: int) -> None:
         self.model, self.measure, self.noise, self.seed = model, measure, noise, seed
-        self._data = Data(np.zeros(0, dtype=np.intp), np.zeros((0, measure.dim)), np.zeros(0), np.zeros(0))
+        self._data = Data.empty(measure.dim)
         self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
         self._belief: Belief | None = None
         if isinstance(model, MultiSourceGP):

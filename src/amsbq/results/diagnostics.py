@@ -135,8 +135,8 @@ def _failures(it: Integrator) -> Iterator[Finding]:
             "warning" if serious else "note",
             "failures",
             f"evaluations failed: {', '.join(said)}. The last one with: {last}.",
-            "There the estimate rests on neighbours: if they have a pattern, mend the source, or take those inputs "
-            "out of the distribution.",
+            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or take those "
+            "inputs out of the distribution.",
         )
 
 
@@ -224,7 +224,7 @@ def _draws(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
         yield Finding(
             "good",
             "hyperparameters",
-            f"averaged over {LEARNING.draws} draws, worth {n:.0f} independent ones (effective sample).",
+            f"averaged over draws that are worth {n:.0f} independent ones (effective sample size).",
         )
 
 
@@ -237,16 +237,16 @@ def _worth(it: Integrator, belief: Belief) -> Iterator[Finding]:
         name = it.names[source]
         cost = f"it took {100 * found.share:.2g} % of what was spent"
         times = found.per_cost / primary.per_cost if 0 < primary.per_cost < math.inf else math.inf
-        money = f": for the same money, {_brief(times)} times as much as {it.names[0]}" if math.isfinite(times) else ""
+        money = f": per unit of cost, {_brief(times)} times as much as {it.names[0]}" if math.isfinite(times) else ""
         if found.times_wider < SETTINGS.hardly_wider and found.share > SETTINGS.pricey:
             yield Finding(
                 "note",
                 "worth",
-                f"{name} did not pay: without it the error bar would be no wider, and {cost}.",
+                f"{name} did not pay: without it the error bar would be hardly wider, and {cost}.",
                 "Leave it out, or find a cheaper or better approximation.",
             )
         elif found.times_wider >= SETTINGS.hardly_wider:
-            wider = f"without it the error bar would be {_brief(found.times_wider)} times wider"
+            wider = f"without it the error bar would be {_brief(found.times_wider)} times as wide"
             yield Finding("good", "worth", f"{name} paid: {wider}, and {cost}{money}.")
         else:
             yield Finding("note", "worth", f"{name} told little, but {cost} only.")
@@ -263,7 +263,7 @@ def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:
     fast = p > SETTINGS.fastest_decay  # it may not go on like that
     p = min(p, SETTINGS.fastest_decay)
     about, speed = ("no more than about", f"faster than cost^-{p:.0f}") if fast else ("about", f"like cost^-{p:.1f}")
-    said = f"the error bar shrinks {speed}: half of it takes {about} {it.spent * 2 ** (1 / p):.3g} in total"
+    said = f"the error bar shrinks {speed}: halving it takes a budget of {about} {it.spent * 2 ** (1 / p):.3g} in total"
     share = estimate.std / abs(estimate.mean) if estimate.mean else math.inf
     if 0.01 < share < 1:
         said += f", and one percent of the integral {about} {it.spent * (100 * share) ** (1 / p):.3g}"

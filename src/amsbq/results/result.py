@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
 
 
+#: why a result may have no integrator
+NO_MODEL = "the result is of a method without one, or its journal does not hold enough to rebuild it"
 #: why runs stop, in words
 REASONS = {
     "budget": "the budget does not pay for more",
@@ -117,7 +119,7 @@ class Result:
             Locations.
         """
         if self.integrator is None:
-            raise ValueError("there is no model to predict with: this result is of a method without one")
+            raise ValueError(f"there is no model to predict with: {NO_MODEL}")
         return self.integrator.predict(source, X)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -131,7 +133,7 @@ class Result:
     def diagnose(self) -> list[Finding]:
         """Return findings on the fit of the model, the worth of each source and the outlook, warnings first."""
         if self.integrator is None:
-            raise ValueError("there is no model to diagnose: this result is of a method without one")
+            raise ValueError(f"there is no model to diagnose: {NO_MODEL}")
         return diagnose(self.integrator, self.estimate, self.inputs)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Summaries of a run: text for a terminal, and JSON for other programs."""
+"""Summaries of a run for `amsbq status`, `report --text` and `run --json`; the text of print(result) is in `result`."""
 
 from __future__ import annotations
 
