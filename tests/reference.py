@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,19 +64,28 @@ class Line:
 
     def double(self, g: Callable[[Any], Any], scale: float) -> float:
         """∬ g((t' - t) / scale) p(t) p(t') dt dt' for even g: twice the triangle t < t'."""
-        edges = self.low + (self.high - self.low) * (1 - np.cos(np.linspace(0, np.pi, 161))) / 2
-        half = np.diff(edges)[:, None] / 2
-        y = (edges[:-1, None] + half * (1 + NODES)).ravel()
-        outer = (half * WEIGHTS).ravel() * self.w(y)
-        # inner panels that shrink towards y, where the kernel is, and towards the other end, where the tail is
-        side = np.geomspace(1e-6, 0.5, 30)
-        grid = np.concatenate([[0], side, 1 - side[-2::-1], [1]])
-        inner = (grid[:-1, None] + np.diff(grid)[:, None] * (1 + NODES) / 2).ravel()
-        inner_weights = (np.diff(grid)[:, None] * WEIGHTS / 2).ravel()
-        length = y - self.low
-        y2 = y[:, None] - length[:, None] * inner
-        values = g((self.T(y)[:, None] - self.T(y2)) / scale) * self.w(y2) * inner_weights
-        return float(2 * outer @ (length * values.sum(axis=1)))
+        outer, steps, inner = triangle(self)
+        blocks = zip(
+            np.array_split(steps, 60), np.array_split(inner, 60), strict=True
+        )  # each of them fits in the cache
+        return float(2 * outer @ np.concatenate([(g(some / scale) * weights).sum(axis=1) for some, weights in blocks]))
+
+
+@lru_cache(maxsize=1)  # it is large, and the same for all g and scales
+def triangle(line: Line) -> tuple[Any, Any, Any]:
+    """Weights of t, differences t - t' for t' < t as rows, and weights of t', of a composite Gauss rule."""
+    edges = line.low + (line.high - line.low) * (1 - np.cos(np.linspace(0, np.pi, 161))) / 2
+    half = np.diff(edges)[:, None] / 2
+    y = (edges[:-1, None] + half * (1 + NODES)).ravel()
+    # inner panels that shrink towards y, where the kernel is, and towards the other end, where the tail is
+    side = np.geomspace(1e-6, 0.5, 30)
+    grid = np.concatenate([[0], side, 1 - side[-2::-1], [1]])
+    inner = (grid[:-1, None] + np.diff(grid)[:, None] * (1 + NODES) / 2).ravel()
+    inner_weights = (np.diff(grid)[:, None] * WEIGHTS / 2).ravel()
+    length = y - line.low
+    y2 = y[:, None] - length[:, None] * inner
+    outer = (half * WEIGHTS).ravel() * line.w(y) * length
+    return outer, line.T(y)[:, None] - line.T(y2), line.w(y2) * inner_weights
 
 
 def _half_normal(y: Any) -> Any:

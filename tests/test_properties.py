@@ -1,5 +1,7 @@
 """What must hold for every model: equivariances, bounds, and that data only ever help."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,12 @@ def kernel_of(profile, scales):
 
 def measure_of(kind, a, b):
     """A measure of x' = a x + b (entry by entry), where x has the measure of that kind with a = 1, b = 0."""
+    return _measure_of(kind, tuple(a.tolist()), tuple(b.tolist()))
+
+
+@lru_cache(maxsize=8)  # most examples have the same one, and densities take long to prepare
+def _measure_of(kind, scales, shifts):
+    a, b = np.array(scales), np.array(shifts)
     if kind == "uniform":
         ends = np.sort([b - a, b + a], axis=0)
         return amsbq.Uniform(*ends)

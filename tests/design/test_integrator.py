@@ -606,7 +606,7 @@ def test_unbounded_inputs():
 
 
 def test_samples_as_a_measure():
-    samples = np.random.default_rng(0).beta(2, 3, size=500)
+    samples = np.random.default_rng(0).beta(2, 3, size=150)
     it = run(Integrator(sources(), amsbq.Empirical(samples), budget=4))
     low, high = it.estimate().interval(0.99)
     assert low < np.mean(FINE([samples])) < high

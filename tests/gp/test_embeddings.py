@@ -112,7 +112,7 @@ def test_closed_forms_to_rounding_at_extreme_lengthscales(name, make, relative):
         np.testing.assert_allclose(of.variance, expected, rtol=2e-14)
 
 
-def gauss_rule(measure, n=60):
+def gauss_rule(measure, n=40):
     """A tensor Gauss rule for a two-dimensional Uniform or Gaussian, correlated or not."""
     if isinstance(measure, amsbq.Uniform):
         t, w = np.polynomial.legendre.leggauss(n)
