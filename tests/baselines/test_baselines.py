@@ -69,7 +69,7 @@ def test_quasi_monte_carlo_goes_on_with_the_same_sequence():
 def test_intervals_cover(name):
     inside = 0
     for seed in range(200):
-        low, high = baselines.BASELINES[name](SOURCES, NORMAL, budget=24, seed=seed).interval(0.9)
+        low, high = baselines.BASELINES[name](SOURCES, NORMAL, budget=12, seed=seed).interval(0.9)
         inside += low < TRUTH < high
     assert stats.binom(200, 0.9).ppf(1e-4) <= inside  # skewed functions make it a little less than exact
 
