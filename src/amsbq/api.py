@@ -178,7 +178,12 @@ def estimate(
     """
     inputs, drawn_by = as_measure(measure), seed_number(seed, rng)
     chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
-    levels = noise_levels(noise, 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1)
+    n_sources = 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1
+    if isinstance(chosen, MultiSourceGP):
+        n_sources = chosen.n_sources
+        if not inputs.same_as(chosen.measure):
+            raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
+    levels = noise_levels(noise, n_sources)
     data = Data.checked(inputs, len(levels), sources, X, y, noise_var)
     with threads_for(len(data.y)):
         return learn(chosen, inputs, data, levels, drawn_by).estimate

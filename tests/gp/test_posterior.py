@@ -245,3 +245,15 @@ def test_large_sets_of_observations_are_evaluated_in_parts(monkeypatch):
     parts = problem.condition()
     np.testing.assert_allclose(parts.integral(), whole.integral(), rtol=1e-12)
     np.testing.assert_allclose(parts.predict(1, problem.X_new), whole.predict(1, problem.X_new), rtol=1e-10)
+
+
+def test_gradient_of_a_set_that_needs_jitter():
+    """Coinciding points without noise: ρ² and its gradient go with the same jittered posterior."""
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.5))], amsbq.Uniform(0, 1))
+    post = gp.condition(0, np.linspace(0, 1, 9), np.zeros(9))
+    X = np.array([[0.33], [0.33], [0.71]])
+    _, gradient = post.squared_correlation_joint_and_grad([0, 0, 0], X)
+    jittered = post.batch._border(np.zeros(3, dtype=int), X, np.zeros(3)).base
+    assert jittered.jitter[0] > post.jitter
+    alone = amsbq.Posterior(gp, jittered).squared_correlation_joint_and_grad([0, 0, 0], X)[1]
+    np.testing.assert_allclose(gradient, alone, rtol=1e-9)

@@ -101,6 +101,15 @@ def test_fixed_hyperparameters_are_taken_as_they_are():
     np.testing.assert_allclose([answer.mean, answer.std], [mean, np.sqrt(variance)], rtol=1e-10)
 
 
+def test_data_must_fit_a_model_of_ones_own():
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], UNIT)
+    with pytest.raises(ValueError, match="there is no source 1"):
+        amsbq.estimate([0, 1], [0.1, 0.2], [1, 2], UNIT, model=gp)
+    for measure, X in ((amsbq.Uniform(0, 2), [0.1, 1.5]), (amsbq.Uniform([0, 0], 1), [[0.1, 0.2], [0.3, 0.4]])):
+        with pytest.raises(ValueError, match="the model is one for"):
+            amsbq.estimate([0, 0], X, [1, 2], measure, model=gp)
+
+
 @pytest.mark.parametrize("model", ["auto", "icm", "lmc"])
 def test_units_do_not_matter(model):
     s, X, y = two_sources()

@@ -23,6 +23,7 @@ from ..gp.kernels import RBF, Constant, Matern
 from ..gp.posterior import MultiSourceGP
 from ..inference.structures import MODELS
 from ..measures.base import Measure
+from ..measures.distributions import Distribution, describe, histogram_edges
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.product import Product
@@ -114,7 +115,14 @@ def _measure_text(measure: Measure) -> str:
     if isinstance(measure, Empirical):
         digest = zlib.crc32(measure.samples.tobytes() + measure.weights.tobytes())
         return f"{measure!r}, checksum {digest:08x}"
+    if isinstance(measure, Product):
+        return f"Product([{', '.join(_distribution_text(distribution) for distribution in measure.distributions)}])"
     return repr(measure)
+
+
+def _distribution_text(distribution: Distribution) -> str:
+    edges = histogram_edges(distribution)
+    return describe(distribution) if edges is None else f"rv_histogram(<{len(edges) - 1} bins>)"
 
 
 def _rebuilt_measure(header: Event) -> Measure | None:

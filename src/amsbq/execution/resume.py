@@ -128,7 +128,10 @@ def _restored(it: Integrator, header: Event, events: Sequence[Event], path: Jour
             "move this one away"
         )
     state = interpreted(header, events, path)
-    state.restore(it)
+    try:
+        state.restore(it)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise JournalError(f"{path} holds content that cannot be used: {type(error).__name__}: {error}") from error
     return state
 
 

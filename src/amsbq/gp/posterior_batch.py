@@ -179,7 +179,7 @@ class PosteriorBatch:
     def squared_correlation_joint_and_grad(self, s: IntArray, X: Array, target: int = 0) -> tuple[Array, Array]:
         """Return the joint ρ², shape (K,), and its gradient in all locations, shape (K, n, D)."""
         rho2, q, new = self._joint(s, X, target)
-        variance, w = self._integral_variance(target), new.base.whitened_integral(target)
+        variance, w = new.base._integral_variance(target), new.base.whitened_integral(target)
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
         a = _solve_lower(new.factors, q, transposed=True)
         differences = np.einsum("kji,ki->kj", new.A, a) - w
@@ -203,7 +203,7 @@ class PosteriorBatch:
         factors = [linalg.grow(C, *rest) for C, *rest in zip(base.factors, border.A, border.factors, strict=True)]
         beta = grown(base.beta, new.y - self.models.mean[:, new.s])
         out = PosteriorBatch(self.models, self.data.followed_by(new), factors, beta, base.jitter)
-        for target, w in base._whitened.items():
+        for target, w in list(base._whitened.items()):  # another thread may add to it
             out._whitened[target] = grown(w, self.models.integral_cov(target, new.s, new.X))
         return out
 
