@@ -40,7 +40,22 @@ def numbers(value: ArrayLike, name: str) -> Array:
 
 
 def number(value: ArrayLike, name: str) -> float:
-    """Return one finite real number."""
+    """Return one finite real number.
+
+    Everything that claims to be a number is judged here: arguments, values that sources return, and what programs and
+    servers answer. Numbers of Python and NumPy and arrays of one element are accepted; booleans, text, bytes, complex
+    numbers, dates, None and masked entries are not.
+
+    >>> number(np.array([2]), "value"), number(10**30, "value")
+    (2.0, 1e+30)
+    """
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} is masked: there is no number")
+    if isinstance(value, int) and not isinstance(value, bool):  # of any size, which NumPy does not accept
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{name} must fit a float, got an integer of {value.bit_length()} bits") from None
     array = numbers(value, name)
     if array.size != 1:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")

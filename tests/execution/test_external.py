@@ -1,13 +1,19 @@
 """Simulators that are not functions of this process: real programs, and a real UM-Bridge server on loopback."""
 
+import contextlib
 import json
 import os
 import pickle
+import re
+import resource
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +93,69 @@ def test_braces_that_are_no_placeholders_stay():
         command(X[:1])
 
 
+@pytest.mark.parametrize(
+    ("argument", "filled"),
+    [
+        ("{flow rate:.3f}", "0.250"),
+        ("{flow rate}", "0.25"),
+        ("{T-in [K]}", "3.0"),
+        ("{T-in [K]:>6.1f}|", "   3.0|"),
+        ("{a:b:+.1e}", "+4.5e+00"),
+        ("{{flow rate}} {{flow rate:.3f}} {{other}} {{other:.3f}}", "{flow rate} {flow rate:.3f} {other} {other:.3f}"),
+        ("{ print $1 } {} {2,3} {k: v} {{ k }}", "{ print $1 } {} {2,3} {k: v} {{ k }}"),
+    ],
+)
+def test_names_and_formats_in_arguments(argument, filled, tmp_path):
+    code = "import sys; open('argument', 'w').write(sys.argv[1]); print(1)"
+    command = Command([sys.executable, "-c", code, argument], ["flow rate", "T-in [K]", "a:b"], tmp_path)
+    command(np.array([0.25, 3.0, 4.5]))
+    assert (tmp_path / "argument").read_text() == filled
+
+
+@pytest.mark.parametrize(
+    "placeholder",
+    ["flow  rate", "flow-rate", "Flow rate", "flow rate + 1", "-b", "a+b", "b!r", "b/2", " b ", "c:.3f", "c", "T [k]"],
+)
+def test_what_looks_like_an_input_and_is_none_is_refused(placeholder):
+    names = ["flow rate", "b", "T [K]"]
+    with pytest.raises(ValueError, match=r"which is no input: there are \{flow rate\}, \{b\}, \{T \[K\]\}"):
+        Command(["run", f"--x={{{placeholder}}}"], names)
+    Command(["run", f"--x={{{{{placeholder}}}}}"], names)
+
+
+def test_formats_that_python_does_not_have_are_refused():
+    for form in ("d", ".3q", "nonsense"):
+        with pytest.raises(ValueError, match=f"where '{form}' is no format"):
+            Command(["run", f"{{a:{form}}}"], ["a"])
+    with pytest.raises(ValueError, match=r"'a\{b' cannot be part of a command"):
+        Command(["run", "{a{b}"], ["a{b"])
+
+
+def test_a_program_may_print_more_than_is_kept():
+    """It prints 300 MB on each output, and the memory of this process grows by far less."""
+    code = (
+        "import sys\n"
+        "for _ in range(300): sys.stdout.write('x' * 999_999 + chr(10)); sys.stderr.write('y' * 999_999 + chr(10))\n"
+        "print(2.5)"
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert python(code)(X) == amsbq.Observation(2.5)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
+
+
+def test_a_last_line_that_was_cut_is_no_number():
+    with pytest.raises(RuntimeError, match=r"no number: \.\.\. 1111"):
+        python("print('1' * 3_000_000)")(X)
+    with pytest.raises(RuntimeError, match=r"no number: \.\.\. 0000"):
+        python("print('0' * 3_000_000 + '7')")(X)
+
+
+def test_a_program_need_not_read_its_input():
+    names = [f"a{i}" for i in range(20_000)]
+    for program in (["echo", "3"], [sys.executable, "-c", "import sys; print(sys.stdin.read().count('a'))"]):
+        assert Command(program, names)(np.zeros(20_000)).value in (3.0, 20_000.0)
+
+
 def test_wrong_commands_are_refused():
     with pytest.raises(
         ValueError, match=r"has \{c\}, which is no input: there are \{a\}, \{b\}; for the text itself write \{\{c\}\}"
@@ -133,7 +202,9 @@ def test_programs_in_another_language(tmp_path):
 
 
 SERVER = """
-import math, sys, umbridge
+import functools, math, sys, umbridge
+from aiohttp import web
+web.run_app = functools.partial(web.run_app, host="127.0.0.1")
 class Forward(umbridge.Model):
     def __init__(self): super().__init__("forward")
     def get_input_sizes(self, config): return [1]
@@ -267,6 +338,168 @@ def test_pauses_between_retries_are_not_charged(monkeypatch, refusals, found):
     assert outcome.reason == ("ConnectionRefusedError: busy" if found is None else "")
 
 
+class Handler(BaseHTTPRequestHandler):
+    """A server that answers as the test wants; what it is asked for is collected."""
+
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        self.server.asked.append((self.command, self.path, self.rfile.read(length)))
+        answer = self.server.sizes if self.path == "/InputSizes" else self.server.answers.pop(0)
+        if callable(answer):
+            answer(self)
+        else:
+            self.reply(json.dumps(answer).encode())
+
+    def do_GET(self):
+        self.server.asked.append((self.command, self.path, b""))
+        self.reply(b'{"output": [[99.0]], "inputSizes": [1]}')
+
+    def reply(self, body, status=200, length=None, **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": len(body) if length is None else length, **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *message):
+        pass
+
+
+@pytest.fixture
+def fake():
+    """Starts servers on loopback; each has a url, what it was asked for, and its answers."""
+    servers = []
+
+    def start(*answers):
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.asked, server.answers, server.sizes = [], list(answers), {"inputSizes": [1]}
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(fake, status):
+    other = fake()
+    for where in (f"{other.url}/Evaluate", "/elsewhere", "file:///etc/passwd"):
+        server = fake(lambda handler, where=where: handler.reply(b"", status, Location=where))
+        with pytest.raises(RuntimeError, match=f"status {status}.*"):
+            UMBridge(server.url)(X[:1])
+        assert [(method, path) for method, path, _ in server.asked] == [("POST", "/InputSizes"), ("POST", "/Evaluate")]
+    assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"output": [["1.5"]]},
+        {"output": [[True]]},
+        {"output": [[None]]},
+        {"output": [[float("nan")]]},
+        {"output": [[10**400]]},
+        {"output": [1.5]},
+        {"output": ["12"]},
+        {"output": "12"},
+        {"output": {"0": [1.5]}},
+        {"output": [[]]},
+        {"outputs": [[1.5]]},
+        [[1.5]],
+        1.5,
+    ],
+)
+def test_servers_answer_with_numbers(fake, answer):
+    with pytest.raises(RuntimeError, match="the server answered"):
+        UMBridge(fake(answer).url)(X[:1])
+
+
+def test_answers_without_end(fake):
+    def long(handler):
+        with contextlib.suppress(OSError):
+            handler.reply(b" " * 50 * 2**20 + b'{"output": [[1.5]]}')
+
+    def dripping(handler):
+        with contextlib.suppress(OSError):
+            handler.reply(b"", length=1000)
+            for _ in range(1000):
+                handler.wfile.write(b" ")
+                time.sleep(0.02)
+
+    with pytest.raises(RuntimeError, match="longer than 10 MB"):
+        UMBridge(fake(long).url)(X[:1])
+    with pytest.raises(RuntimeError, match="longer than 10 MB"):
+        UMBridge(fake(lambda handler: handler.reply(b"x" * 50 * 2**20, 500)).url)(X[:1])
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"no answer from .* within 0\.5 s"):
+        UMBridge(fake(dripping).url, timeout=0.5)(X[:1])
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"inputSizes": [2]}, {"inputSizes": ["1"]}, {"inputSizes": [True]}, {"inputSizes": 1}, {"sizes": [1]}]
+)
+def test_wrong_input_sizes_are_asked_for_again(fake, sizes):
+    server = fake({"output": [[1.5]]})
+    right, server.sizes = server.sizes, sizes
+    source = UMBridge(server.url)
+    with pytest.raises((RuntimeError, ValueError), match=r"takes 2 inputs|has no sizes of input vectors"):
+        source(X[:1])
+    server.sizes = right
+    assert source(X[:1]) == 1.5
+
+
+def test_input_sizes_are_asked_for_again_after_an_error(fake):
+    def split(handler):
+        handler.reply(b"two inputs, please", 400)
+
+    server = fake({"output": [[1.5]]}, {"output": [[2.5]]}, split, {"output": [[3.5]]})
+    server.sizes = {"inputSizes": [2]}
+    source = UMBridge(server.url)
+    assert [source(X), source(X)] == [1.5, 2.5]
+    server.sizes = {"inputSizes": [1, 1]}
+    with pytest.raises(RuntimeError, match="two inputs, please"):
+        source(X)
+    assert source(X) == 3.5
+    assert [path for _, path, _ in server.asked].count("/InputSizes") == 2
+    assert json.loads(server.asked[-1][2])["input"] == [[0.25], [3.0]]
+
+
+def cut_short(handler):
+    handler.reply(b'{"output": [[1.5', length=1000)
+
+
+def cut_short_in_chunks(handler):
+    handler.protocol_version = "HTTP/1.1"
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.write(b"100\r\n" + b'{"output": [[1.5')
+
+
+def closed(handler):
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("broken", [cut_short, cut_short_in_chunks, closed])
+def test_an_answer_that_is_cut_short_is_asked_for_again(fake, broken, monkeypatch):
+    monkeypatch.setattr("amsbq.execution.evaluate.RETRY_PAUSES", (0.01, 0.01))
+    server = fake(broken, {"output": [[1.5]]})
+    outcome = evaluate(UMBridge(server.url), X[:1])
+    assert outcome.observation == amsbq.Observation(1.5)
+    outcome = evaluate(UMBridge(fake(broken, broken, broken).url), X[:1])
+    assert outcome.observation is None
+    assert outcome.reason.startswith("ConnectionError: http://127.0.0.1")
+
+
+def test_a_server_may_take_longer_than_any_life(fake):
+    assert UMBridge(fake({"output": [[1.5]]}).url, timeout=1e10)(X[:1]) == 1.5
+
+
 def test_um_bridge_needs_a_url():
     with pytest.raises(ValueError, match="http://"):
         UMBridge("127.0.0.1:4242")
@@ -296,6 +529,15 @@ def test_a_dask_cluster_that_loses_a_worker():
         result = amsbq.integrate(sources, UNIT, budget=6, model="lmc", executor=client, workers=2, stop=stop)
     assert killed
     assert close_to_truth(result)
+
+
+def test_the_documented_dask_cluster_listens_on_this_machine_only():
+    distributed, psutil = pytest.importorskip("distributed"), pytest.importorskip("psutil")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "cluster.md"
+    found = re.search(r'here = (".*?").*?(LocalCluster\(.*?\)) as cluster', page.read_text("utf-8"), re.DOTALL)
+    with eval(found[2], {"here": json.loads(found[1]), "LocalCluster": distributed.LocalCluster}):
+        listening = [at.laddr.ip for at in psutil.Process().net_connections("tcp") if at.status == "LISTEN"]
+    assert set(listening) == {"127.0.0.1"}
 
 
 def dask_fine(x):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..measures.adapters import MeasureLike, as_measure
 from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
 from .costs import affordable
+from .failures import recorded_reason
 from .learned_costs import SourceCosts
 from .sources import SourcesLike, as_sources, source_names
 
@@ -21,6 +22,9 @@ Status: TypeAlias = Literal["ok", "failed"]
 
 #: why a run stopped; a stop rule of the user may return any other text
 StopReason: TypeAlias = Literal["budget", "tolerance", "exhausted", "evaluations", "interrupted"] | str
+
+#: the largest size of a value and of its variance: beyond it, sums and quotients in the model overflow
+LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +91,7 @@ class Evaluation:
     std: float = math.nan
 
 
-def rejection(value: float, valid: tuple[float, float] | None) -> str:
+def rejection(value: float, valid: tuple[float, float] | None, variance: float = 0.0) -> str:
     """Return why a value cannot be used, or an empty text if it can.
 
     Parameters
@@ -95,13 +99,17 @@ def rejection(value: float, valid: tuple[float, float] | None) -> str:
     value : float
         The value of a source.
     valid : (low, high) or None
-        The range of acceptable values, both ends included; None accepts every finite value.
+        The range of acceptable values, both ends included; None accepts every value that the model can use.
+    variance : float
+        Variance of the noise on the value.
 
     >>> rejection(12.0, (0.0, 10.0))
     'the value 12 is outside the valid range, 0 to 10'
     """
     if not math.isfinite(value):
         return f"the value must be finite, got {value}"
+    if max(abs(value), variance) > LARGEST:
+        return f"the value {value:.6g} with variance {variance:.6g} is too large: neither may exceed {LARGEST:g}"
     if valid is not None and not valid[0] <= value <= valid[1]:
         return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
     return ""
@@ -190,7 +198,7 @@ class Accounting(ABC):
         if cost is None and source.measured:
             raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
         charged = query.cost if cost is None else positive_number(cost, "cost")
-        reason = rejection(y, source.valid)
+        reason = rejection(y, source.valid, noise)
         if reason:
             self._append(query, math.nan, 0.0, charged, reason)
         else:
@@ -204,13 +212,13 @@ class Accounting(ABC):
         query : Query
             A pending query, as `ask` returned it.
         reason : str
-            Why there is no value.
+            Why there is no value; it is recorded as one line, without control characters, and cut if it is long.
         cost : float, optional
             The actual cost, which may be zero; by default the expected one.
         """
         query = self._pending_query(query)
         charged = query.cost if cost is None else non_negative_number(cost, "cost")
-        self._append(query, math.nan, 0.0, charged, str(reason) or "failed")
+        self._append(query, math.nan, 0.0, charged, recorded_reason(reason))
 
     def _append(self, query: Query, value: float, variance: float, cost: float, reason: str = "") -> None:
         """Use an answer, then append its evaluation, complete with the integral after it.

@@ -1,4 +1,4 @@
-"""Failed evaluations: where not to ask again at once, and which sources to retire."""
+"""Failed evaluations: why, where not to ask again at once, and which sources to retire."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ RETIRED_AFTER = 5
 #: evaluations for which the location of a source's first failure is avoided; each further failure doubles it, so that a
 #: region where a simulator always fails costs only a logarithmic number of evaluations
 AVOIDED_FOR = 4
+
+#: characters of a recorded reason: a long message with the end of a traceback, while journals and pages stay small
+REASON_LENGTH = 2000
+
+#: of these, the characters from the end, where tracebacks and programs say what was wrong
+REASON_END = 800
 
 
 class Failures:
@@ -49,3 +55,28 @@ class Failures:
     def avoided(self, evaluations: int) -> list[tuple[int, Array]]:
         """Return the sources and locations (source, x) to be avoided after that many evaluations of any source."""
         return [(source, x) for source, x, until in self._avoided if until > evaluations]
+
+
+def recorded_reason(reason: object) -> str:
+    r"""Return the reason of a failure as it is recorded: one line of limited length without control characters.
+
+    Messages of simulators may hold anything. What cannot be printed, such as undecodable bytes or commands to a
+    terminal, is written as an escape sequence. A reason that was recorded before stays as it is.
+
+    >>> recorded_reason("no\n  licence \x1b[31m")
+    'no licence \\x1b[31m'
+    """
+    line = _on_one_line(_without_middle(str(reason)))
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return _on_one_line(_without_middle(printable)) or "failed"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _without_middle(text: str) -> str:
+    """Return a text, or its beginning and its end if it is longer than a reason may be."""
+    gap = " ... "
+    begin = REASON_LENGTH - REASON_END - len(gap)
+    return text if len(text) <= REASON_LENGTH else f"{text[:begin]}{gap}{text[-REASON_END:]}"

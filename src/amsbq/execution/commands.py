@@ -5,21 +5,48 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from typing import IO, cast
 
 from ..design.sources import Observation
 from ..validation import Array, brief
-from .evaluate import one_line
+from .evaluate import as_observation, one_line
 
-PLACEHOLDER = re.compile(
-    r"\{(\{\w+\})\}|\{(\w+)\}"
-)  #: {{name}} in group 1, without the outer braces; {name} in group 2
+#: {{text}} in group 1, without the outer braces; {text} in group 2
+BRACES = re.compile(r"\{(\{[^{}]*\})\}|\{([^{}]*)\}")
 
-#: Last lines of a program's output that an error quotes: the message of a traceback and where it comes from.
-QUOTED_LINES = 5
+#: text in braces that is meant as the name of an input, with or without a format: words with spaces and signs between
+#: them. Statements and objects of other languages, such as { print $1 } and {"a": 1}, do not look like this.
+NAME_LIKE = re.compile(r"[\w+%-]([\w .!+*/%^-]*[\w%])?(:[^\w\s]?[<>=^]?[-+ ]?#?0?\d*[,_]?(\.\d+)?[eEfFgGn%]?)?")
+
+#: similarity to the name of an input from which any other text in braces counts as that name misspelt
+MISSPELT = 0.8
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """How much of what a program prints is kept."""
+
+    #: bytes at the end of each of its outputs: far more than an answer or an error message
+    kept: int = 2**20
+    #: bytes that are read at once, as many as a pipe holds
+    read: int = 2**16
+    #: last lines that an error quotes: the message of a traceback and where it comes from
+    quoted_lines: int = 5
+    #: seconds of one wait for more: the system's call takes no more than 2**31 milliseconds
+    longest_wait: float = 1e6
+
+
+SETTINGS = OutputSettings()
 
 
 class Command:
@@ -34,8 +61,9 @@ class Command:
     ----------
     arguments : list of str
         The program and its arguments. ``{name}`` is replaced by the input of that name, with all of its digits;
-        ``{{name}}`` stands for the text ``{name}``. Other braces stay as they are. No shell is involved: quotes,
-        wildcards and semicolons have no special meaning.
+        ``{name:.3f}`` by the input in a format of Python; ``{{name}}`` stands for the text ``{name}``. Other braces,
+        such as those of ``{ print $1 }``, stay as they are. No shell is involved: quotes, wildcards and semicolons have
+        no special meaning.
     names : list of str
         The names of the inputs, in the order of x.
     folder : path
@@ -49,7 +77,7 @@ class Command:
     TypeError
         If the arguments are not a list of strings.
     ValueError
-        If an argument has a ``{name}`` that is not the name of an input.
+        If an argument has a ``{name}`` that is not the name of an input, or a format that Python does not have.
 
     Examples
     --------
@@ -72,13 +100,41 @@ class Command:
         self.folder = str(Path(folder).resolve())
         self.__name__ = Path(self.arguments[0]).name
         for argument in self.arguments:
-            for _, name in PLACEHOLDER.findall(argument):
-                if name and name not in self.names:
-                    known = ", ".join(f"{{{known}}}" for known in self.names)
-                    raise ValueError(
-                        f"{argument!r} has {{{name}}}, which is no input: there are {known}; for the text itself write "
-                        f"{{{{{name}}}}}"
-                    )
+            self._filled(argument, dict.fromkeys(self.names, 0.5))  # raises if it is wrong, before anything is run
+
+    def _filled(self, argument: str, inputs: dict[str, float]) -> str:
+        """Return an argument with the values of the inputs in place of their names."""
+        for name in inputs:
+            if set("{}") & set(name) and f"{{{name}}}" in argument:
+                raise ValueError(f"the input {name!r} cannot be part of a command: give it a name without braces")
+        return BRACES.sub(lambda found: self._replacement(argument, found, inputs), argument)
+
+    def _replacement(self, argument: str, found: re.Match[str], inputs: dict[str, float]) -> str:
+        """Return what a pair of braces in an argument stands for."""
+        literal, text = found[1], found[2]
+        if literal is not None:
+            return literal if self._names_something(literal[1:-1]) else found[0]
+        if text in inputs:
+            return repr(inputs[text])
+        name = next((name for name in inputs if text.startswith(f"{name}:")), None)
+        if name is not None:
+            form = text.removeprefix(f"{name}:")
+            try:
+                return format(inputs[name], form)
+            except ValueError as error:
+                raise ValueError(f"{argument!r} has {{{text}}}, where {form!r} is no format: {error}") from None
+        if self._names_something(text):
+            known = ", ".join(f"{{{known}}}" for known in self.names)
+            raise ValueError(
+                f"{argument!r} has {{{text}}}, which is no input: there are {known}; for the text itself write "
+                f"{{{{{text}}}}}"
+            )
+        return found[0]
+
+    def _names_something(self, text: str) -> bool:
+        """Return whether text in braces is, or seems to be meant as, the name of an input."""
+        known = text.strip() in self.names or any(text.startswith(f"{name}:") for name in self.names)
+        return known or bool(NAME_LIKE.fullmatch(text) or get_close_matches(text, self.names, 1, MISSPELT))
 
     def __call__(self, x: Array) -> Observation:
         """Run the program with the inputs x, of shape (D,), and return what it found.
@@ -92,24 +148,20 @@ class Command:
             If the program cannot be started.
         """
         inputs = dict(zip(self.names, (float(value) for value in x), strict=True))
-        filled = [
-            PLACEHOLDER.sub(lambda found: repr(inputs[found[2]]) if found[2] else found[1], argument)
-            for argument in self.arguments
-        ]
         with subprocess.Popen(
-            filled,
+            [self._filled(argument, inputs) for argument in self.arguments],
             cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+            bufsize=0,
             start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
         ) as process:
             try:
-                out, err = process.communicate(json.dumps(inputs), timeout=self.timeout)
+                out, err = _communicate(process, json.dumps(inputs).encode(), self.timeout)
             except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise RuntimeError(f"it took more than {self.timeout:g} s, and was killed") from None
                 raise
@@ -120,9 +172,67 @@ class Command:
             raise RuntimeError(f"it printed nothing{_quoted_end(err)}")
         try:
             return _parse_answer(lines[-1])
-        except (TypeError, ValueError):
-            message = f"the last line of its output is no number: {one_line(lines[-1])}{_quoted_end(err)}"
+        except (TypeError, ValueError, RecursionError) as error:
+            why = f" ({error})" if str(error) else ""
+            message = f"the last line of its output is no number: {one_line(lines[-1])}{why}{_quoted_end(err)}"
             raise RuntimeError(message) from None
+
+
+class _Tail:
+    """The end of an output: the rest is forgotten while it is read."""
+
+    def __init__(self) -> None:
+        self._kept, self._is_cut = bytearray(), False
+
+    def add(self, more: bytes) -> None:
+        self._kept += more
+        if len(self._kept) > 2 * SETTINGS.kept:  # not each time: cutting moves all that is kept
+            self._cut()
+
+    def text(self) -> str:
+        """Return the end of the output; if there was more, its first line is incomplete and begins with an ellipsis."""
+        if len(self._kept) > SETTINGS.kept:
+            self._cut()
+        return ("... " if self._is_cut else "") + self._kept.decode(errors="replace")
+
+    def _cut(self) -> None:
+        del self._kept[: -SETTINGS.kept]
+        self._is_cut = True
+
+
+def _communicate(process: subprocess.Popen[bytes], sent: bytes, timeout: float | None) -> tuple[str, str]:
+    """Send bytes to a program, wait until it has ended, and return the ends of its output and of its errors.
+
+    Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, and takes any timeout.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    stdin, stdout, stderr = (cast(IO[bytes], pipe) for pipe in (process.stdin, process.stdout, process.stderr))
+    tails = {stdout: _Tail(), stderr: _Tail()}
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdin, selectors.EVENT_WRITE)
+        for pipe in tails:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left < 0:
+                raise subprocess.TimeoutExpired(process.args, left)
+            for key, _ in selector.select(None if left is None else min(left, SETTINGS.longest_wait)):
+                pipe = cast(IO[bytes], key.fileobj)
+                if pipe is stdin:
+                    try:
+                        sent = sent[stdin.write(sent[: select.PIPE_BUF]) :]
+                    except BrokenPipeError:  # a program need not read it
+                        sent = b""
+                    ended = not sent
+                else:
+                    read = pipe.read(SETTINGS.read)
+                    tails[pipe].add(read)
+                    ended = not read
+                if ended:
+                    selector.unregister(pipe)
+                    pipe.close()
+    process.wait(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+    return tails[stdout].text(), tails[stderr].text()
 
 
 def _parse_answer(line: str) -> Observation:
@@ -130,17 +240,16 @@ def _parse_answer(line: str) -> Observation:
     try:
         answer = json.loads(line)
     except json.JSONDecodeError:
-        answer = line.strip()  # float() reads more than JSON allows, such as "1." or "+1"
-    if isinstance(answer, bool):
-        raise ValueError
+        try:
+            answer = float(line)  # which reads more than JSON allows, such as "1." or "+1"
+        except ValueError:
+            raise ValueError from None
     if not isinstance(answer, dict):
-        return Observation(float(answer))
-    if "value" not in answer or set(answer) - {"value", "variance", "cost"}:
-        raise ValueError
-    cost = answer.get("cost")
-    return Observation(
-        float(answer["value"]), float(answer.get("variance", 0.0)), None if cost is None else float(cost)
-    )
+        return as_observation(answer)
+    unknown = sorted(set(answer) - {"value", "variance", "cost"})
+    if "value" not in answer or unknown:
+        raise ValueError(f"it has {', '.join(unknown)}" if unknown else "it has no value")
+    return as_observation(Observation(**answer))
 
 
 def _how_it_ended(code: int) -> str:
@@ -152,5 +261,5 @@ def _how_it_ended(code: int) -> str:
 
 def _quoted_end(output: str) -> str:
     """Return the last lines of an output as the end of an error message; nothing if there are none."""
-    lines = output.strip().splitlines()[-QUOTED_LINES:]
+    lines = output.strip().splitlines()[-SETTINGS.quoted_lines :]
     return f"; it said: {' | '.join(lines)}" if lines else ""

@@ -13,10 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..design.sources import Observation
-from ..validation import Array
+from ..validation import Array, non_negative_number, number, positive_number
 
 #: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again at
 #: once, one that restarts needs a few seconds; a server that is gone should not hold up a run for longer.
@@ -49,8 +47,9 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
     """Call a source's function at x, of shape (D,), and return the outcome.
 
     A call that raises `ConnectionError` is repeated after each of the `RETRY_PAUSES`. Every other exception, and a
-    return value that is not a valid observation, makes the evaluation fail. `KeyboardInterrupt` is not caught.
+    return value that is not a valid observation, makes the evaluation fail. Only `KeyboardInterrupt` is not caught.
 
+    >>> import numpy as np
     >>> evaluate(lambda x: x[0] ** 2, np.array([3.0])).observation
     Observation(value=9.0, variance=0.0, cost=None)
     >>> evaluate(lambda x: float("nan"), np.array([3.0])).observation is None
@@ -63,10 +62,12 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
         try:
             observation = as_observation(function(x))
         except ConnectionError as error:
-            reason, unreachable = f"{type(error).__name__}: {error}", True
-        except (Exception, SystemExit) as error:
+            reason, unreachable = error_text(error), True
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit, GeneratorExit and others that sources raise by mistake
             where = traceback.extract_tb(error.__traceback__)[-1]
-            reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+            reason = f"{error_text(error)} ({where.name}, line {where.lineno})"
         seconds += time.perf_counter() - start
         if pause is None or not unreachable:
             break
@@ -88,30 +89,41 @@ def as_observation(returned: Any) -> Observation:
     Parameters
     ----------
     returned : float or Observation
-        One real number (a NumPy array of one element counts as one), or an `Observation`.
+        One real number, as `amsbq.validation.number` judges it, or an `Observation` of such numbers.
 
     Raises
     ------
     TypeError
-        If the value is not a real number.
+        If anything is not a real number.
     ValueError
-        If the value is not one number, if anything is infinite or NaN, if the variance is negative, or if the cost is
-        not positive.
+        If the value is not one number, if anything is infinite, NaN or masked, if the variance is negative, or if the
+        cost is not positive.
 
+    >>> import numpy as np
     >>> as_observation(np.array([2]))
     Observation(value=2.0, variance=0.0, cost=None)
     """
     observation = returned if isinstance(returned, Observation) else Observation(returned)
-    value = np.asarray(observation.value)
-    if value.dtype.kind not in "fiu":
-        raise TypeError(f"the value must be a number, got {observation.value!r}")
-    if value.size != 1:
-        raise ValueError(f"the value must be one number, got shape {value.shape}")
-    cost = None if observation.cost is None else float(observation.cost)
-    numbers = [float(value.item()), float(observation.variance), 1.0 if cost is None else cost]
-    if not np.isfinite(numbers).all() or numbers[1] < 0 or numbers[2] <= 0:
-        raise ValueError(f"value, variance and cost must be finite, and the last two not negative, got {observation}")
-    return Observation(numbers[0], numbers[1], cost)
+    return Observation(
+        number(observation.value, "the value"),
+        non_negative_number(observation.variance, "the variance"),
+        None if observation.cost is None else positive_number(observation.cost, "the cost"),
+    )
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception in words, also if it cannot be converted to text.
+
+    >>> error_text(ValueError("no mesh"))
+    'ValueError: no mesh'
+    """
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
+        text = f"its message cannot be shown, because that raises {type(another).__name__}"
+    return f"{type(error).__name__}: {text}"
 
 
 def one_line(text: object) -> str:

@@ -19,11 +19,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..design.accounting import Accounting, Query, StopReason, rejection
+from ..design.failures import recorded_reason
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule
 from ..results.result import Result
 from ..validation import brief, count
-from .evaluate import Outcome, evaluate, evaluate_into
+from .evaluate import Outcome, error_text, evaluate, evaluate_into
 from .journal import Event, Journal, JournalError, JournalPath
 from .progress import Progress, progress_display
 from .resume import EventLog, begin_or_resume
@@ -244,7 +245,7 @@ class Runner:
             try:
                 future = self.executor.submit(evaluate, function, query.x)
             except Exception as error:  # such as a pool whose processes have died
-                self._fail(query, f"not evaluated, {type(error).__name__}: {error}", 0.0)
+                self._fail(query, f"not evaluated, {error_text(error)}", 0.0)
                 return
         elif self.workers == 1 and source.timeout is None:
             future.set_result(evaluate(function, query.x))
@@ -261,9 +262,8 @@ class Runner:
     def _collect(self) -> None:
         """Wait until something has ended or has exceeded its timeout, and tell."""
         patience = min(running.seconds_left(future) for future, running in self._running.items())
-        done, _ = wait(
-            self._running, timeout=None if np.isinf(patience) else max(patience, 0), return_when=FIRST_COMPLETED
-        )
+        seconds = None if np.isinf(patience) else min(max(patience, 0), threading.TIMEOUT_MAX)
+        done, _ = wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in sorted(done, key=lambda f: self._running[f].query.id):
             self._tell(self._running.pop(future).query, future)
         for future in [f for f, running in self._running.items() if running.seconds_left(f) <= 0]:
@@ -278,14 +278,14 @@ class Runner:
         try:
             outcome = future.result()
         except (Exception, CancelledError) as error:  # the worker, not the source, is at fault
-            outcome = Outcome(None, f"{type(error).__name__}: {error}", 0.0)
+            outcome = Outcome(None, error_text(error), 0.0)
         source, found = self.it.sources[query.source], outcome.observation
         cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
         if found is None:
             self._fail(query, outcome.reason, cost)
             return
         cost = cost if found.cost is None else found.cost
-        reason = rejection(found.value, source.valid)
+        reason = rejection(found.value, source.valid, found.variance)
         if reason:
             self._fail(query, reason, cost)
             return
@@ -296,6 +296,7 @@ class Runner:
 
     def _fail(self, query: Query, reason: str, cost: float) -> None:
         """Log a failure, and tell the integrator."""
+        reason = recorded_reason(reason)
         self.log.failed(query, reason, cost)
         self.it.fail(query, reason, cost)
         self.log.known()

@@ -1,0 +1,202 @@
+"""What counts as a number, and errors of sources that must not end a run."""
+
+import asyncio
+import json
+import math
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.execution.commands import Command
+from amsbq.execution.evaluate import evaluate
+from amsbq.execution.journal import read_journal
+
+X = np.array([0.25])
+UNIT = amsbq.Uniform(0, 1)
+
+NO_NUMBERS = {
+    "masked": np.ma.masked,
+    "a masked array": np.ma.array([1.5], mask=[True]),
+    "a masked array without axes": np.ma.array(1.5, mask=True),
+    "True": True,
+    "NumPy's True": np.True_,
+    "digits": "3",
+    "an array of digits": np.array("3.5"),
+    "bytes": b"3.5",
+    "complex": 1 + 0j,
+    "nothing": None,
+    "a date": datetime.now(UTC),
+    "a date of NumPy": np.datetime64("2024-01-01"),
+    "a duration of NumPy": np.timedelta64(3, "s"),
+    "a decimal number": Decimal("1.5"),
+    "two numbers": [1.0, 2.0],
+    "no numbers": [],
+    "not a number": math.nan,
+    "infinity": np.float32("inf"),
+    "400 digits": 10**400,
+    "5000 digits": 10**5000,
+}
+
+NUMBERS = {
+    "an integer": (3, 3.0),
+    "30 digits": (10**30, 1e30),
+    "NumPy's integer": (np.uint8(3), 3.0),
+    "single precision": (np.float32(0.5), 0.5),
+    "an array without axes": (np.array(1.5), 1.5),
+    "an array of one element": (np.array([[1.5]]), 1.5),
+    "an array that could be masked": (np.ma.array([1.5], mask=[False]), 1.5),
+}
+
+
+@pytest.mark.parametrize("name", NO_NUMBERS)
+@pytest.mark.parametrize("of", ["value", "variance", "cost"])
+def test_what_is_no_number_is_a_failed_evaluation(name, of):
+    wrong = NO_NUMBERS[name]
+    if of == "cost" and wrong is None:
+        pytest.skip("a cost may be None")
+    outcome = evaluate(lambda x: amsbq.Observation(**{"value": 1.0, of: wrong}), X)
+    assert outcome.observation is None
+    assert f"the {of} " in outcome.reason
+    assert evaluate(lambda x: wrong, X).observation is None
+
+
+@pytest.mark.parametrize("name", NO_NUMBERS)
+def test_what_is_no_number_cannot_be_told(name):
+    it = amsbq.Integrator(lambda x: 0.0, UNIT, budget=3, model="icm")
+    query = it.ask()
+    with pytest.raises((TypeError, ValueError), match=r"value .*fail\(query, reason\)"):
+        it.tell(query, NO_NUMBERS[name])
+    assert it.pending == [query]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_numbers(name):
+    given, expected = NUMBERS[name]
+    assert evaluate(lambda x: given, X).observation == amsbq.Observation(expected)
+    it = amsbq.Integrator(lambda x: 0.0, UNIT, budget=3, model="icm")
+    it.tell(it.ask(), given)
+    assert it.evaluations[0].value == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"3.5"',
+        "true",
+        "null",
+        "NaN",
+        '{"value": "3.5"}',
+        '{"value": true}',
+        '{"value": 1, "variance": "0"}',
+        '{"value": 1, "cost": true}',
+        '{"value": 1, "cost": 0}',
+        '{"value": 1, "variance": -1}',
+        "1" * 400,
+        "1" * 5000,
+        "[" * 100_000,
+    ],
+)
+def test_programs_answer_with_numbers(line, tmp_path):
+    (tmp_path / "answer").write_text(line)
+    with pytest.raises(RuntimeError, match="the last line of its output is no number"):
+        Command(["cat", "answer"], ["a"], tmp_path)(X)
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Unstoppable(BaseException):
+    pass
+
+
+ERRORS = {
+    "undecodable bytes": lambda: OSError(b"no \xff".decode(errors="surrogateescape")),
+    "an unspeakable error": Unspeakable,
+    "an unspeakable connection": type("Gone", (Unspeakable, ConnectionError), {}),
+    "GeneratorExit": lambda: GeneratorExit("over"),
+    "a cancelled task": asyncio.CancelledError,
+    "a class of its own": lambda: Unstoppable("never"),
+    "SystemExit": lambda: SystemExit(3),
+    "commands to a terminal": lambda: ValueError("\x1b[2J\x1b]0;owned\x07\nall is well\r\u202etxt"),
+    "a very long message": lambda: ValueError("a" * 10_000_000 + " the cause"),
+    "a very long message that cannot be printed": lambda: ValueError("\udcff" * 10_000_000),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ERRORS)
+def test_no_error_of_a_source_ends_a_run(name, workers, tmp_path, monkeypatch):
+    monkeypatch.setattr("amsbq.execution.evaluate.RETRY_PAUSES", (0.01,))
+
+    def sometimes(x):
+        if x[0] > 0.5:
+            raise ERRORS[name]()
+        return float(x[0])
+
+    options = {"initial": [(0, [0.2]), (0, [0.7])], "model": "icm", "workers": workers, "journal": tmp_path / "run"}
+    result = amsbq.integrate(sometimes, UNIT, budget=3, **options)
+    failed = [e for e in result.evaluations if e.x[0] > 0.5]
+    assert failed
+    recorded = [event["reason"] for event in read_journal(tmp_path / "run")[1] if event["event"] == "failed"]
+    assert [e.reason for e in failed] == recorded
+    for reason in recorded:
+        assert type(ERRORS[name]()).__name__ in reason
+        assert reason.isprintable()
+        assert len(reason) <= 2000
+    if name == "a very long message":
+        assert "a the cause (sometimes, line " in recorded[0]
+
+
+def test_reasons_that_are_told_are_recorded_without_control_characters():
+    it = amsbq.Integrator(lambda x: 0.0, UNIT, budget=3, model="icm")
+    it.fail(it.ask(), "no\nlicence\x1b[31m" + 5000 * "!")
+    assert it.evaluations[0].reason.startswith(r"no licence\x1b[31m!!!")
+    assert len(it.evaluations[0].reason) <= 2000
+
+
+def fixed_model():
+    return amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(3.0))], UNIT)
+
+
+@pytest.mark.parametrize("model", ["icm", "auto", "fixed"])
+@pytest.mark.parametrize(
+    "answer", [amsbq.Observation(1.7e308), amsbq.Observation(-1.7e308), amsbq.Observation(0, 1.7e308)]
+)
+def test_numbers_that_overflow_in_the_model_are_failed_evaluations(model, answer):
+    def sometimes(x):
+        return answer if x[0] > 0.5 else amsbq.Observation(x[0])
+
+    options = {"initial": [(0, [0.2]), (0, [0.7])], "model": fixed_model() if model == "fixed" else model}
+    result = amsbq.integrate(sometimes, UNIT, budget=4, **options)
+    failed = [e for e in result.evaluations if e.x[0] > 0.5]
+    assert failed
+    assert all(e.status == "failed" and "is too large" in e.reason for e in failed)
+    assert math.isfinite(result.mean)
+    assert math.isfinite(result.std)
+
+
+@pytest.mark.parametrize("model", ["icm", "fixed"])
+def test_the_largest_numbers_that_are_accepted(model):
+    def huge(x):
+        return 1e300 if x[0] > 0.5 else -1e300
+
+    result = amsbq.integrate(huge, UNIT, budget=4, model=fixed_model() if model == "fixed" else model)
+    assert [e.status for e in result.evaluations] == ["ok"] * 4
+    assert math.isfinite(result.mean)
+
+
+@pytest.mark.parametrize("timeout", [3e6, 1e10, 1e300])
+def test_a_timeout_may_be_longer_than_any_life(timeout):
+    code = "import sys; print(len(sys.stdin.read()))"
+    command = Command([sys.executable, "-c", code], ["a"], timeout=timeout)
+    assert command(X).value == len(json.dumps({"a": 0.25}))
+    source = amsbq.Source(lambda x: x[0], timeout=timeout)
+    for workers in (1, 2):
+        result = amsbq.integrate(source, UNIT, budget=2, model="icm", workers=workers)
+        assert [e.status for e in result.evaluations] == ["ok"] * 2
