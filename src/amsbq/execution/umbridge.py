@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import math
+import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from typing import Any
 
-from ..validation import Array
+from ..validation import Array, number
 from .evaluate import one_line
+
+
+@dataclass(frozen=True)
+class ReplySettings:
+    """Limits on the answers of servers."""
+
+    #: bytes: hundreds of thousands of outputs, and far less than the memory of any machine
+    largest: int = 10 * 2**20
+    #: bytes that are read at once
+    read: int = 2**16
+    #: seconds of one wait for more: the system's call takes no more than 2**31 milliseconds
+    longest_wait: float = 1e6
+
+
+SETTINGS = ReplySettings()
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes every redirect an error: following it would send the inputs to another server, or lose them."""
+
+    def redirect_request(self, *request: Any) -> None:
+        return None
 
 
 class UMBridge:
@@ -31,7 +55,7 @@ class UMBridge:
     output : int
         The number of the output that is the value, counted from 0 through all output vectors of the model.
     timeout : float, optional
-        Seconds to wait for an answer. By default there is no limit.
+        Seconds to wait for a complete answer. By default there is no limit.
 
     Raises
     ------
@@ -70,51 +94,94 @@ class UMBridge:
         Raises
         ------
         ConnectionError
-            If the server cannot be reached.
+            If the server cannot be reached, or closes the connection before its answer is complete.
         RuntimeError
-            If it does not answer in time, or its answer is an error or has no finite number as the chosen output.
+            If it does not answer in time, or its answer is an error, a redirect, longer than 10 MB, or has no finite
+            number as the chosen output.
         ValueError
             If the model takes another number of inputs.
         """
         values = [float(value) for value in x]
-        if self._sizes is None:
-            self._sizes = self._request("InputSizes", {})["inputSizes"]
-        if sum(self._sizes) != len(values):
-            raise ValueError(f"{self.model} takes {sum(self._sizes)} inputs, and was given {len(values)}")
+        if self._sizes is None or sum(self._sizes) != len(values):
+            self._sizes = self._input_sizes(len(values))
         rest, vectors = list(values), []
         for size in self._sizes:
             vectors.append(rest[:size])
             rest = rest[size:]
-        answer = self._request("Evaluate", {"input": vectors})
         try:
-            outputs = [value for vector in answer["output"] for value in vector]
-            value = float(outputs[self.output])
-        except (KeyError, TypeError, IndexError, ValueError):
-            raise RuntimeError(f"the server answered {one_line(answer)}, which has no output {self.output}") from None
-        if not math.isfinite(value):
-            raise RuntimeError(f"the server answered {value}")
-        return value
+            return self._chosen_output(self._request("Evaluate", {"input": vectors}))
+        except BaseException:
+            self._sizes = None  # to be asked for again: another server may have taken the place of the first
+            raise
+
+    def _input_sizes(self, wanted: int) -> list[int]:
+        """Return the sizes of the model's input vectors; raise if they do not take the wanted number of inputs."""
+        answer = self._request("InputSizes", {})
+        sizes = answer.get("inputSizes")
+        if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+            raise RuntimeError(f"the server answered {one_line(answer)}, which has no sizes of input vectors")
+        if sum(sizes) != wanted:
+            raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {wanted}")
+        return sizes
+
+    def _chosen_output(self, answer: dict[str, Any]) -> float:
+        """Return the output that is the value of the source."""
+        vectors = answer.get("output")
+        outputs = []
+        if isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors):
+            outputs = [value for vector in vectors for value in vector]
+        if not 0 <= self.output < len(outputs):
+            raise RuntimeError(f"the server answered {one_line(answer)}, which has no output {self.output}")
+        try:
+            return number(outputs[self.output], f"output {self.output}")
+        except (TypeError, ValueError) as error:
+            raise RuntimeError(f"the server answered {one_line(answer)}: {error}") from None
 
     def _request(self, what: str, content: dict[str, Any]) -> dict[str, Any]:
         """Send a request, such as "Evaluate", for this model and return the answer."""
         body = json.dumps({"name": self.model, "config": self.config, **content}).encode()
         request = urllib.request.Request(f"{self.url}/{what}", body, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                text = response.read().decode(errors="replace")
-        except urllib.error.HTTPError as error:
-            text = error.read().decode(errors="replace")
-            raise RuntimeError(f"the server answered with status {error.code}: {one_line(text)}") from None
-        except urllib.error.URLError as error:
-            if isinstance(error.reason, TimeoutError):
-                raise RuntimeError(f"no answer from {self.url} within {self.timeout:g} s") from None
-            raise ConnectionError(f"{self.url} cannot be reached: {error.reason}") from None
+            text = self._answer(request)
         except TimeoutError:
             raise RuntimeError(f"no answer from {self.url} within {self.timeout:g} s") from None
+        except http.client.IncompleteRead:
+            raise ConnectionError(f"{self.url} has closed the connection before its answer was complete") from None
+        except OSError as error:
+            raise ConnectionError(f"{self.url} cannot be reached: {getattr(error, 'reason', error)}") from None
         try:
             answer = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise RuntimeError(f"the server's answer is not JSON: {one_line(text)}") from None
         if not isinstance(answer, dict) or "error" in answer:
             raise RuntimeError(f"the server answered {one_line(text)}")
         return answer
+
+    def _answer(self, request: urllib.request.Request) -> str:
+        """Send a request and return the text of the answer."""
+        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        patience = None if self.timeout is None else min(self.timeout, SETTINGS.longest_wait)
+        try:
+            with urllib.request.build_opener(_NoRedirects).open(request, timeout=patience) as response:
+                return _read(response, deadline)
+        except urllib.error.HTTPError as error:
+            moved = error.headers.get("Location")
+            where = f"; it refers to {moved}, which is not followed: give that address as url" if moved else ""
+            text = one_line(_read(error, deadline))
+            raise RuntimeError(f"the server answered with status {error.code}: {text}{where}") from None
+        except urllib.error.URLError as error:
+            raise error.reason if isinstance(error.reason, TimeoutError) else error from None
+
+
+def _read(response: Any, deadline: float | None) -> str:
+    """Return the whole text of a response; raise if it is too long, ends early or takes too long."""
+    read = bytearray()
+    while more := response.read1(SETTINGS.read):
+        read += more
+        if len(read) > SETTINGS.largest:
+            raise RuntimeError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeoutError
+    if getattr(response, "length", None):  # bytes that were announced and did not come
+        raise http.client.IncompleteRead(bytes(read), response.length)
+    return read.decode(errors="replace")
