@@ -114,6 +114,26 @@ def test_what_is_missing_is_named(results, tmp_path, monkeypatch, package):
     assert not list(tmp_path.iterdir())
 
 
+def test_links_are_not_followed(results, tmp_path):
+    """Names that could be guessed, and the page itself, are links to a file that must not change."""
+    victim, folder = tmp_path / "victim", tmp_path / "shared"
+    victim.write_text("precious")
+    folder.mkdir()
+    for name in ("page.html", ".page.html", f".page.html.{os.getpid()}", "page.html.tmp", "page.tmp"):
+        (folder / name).symlink_to(victim)
+    page = report(results["one"], folder / "page.html")
+    assert victim.read_text() == "precious"
+    assert not page.is_symlink()
+    assert page.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+    assert len(list(folder.iterdir())) == 5
+
+
+def current_umask():
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
 def test_a_page_of_a_run_without_its_model(tmp_path):
     measure = amsbq.Product([stats.rv_histogram(np.histogram([0.1, 0.4, 0.5, 0.9], bins=3))()])  # cannot be rebuilt
     gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], measure)
@@ -260,6 +280,28 @@ def test_the_table_is_sorted_and_saved(results, pages, tmp_path, opened):
     assert [row["source"] for row in saved] == [result.names[e.source] for e in result.evaluations]
     assert [float(row["value"]) for row in saved if row["value"]] == values  # to the last digit
     assert [row["reason"] for row in saved if row["reason"]] == [e.reason for e in result.evaluations if e.reason]
+
+
+@browser_needed
+@pytest.mark.browser
+def test_text_in_the_saved_table_is_no_formula(tmp_path, opened):
+    reasons = ["+cmd|' /C calc'!A0", "-1+1", "=1+1", "@SUM(A1)", "-3.5", 'no, "really"', "a=b", "--"]
+    it = amsbq.Integrator([amsbq.Source(name="=HYPERLINK(0)")], amsbq.Uniform(0, 1), budget=100, model="icm")
+    it.tell(it.ask(), -0.25)
+    for reason in reasons:
+        if query := it.ask():
+            it.fail(query, reason)
+            it.tell(it.ask(), -0.5)
+    page = opened(report(it, tmp_path / "page.html"))
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    waiting.value.save_as(tmp_path / "all.csv")
+    with (tmp_path / "all.csv").open(newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert {row["source"] for row in saved} == {"'=HYPERLINK(0)"}
+    assert {float(row["value"]) for row in saved if row["value"]} == {-0.25, -0.5}
+    found = [row["reason"] for row in saved if row["reason"]]
+    assert found == [f"'{r}" if r[0] in "=+-@" and r != "-3.5" else r for r in reasons]
 
 
 @browser_needed

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,9 +45,10 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
     text = page(result, path.stem, None if result.stopped else refresh)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
-        beside.write_text(text, encoding="utf-8")
+        with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

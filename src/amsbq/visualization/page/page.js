@@ -52,8 +52,10 @@
   table.append(body);
   fill();
   document.getElementById("csv").addEventListener("click", () => {
-    const quoted = (v) => v === null ? "" : /[",\n\r]/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v);
-    const lines = [data.columns, ...data.rows].map((row) => row.map(quoted).join(","));
+    // an apostrophe keeps programs for tables from running text that looks like a formula
+    const harmless = (v) => typeof v === "string" && /^\s*[=+\-@]/.test(v) && !Number.isFinite(Number(v)) ? `'${v}` : String(v ?? "");
+    const quoted = (v) => /[",\n\r]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v;
+    const lines = [data.columns, ...data.rows].map((row) => row.map((v) => quoted(harmless(v))).join(","));
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
     link.download = data.name + ".csv";
