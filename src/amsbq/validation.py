@@ -170,7 +170,10 @@ def seed_number(seed: RNGLike, rng: RNGLike) -> int:
 
 def brief(value: Any) -> str:
     """Return a value as it would be typed, cut short to one line of an error message."""
-    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    try:
+        text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    except Exception:  # such as for integers of more digits than Python prints
+        text = f"something of type {type(value).__name__}"
     return text if len(text) <= BRIEF_LENGTH else text[: BRIEF_LENGTH - 3] + "..."
 
 

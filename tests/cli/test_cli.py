@@ -301,6 +301,42 @@ def test_completion(typed):
     assert "--workers" in script
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "foo://127.0.0.1:1", "tcp://127.0.0.1:port"])
+def test_an_address_that_is_none_is_one_line(problem, address):
+    pytest.importorskip("distributed")
+    run = amsbq("run", problem, "--dask", address)
+    assert run.returncode == 2
+    [line] = run.stderr.splitlines()
+    assert line.startswith("amsbq: --dask takes an address such as tcp://127.0.0.1:8786: ")
+    assert not problem.with_suffix(".jsonl").exists()
+
+
+def test_a_terminal_without_unicode(problem):
+    def printed(*arguments):
+        command = [sys.executable, "-m", "amsbq", *map(str, arguments)]
+        run = subprocess.run(command, capture_output=True, env=environment(PYTHONIOENCODING="ascii"))
+        assert run.returncode == 0, run.stderr
+        return run.stdout.decode("ascii"), run.stderr.decode("ascii")
+
+    text = PROBLEM.replace('"coarse"', '"gr\u00f6ber"')
+    for name in ("fine", "coarse"):  # programs, which start faster than processes for Python functions
+        text = text.replace(f'python = "my_simulators:{name}"', "command = ['echo', '{load}']")
+    problem.write_text(text, encoding="utf-8")
+    out, err = printed("run", problem, "-v")
+    assert " +/- " in out
+    assert r"1 fine, 1 gr\xf6ber | " in err
+    assert " +/- " in printed("status", problem.with_suffix(".jsonl"))[0]
+    assert r"gr\xf6ber" in printed("report", problem.with_suffix(".jsonl"), "--text")[0]
+
+
+def test_streams_are_left_as_they_were(tmp_path, monkeypatch):
+    with (tmp_path / "out").open("w", encoding="ascii", errors="strict") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["demo"]) == 0
+        assert out.errors == "strict"
+    assert "+/-" in (tmp_path / "out").read_text()
+
+
 def test_dask_from_the_command_line(problem):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import re
 import sys
 
 import numpy as np
@@ -324,6 +325,66 @@ def test_programs_are_found_beside_the_problem_file_or_on_the_path(write, tmp_pa
     for program in ("beside", "./here", "./installed"):
         with pytest.raises(ProblemError, match=f"there is no program '{program}' that can be run"):
             load_problem(write({**GOOD, "sources": [{"command": [program]}]}))
+
+
+BAD_MODULES = {
+    "sys.exit(3)": r"ImportError: the module my_bad calls sys\.exit\(3\) when it is imported: put what it runs",
+    "sys.exit('no licence')": r"calls sys\.exit\('no licence'\) when it is imported",
+    "raise GeneratorExit('over')": "GeneratorExit: over",
+    "raise OSError('\\udcff\\n\\x1b[31m')": r"OSError: \\udcff \\x1b\[31m",
+}
+
+
+@pytest.mark.parametrize("code", BAD_MODULES)
+def test_modules_that_cannot_be_imported_are_one_line(write, tmp_path, capsys, monkeypatch, code):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_bad.py").write_text(f"import sys\n{code}\n")
+    path = write({**GOOD, "sources": [{"python": "my_bad:f"}]})
+    assert main(["run", str(path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path}: sources[0].python: ")
+    assert re.search(BAD_MODULES[code], line)
+
+
+@pytest.mark.parametrize(
+    "number", ["1" * 400, "-" + "1" * 400, "1" * 5000, "0x" + "f" * 400, "0x" + "f" * 5000], ids=lambda n: n[:3]
+)
+@pytest.mark.parametrize("key", ["budget", "seconds", "valid", "low"])
+def test_integers_of_any_size_are_one_line(write, capsys, key, number):
+    content = {
+        "budget": "budget = NUMBER\n[inputs]\na = { low = 0, high = 1 }\n[[sources]]\ncommand = ['echo', '1']\n",
+        "seconds": "budget = 2\n[inputs]\na = { low = 0, high = 1 }\n[[sources]]\ncommand = ['echo', '1']\n"
+        "timeout = NUMBER\n",
+        "valid": "budget = 2\n[inputs]\na = { low = 0, high = 1 }\n[[sources]]\ncommand = ['echo', '1']\n"
+        "valid = [0, NUMBER]\n",
+        "low": "budget = 2\n[inputs]\na = { low = NUMBER, high = 1 }\n[[sources]]\ncommand = ['echo', '1']\n",
+    }[key]
+    path = write(content.replace("NUMBER", number))
+    assert main(["run", str(path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path}: ")
+
+
+def test_nested_without_end_is_one_line(write, capsys):
+    path = write("a = " + "[" * 100_000)
+    assert main(["run", str(path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path}: is not TOML: ")
+
+
+def test_files_may_begin_with_a_byte_order_mark(write, tmp_path):
+    (tmp_path / "s.csv").write_text("a,b\n1.0,2.0\n3.0,4.0\n", encoding="utf-8-sig")
+    path = write({"budget": 3.0, "samples": "s.csv", "sources": [{"command": ["echo", "{a}"]}]})
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    problem = load_problem(path)
+    assert problem.names == ["a", "b"]
+    assert problem.sources[0].function(np.array([1.5, 2.0])).value == 1.5
+
+
+def test_names_of_samples_may_have_spaces_and_signs(write, tmp_path):
+    (tmp_path / "s.csv").write_text("flow rate,T-in (K)\n1.0,2.0\n3.0,4.0\n")
+    path = write({"budget": 3.0, "samples": "s.csv", "sources": [{"command": ["echo", "{T-in (K):.1f}"]}]})
+    assert load_problem(path).sources[0].function(np.array([1.5, 2.46])).value == 2.5
 
 
 def test_files_that_are_not_there(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """Lines of progress, where there is no terminal; the bar is tested with whole runs."""
 
+import pytest
+
 import amsbq
 from amsbq.execution.progress import LineProgress, progress_display
 
@@ -49,6 +51,18 @@ def test_a_resumed_run_starts_with_its_latest_evaluation(capsys):
     it.tell(it.ask(), 0.5)
     show(it)
     assert len(lines(capsys)) == 1
+
+
+def test_names_in_the_bar_are_text(capsys, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    names = ["[/]", "[red]fine[/red]", "a[bold"]
+    it = amsbq.Integrator([amsbq.Source(name=name) for name in names], [(0, 1)], budget=4, model="icm")
+    with progress_display(it, True) as progress:
+        it.tell(it.ask(), 1.0)
+        progress(it)
+    assert "1 [/], 0 [red]fine[/red], 0 a[bold" in capsys.readouterr().err
 
 
 def test_a_callable_is_called(capfd):

@@ -89,7 +89,10 @@ def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextM
             from distributed import Client
         except ImportError:
             raise ImportError("--dask needs distributed: pip install 'amsbq[dask]'") from None
-        client: Any = Client(options.dask)  # type: ignore[no-untyped-call]
+        try:
+            client: Any = Client(options.dask)  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            raise UserError(f"--dask takes an address such as tcp://127.0.0.1:8786: {error}") from None
         return closing(client)
     if problem.needs_processes:
         return ResilientProcessPool(options.workers)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import logging
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from ..execution.journal import JournalError
 from .commands import ExitCode, UserError
 from .parser import build_parser
 from .problem_file import ProblemError
 
+#: what is printed instead of a character that the encoding of a terminal does not have; others are escaped
+SUBSTITUTES = {"±": "+/-", "·": "|", "–": "-", "✓": "yes", "✗": "no", "∫": "integral of", "ρ": "rho"}
+SUBSTITUTES |= {"²": "^2", "₁": "1", "₂": "2"}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` are those of the process by default."""
-    options = build_parser().parse_args(arguments)
-    with warnings_on_stderr():
+    with ExitStack() as contexts:
+        contexts.enter_context(every_character_printable())
+        options = build_parser().parse_args(arguments)
+        contexts.enter_context(warnings_on_stderr())
         try:
             code: int = options.command(options)
         except ProblemError as error:  # every line of it begins with the name of the file
@@ -41,6 +49,29 @@ class StderrHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record as a line."""
         print(self.format(record), file=sys.stderr)
+
+
+@contextmanager
+def every_character_printable() -> Iterator[None]:
+    """Print substitutes for characters that the encoding of standard output or standard error does not have."""
+    codecs.register_error("amsbq", _substituted)
+    streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)]
+    before = [stream.errors for stream in streams]
+    for stream in streams:
+        stream.reconfigure(errors="amsbq")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, before, strict=True):
+            stream.reconfigure(errors=errors)
+
+
+def _substituted(error: UnicodeError) -> tuple[str, int]:
+    """Return what to print instead of the first character that cannot be printed, and where to go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    return SUBSTITUTES.get(character, ascii(character)[1:-1]), error.start + 1
 
 
 @contextmanager

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+
+from ..design.failures import recorded_reason
+from ..execution.evaluate import error_text
+from ..validation import brief, number
 
 T = TypeVar("T")
 
@@ -25,13 +28,15 @@ class Checker:
         self.errors.append(f"{key}: {message}")
 
     def attempt(self, key: str, make: Callable[[], T]) -> T | None:
-        """Return what ``make()`` returns; if it raises, add the reason at ``key`` and return None."""
+        """Return what ``make()`` returns; if it raises anything, add the reason at ``key`` and return None."""
         try:
             return make()
-        except Exception as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # modules of users may raise anything when they are imported
+            reason, kind = recorded_reason(error_text(error)), type(error).__name__
             expected = isinstance(error, ValueError | TypeError)
-            self.add(key, reason if expected else f"{type(error).__name__}: {reason}")
+            self.add(key, reason.removeprefix(f"{kind}: ") if expected else reason)
             return None
 
     def known_keys(self, table: dict[str, Any], known: Iterable[str], within: str = "") -> None:
@@ -64,14 +69,14 @@ class Checker:
         if is_number(value) and (value > 0 or not positive):
             return float(value)
         kind = "a positive number" if positive else "a number"
-        self.add(key, f"must be {kind}{f' or {otherwise}' if otherwise else ''}, got {value!r}")
+        self.add(key, f"must be {kind}{f' or {otherwise}' if otherwise else ''}, got {brief(value)}")
         return None
 
     def setting(self, table: dict[str, Any], name: str, accepts: Callable[[Any], bool], accepted: str) -> Any:
         """Return ``table[name]``, or None if it is absent; add a mistake if ``accepts`` says no."""
         value = table.get(name)
         if name in table and not accepts(value):
-            self.add(name, f"must be {accepted}, got {value!r}")
+            self.add(name, f"must be {accepted}, got {brief(value)}")
         return value
 
 
@@ -82,7 +87,10 @@ def dotted(within: str, name: str) -> str:
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a TOML file is a finite number (booleans are not)."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and number(value, "value") is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:

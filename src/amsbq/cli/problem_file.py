@@ -67,12 +67,12 @@ def load_problem(path: str | Path) -> Problem:
     """Read and check a problem file; raise `ProblemError` with all mistakes if there are any."""
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may begin with a byte-order mark
     except OSError as error:
         raise ProblemError(path, [f"cannot be read: {error.strerror or error}"]) from None
     except UnicodeDecodeError:
         raise ProblemError(path, ["is not a text file in UTF-8"]) from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # integers may have too many digits, and tables too many levels
         raise ProblemError(path, [f"is not TOML: {error}"]) from None
     return _checked_problem(path, content)
 

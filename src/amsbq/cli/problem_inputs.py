@@ -15,6 +15,7 @@ from scipy import stats
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
 from ..measures.empirical import Empirical
+from ..validation import brief
 from .problem_checks import Checker, suggestion
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
@@ -40,7 +41,7 @@ class InputsReader:
 
     def _table(self, inputs: Any) -> Inputs:
         if not isinstance(inputs, dict) or not inputs:
-            self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {inputs!r}")
+            self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {brief(inputs)}")
             return [], None
         names = list(inputs)
         for name in names:
@@ -59,7 +60,7 @@ class InputsReader:
         """Return bounds or a frozen scipy.stats distribution, as `as_measure` takes them; None if it is wrong."""
         if not isinstance(entry, dict):
             accepted = "{ distribution = 'norm', loc = 0, scale = 1 } or { low = 0, high = 1 }"
-            self.checker.add(key, f"must be {accepted}, got {entry!r}")
+            self.checker.add(key, f"must be {accepted}, got {brief(entry)}")
             return None
         return self._distribution(key, entry) if "distribution" in entry else self._bounds(key, entry)
 
@@ -104,10 +105,10 @@ class InputsReader:
 
     def _samples(self, name: Any) -> Inputs:
         if not isinstance(name, str):
-            self.checker.add("samples", f"must be the name of a CSV file, got {name!r}")
+            self.checker.add("samples", f"must be the name of a CSV file, got {brief(name)}")
             return [], None
         try:
-            with (self.folder / name).open(newline="", encoding="utf-8") as file:
+            with (self.folder / name).open(newline="", encoding="utf-8-sig") as file:
                 header, *rows = csv.reader(file)
         except OSError as error:
             self.checker.add("samples", f"{name} cannot be read: {error.strerror or error}")

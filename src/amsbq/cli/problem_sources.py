@@ -12,6 +12,7 @@ from ..design.sources import Source
 from ..execution.commands import Command
 from ..execution.functions import PythonFunction
 from ..execution.umbridge import UMBridge
+from ..validation import brief
 from .problem_checks import Checker, is_number
 
 KINDS = ("python", "command", "umbridge")
@@ -41,7 +42,7 @@ class SourcesReader:
 
     def _source(self, key: str, entry: Any) -> Source | None:
         if not isinstance(entry, dict):
-            self.checker.add(key, f"must be a table, [[sources]], got {entry!r}")
+            self.checker.add(key, f"must be a table, [[sources]], got {brief(entry)}")
             return None
         before = len(self.checker.errors)
         self.checker.known_keys(entry, SOURCE_KEYS, key)
@@ -51,7 +52,7 @@ class SourcesReader:
             self.checker.add(key, f"must have one of python, command and umbridge, got {found}")
         name = entry.get("name")
         if name is not None and not (isinstance(name, str) and name):
-            self.checker.add(f"{key}.name", f"must be a string, got {name!r}")
+            self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
         timeout = self.checker.number(entry, "timeout", within=key, positive=True)
         cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
         function = self._function(key, kinds[0], entry[kinds[0]], timeout) if len(kinds) == 1 else None
@@ -81,7 +82,7 @@ class SourcesReader:
             case [low, high] if is_number(low) and is_number(high) and low < high:
                 return float(low), float(high)
             case wrong:
-                self.checker.add(f"{key}.valid", f"must be [low, high] with low below high, got {wrong!r}")
+                self.checker.add(f"{key}.valid", f"must be [low, high] with low below high, got {brief(wrong)}")
                 return None
 
     def _function(self, key: str, kind: str, value: Any, timeout: float | None) -> Callable[..., Any] | None:
@@ -95,7 +96,7 @@ class SourcesReader:
 
     def _python(self, where: str, value: Any) -> PythonFunction | None:
         if not isinstance(value, str):
-            self.checker.add(where, f"must be 'module:function', got {value!r}")
+            self.checker.add(where, f"must be 'module:function', got {brief(value)}")
             return None
         function = self.checker.attempt(where, lambda: PythonFunction(value, self.folder))
         if function is not None:
@@ -113,12 +114,12 @@ class SourcesReader:
 
     def _umbridge(self, where: str, value: Any, timeout: float | None) -> UMBridge | None:
         if not isinstance(value, dict):
-            self.checker.add(where, f"must be {{ url = 'http://...', model = 'forward' }}, got {value!r}")
+            self.checker.add(where, f"must be {{ url = 'http://...', model = 'forward' }}, got {brief(value)}")
             return None
         self.checker.known_keys(value, UMBRIDGE_TYPES, where)
         for name, wanted in UMBRIDGE_TYPES.items():
             if name in value and (not isinstance(value[name], wanted) or isinstance(value[name], bool)):
-                self.checker.add(f"{where}.{name}", f"must be of type {wanted.__name__}, got {value[name]!r}")
+                self.checker.add(f"{where}.{name}", f"must be of type {wanted.__name__}, got {brief(value[name])}")
                 return None
         if "url" not in value:
             address = "where the server listens, such as 'http://127.0.0.1:4242'"

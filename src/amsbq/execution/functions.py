@@ -52,13 +52,19 @@ class PythonFunction:
         Raises
         ------
         ImportError, AttributeError
-            If there is no such module, or nothing of that name in it.
+            If there is no such module, if it ends the program, or if there is nothing of that name in it.
         TypeError
             If what has that name cannot be called.
         """
         if self.folder not in sys.path:
             sys.path.insert(0, self.folder)
-        found: Any = importlib.import_module(self.module)
+        try:
+            found: Any = importlib.import_module(self.module)
+        except SystemExit as error:
+            raise ImportError(
+                f"the module {self.module} calls sys.exit({error.code!r}) when it is imported: put what it runs as a "
+                'program under if __name__ == "__main__"'
+            ) from None
         for name in self.function.split("."):
             found = getattr(found, name)
         if not callable(found):

@@ -60,7 +60,7 @@ def progress_display(it: Accounting, wanted: bool | Progress | None) -> Iterator
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
-        rich.TextColumn("{task.fields[spent]}"),
+        rich.TextColumn("{task.fields[spent]}", markup=False),  # names of sources are text, also with [brackets]
         rich.TimeElapsedColumn(),
         rich.TextColumn("left"),
         rich.TimeRemainingColumn(),
