@@ -56,10 +56,12 @@ def number(value: ArrayLike, name: str) -> float:
             return float(value)
         except OverflowError:
             raise ValueError(f"{name} must fit a float, got an integer of {value.bit_length()} bits") from None
-    array = numbers(value, name)
-    if array.size != 1:
-        raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return float(array.item())
+    raw = _regular(value, name)
+    if raw.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be a number, got {brief(value)}")
+    if raw.size != 1:
+        raise ValueError(f"{name} must be one number, got shape {raw.shape}")
+    return float(numbers(raw, name).item())
 
 
 def positive_number(value: ArrayLike, name: str) -> float:

@@ -74,8 +74,8 @@ MISBEHAVIOUR = {
     "None": (lambda x: None, "must be a number"),
     "array": (lambda x: np.ones(3), "one number, got shape"),
     "complex": (lambda x: 1j, "must be a number"),
-    "negative variance": (lambda x: Observation(1.0, -1.0), "not negative"),
-    "cost of zero": (lambda x: Observation(1.0, 0.0, 0.0), "not negative"),
+    "negative variance": (lambda x: Observation(1.0, -1.0), "the variance must not be negative"),
+    "cost of zero": (lambda x: Observation(1.0, 0.0, 0.0), "the cost must be positive"),
     "exits": (lambda x: sys.exit(3), "SystemExit"),
 }
 

@@ -8,7 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from ..execution.journal import JournalError
 from .commands import ExitCode, UserError
@@ -63,7 +63,8 @@ def every_character_printable() -> Iterator[None]:
         yield
     finally:
         for stream, errors in zip(streams, before, strict=True):
-            stream.reconfigure(errors=errors)
+            with suppress(OSError):  # what cannot be written is an error when Python ends
+                stream.reconfigure(errors=errors)
 
 
 def _substituted(error: UnicodeError) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Failed evaluations: why, where not to ask again at once, and which sources to retire."""
+"""Failed evaluations: where not to ask again at once, and which sources to retire."""
 
 from __future__ import annotations
 
