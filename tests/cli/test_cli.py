@@ -58,7 +58,8 @@ def write_problem(folder):
 def nothing_imported_from_problems():
     before = list(sys.path)
     yield
-    sys.modules.pop("my_simulators", None)
+    for name in ("my_simulators", "simulators"):
+        sys.modules.pop(name, None)
     sys.path[:] = before
 
 
