@@ -12,6 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+#: the texts of the numbers that JSON does not have
+NOT_FINITE = ("inf", "-inf", "nan")
+
 #: a value that consists of dictionaries with text keys, lists, text, numbers, booleans and None
 Plain: TypeAlias = Any
 
@@ -55,4 +58,4 @@ def _converted(value: Any, not_finite: Callable[[float], Plain]) -> Plain:
 
 
 def _number_or_dictionary(found: dict[str, Any]) -> Any:
-    return float(found["float"]) if found.keys() == {"float"} else found
+    return float(found["float"]) if found.keys() == {"float"} and found["float"] in NOT_FINITE else found

@@ -8,18 +8,24 @@ The first line is a header: the version of the format and a description of the r
     fitted   n, hyperparameters, warnings      a refit to the first n observations
     known    id, mean, std                     the integral after an answer
     resumed  budget                            the run goes on with another budget
-    stopped  reason, spent, budget, estimate   the run has stopped
+    accepted changes, problem, inputs          the user has accepted that the problem has changed
+    stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
+             estimate
 
 Every line ends with a checksum, so that damage is noticed. A last line that was not finished when the process died is
-removed when the file is opened again; any other damage is an error, and the file is left as it is.
+removed when the file is opened again; any other damage is an error, and the file is left as it is. So is a file that
+does not begin like a journal.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import warnings
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
@@ -28,6 +34,15 @@ from ..serialisation import from_json, to_json
 
 #: version of the format that is written; `format1` translates the older one
 FORMAT = 2
+
+#: the first bytes of every journal
+BEGINNING = b'{"event":"begun","format":'
+
+#: what the operating system says if another process has locked a file; everything else means that it cannot be locked
+LOCKED_BY_ANOTHER = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
+
+#: all files that this process has locked
+_locked_files: set[IO[bytes]] = set()
 
 Event: TypeAlias = dict[str, Any]
 JournalPath: TypeAlias = str | os.PathLike[str]
@@ -59,27 +74,32 @@ class Journal:
         self.path = Path(path)
         self.header: Event | None = None
         self.events: list[Event] = []
+        self._file = _opened_and_locked(self.path)
+        self._where = self.path.absolute()  # a source may change the working directory
         try:
-            self._file = self.path.open("a+b", buffering=0)
-        except OSError as error:
-            raise JournalError(f"the journal {self.path} cannot be opened: {error.strerror or error}") from None
-        try:
-            _lock(self._file, self.path)
             self._read()
         except BaseException:
-            self._file.close()
+            _close(self._file)
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        _close(self._file)
 
     def begin(self, header: Event) -> None:
         """Write the header of a new journal."""
         self.header = {"event": "begun", "format": FORMAT, **header}
         self.write(self.header)
+        with suppress(
+            OSError
+        ):  # the file is new: its folder has to be on the disk as well, where that can be asked for
+            folder = os.open(self._where.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def write(self, event: Event, durable: bool = True) -> None:
         """Append an event; when this returns it is on the disk, unless it need not be durable."""
@@ -97,6 +117,11 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error.strerror or error}. Everything before is kept; "
                 f"what was to be written is {line.decode().strip()}"
             ) from None
+        if not _is_at(self._file, self._where):
+            raise JournalError(
+                f"the journal {self.path} was deleted, moved or replaced while the run was writing to it, and the run "
+                f"has ended. If it was moved, everything is in it; the last line is {line.decode().strip()}"
+            )
 
     def _remove_after(self, end: int) -> None:
         """Remove what was written of a line that could not be finished."""
@@ -105,7 +130,10 @@ class Journal:
 
     def _read(self) -> None:
         self._file.seek(0)
-        *lines, torn = self._file.read().split(b"\n")
+        content = self._file.read()
+        if content:
+            _check_beginning(content, self.path)
+        *lines, torn = content.split(b"\n")
         for number, line in enumerate(lines, 1):
             if number == len(lines) and not line.strip(b"\0"):  # never written, but the disk had made room for it
                 torn = line + b"\n" + torn
@@ -129,17 +157,45 @@ def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
     """
     path = Path(path)
     try:
-        *lines, _ = path.read_bytes().split(b"\n")
+        _check_regular(path)
+        content = path.read_bytes()
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be read: {error.strerror or error}") from None
+    _check_beginning(content, path)
+    *lines, _ = content.split(b"\n")
     events = [_parsed(line, path, number) for number, line in enumerate(lines, 1) if line.strip(b"\0")]
     return _checked_header(events, path), events[1:]
+
+
+@contextmanager
+def locked(path: JournalPath) -> Iterator[None]:
+    """Lock an existing journal for this process, whatever it holds; `JournalError` if a run is using it."""
+    file = _opened_and_locked(Path(path))
+    try:
+        yield
+    finally:
+        _close(file)
+
+
+def _check_beginning(content: bytes, path: Path) -> None:
+    """Raise a JournalError unless a file begins like a journal, or with a part of that if it is shorter."""
+    if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
+        raise JournalError(f"{path} is not a journal, and is left as it is: choose another file")
+
+
+def _check_regular(path: Path) -> None:
+    """Raise a JournalError for what is there and is no file: opening a FIFO or a device may wait for ever."""
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "folder" if stat.S_ISDIR(mode) else "FIFO, device or socket"
+            raise JournalError(f"{path} is a {kind}, and a journal must be a file: choose another name")
 
 
 def _checked_header(events: list[Event], path: Path) -> Event:
     header = events[0] if events else {}
     version = header.get("format")
-    if header.get("event") != "begun" or not isinstance(version, int):
+    if header.get("event") != "begun" or type(version) is not int or version < 1:
         raise JournalError(f"{path} is not a journal: its first line has no format")
     if version > FORMAT:
         raise JournalError(
@@ -150,7 +206,7 @@ def _checked_header(events: list[Event], path: Path) -> Event:
 
 
 def _line(event: Event) -> bytes:
-    body = to_json(event).encode()
+    body = to_json(event).encode(errors="backslashreplace")  # half a surrogate pair becomes its JSON escape
     return body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
@@ -162,21 +218,77 @@ def _parsed(line: bytes, path: Path, number: int) -> Event:
             f"line {number} of {path} is damaged. The file is left as it is: restore it from a copy, or move it away "
             "and begin again"
         )
-    event: Event = from_json(body)
+    try:
+        event = from_json(body)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        raise JournalError(f"line {number} of {path} is not an event of a journal. The file is left as it is")
     return event
 
 
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Lock a file for this process alone, until it is closed."""
+def _opened_and_locked(path: Path) -> IO[bytes]:
+    """Return a file, opened to be read and appended to, that is locked for this process alone until it is closed."""
     try:
-        try:
-            import fcntl
-        except ImportError:  # on Windows
-            import msvcrt
+        _check_regular(path)
+        file: IO[bytes] = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise JournalError(f"the journal {path} cannot be opened: {error.strerror or error}") from None
+    _locked_files.add(file)
+    try:
+        _lock(file)
+        if not _is_at(file, path):
+            raise JournalError(f"the journal {path} was deleted, moved or replaced while it was opened: try again")
+    except OSError as error:
+        _close(file)
+        if error.errno in LOCKED_BY_ANOTHER:
+            raise JournalError(f"{path} is in use by another run: wait for it, or choose another journal") from None
+        raise JournalError(
+            f"the journal {path} cannot be locked: {error.strerror or error}. Its file system may have no locks: keep "
+            "the journal on another one"
+        ) from None
+    except BaseException:
+        _close(file)
+        raise
+    return file
 
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock a file until it is closed; OSError if that cannot be done."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _close(file: IO[bytes]) -> None:
+    """Close a file that was locked, which unlocks it."""
+    _locked_files.discard(file)
+    file.close()
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Return whether a path still leads to the file that was opened there."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
-        raise JournalError(f"{path} is in use by another run: wait for it, or choose another journal") from None
+        return False
+
+
+def _leave_to_parent() -> None:
+    """Close all journals in a process that was forked: with its copies of the files it would keep them locked.
+
+    The lock itself stays with the parent. Programs that are started get no copies in the first place.
+    """
+    for file in _locked_files:
+        file.close()
+    _locked_files.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
