@@ -19,6 +19,7 @@ from ..measures.adapters import MeasureLike
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
 from .accounting import Evaluation, Query, StopReason
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate
+from .costs import affordable
 from .decisions import DecisionMaker
 from .forecast import SETTINGS as FORECAST_SETTINGS
 from .forecast import Forecast, forecast_rows
@@ -269,8 +270,6 @@ class Integrator(DecisionMaker):
             self._n_asked, self.rate = query.id + 1, query.rate
             if math.isnan(query.rate):
                 remove_planned(planned, query.source, query.x)
-        answered = {e.id for e in evaluations}
-        self._pending = {query.id: query for query in queries if query.id not in answered}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were issued when it happened
             for e in evaluations:
@@ -278,6 +277,10 @@ class Integrator(DecisionMaker):
                 self._charge(e.cost)
                 if complete or e is not evaluations[-1]:
                     self.evaluations.append(e)
+        answered = {e.id for e in evaluations}
+        for query in queries:  # the budget may be smaller than it was when they were asked
+            if query.id not in answered and affordable(self.committed + query.cost, self.budget):
+                self._pending[query.id] = query
         if fitted is not None:
             self.learner.restore(fitted)
         if evaluations and not complete:

@@ -13,7 +13,7 @@ from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
 from ..results.result import Result, input_names
 from .journal import JournalPath
-from .state import RunState, read_state
+from .state import NONSENSE, RunState, nonsense_error, read_state
 
 
 def read_result(path: JournalPath, model: bool = True) -> Result:
@@ -34,7 +34,10 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     amsbq.execution.journal.JournalError: the journal nowhere.jsonl cannot be read: No such file or directory
     """
     state = read_state(path)
-    it = restored_integrator(state) if model else None
+    try:
+        it = restored_integrator(state) if model else None
+    except NONSENSE as error:
+        raise nonsense_error(path, error) from error
     evaluations = state.evaluations if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(
@@ -68,7 +71,7 @@ def restored_integrator(state: RunState) -> Integrator | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were issued when the run began
         it = Integrator(
-            [_source(**source) for source in state.sources],
+            [_source(source) for source in state.sources],
             measure,
             budget=None if math.isinf(state.budget) else state.budget,
             model=model,
@@ -80,7 +83,8 @@ def restored_integrator(state: RunState) -> Integrator | None:
     return it
 
 
-def _source(name: str, cost: Any, noise: Any, valid: Any) -> Source:
+def _source(described: dict[str, Any]) -> Source:
+    name, cost, noise, valid = (described[key] for key in ("name", "cost", "noise", "valid"))
     return Source(cost="measured" if isinstance(cost, str) else cost, noise=noise, valid=valid, name=name)
 
 

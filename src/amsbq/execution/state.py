@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,27 @@ from ..design.accounting import Evaluation, Query, StopReason
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..validation import read_only
+from .evaluate import one_line
 from .format1 import translated
 from .journal import Event, JournalError, JournalPath, read_journal
 
 #: reasons to stop that an integrator would find again with the same budget
 DECIDED_AGAIN = ("budget", "exhausted")
+
+#: what reading events may raise if they are nonsense
+NONSENSE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+#: the fields of each kind of event that are needed, with their types
+FIELDS: dict[str, dict[str, type]] = {
+    "asked": {"id": int, "source": int, "x": list, "cost": float, "rate": float},
+    "told": {"id": int, "value": float, "variance": float, "cost": float},
+    "failed": {"id": int, "reason": str, "cost": float},
+    "fitted": {"n": int, "hyperparameters": dict, "warnings": list},
+    "known": {"id": int, "mean": float, "std": float},
+    "resumed": {"budget": float},
+    "accepted": {"problem": dict},
+    "stopped": {"reason": str, "budget": float},
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,8 @@ class RunState:
         The latest refit, as `Learner.fitted` returned it.
     stopped : str
         Why the run has stopped; empty if it goes on or was killed.
+    by_rule : bool
+        Whether a stop rule has stopped it.
     estimate : Estimate or None
         The integral at the end of a run that has stopped.
     """
@@ -51,6 +70,7 @@ class RunState:
     budget: float
     fitted: dict[str, Any] | None
     stopped: StopReason
+    by_rule: bool
     estimate: Estimate | None
 
     @property
@@ -72,20 +92,28 @@ class RunState:
 
     @classmethod
     def from_events(cls, header: Event, events: Sequence[Event]) -> RunState:
-        """Return the state after all events of a journal of any format.
+        """Return the state after all events of a journal of any format; one of `NONSENSE` if they cannot have happened.
 
-        ValueError, KeyError or TypeError if the events cannot have happened.
+        Events of an unknown kind are ignored.
         """
         if header["format"] == 1:
             header, events = translated(header, events)
-        queries = {event["id"]: _query(event) for event in events if event["event"] == "asked"}
+        accepted = [number for number, event in enumerate(events) if event["event"] == "accepted"]
+        if accepted:
+            latest = events[accepted[-1]]
+            header = {**header, **{key: latest[key] for key in ("problem", "inputs") if latest.get(key) is not None}}
+        _check_header(header)
+        for event in events:
+            _check_fields(event)
+        queries = _queries([event for event in events if event["event"] == "asked"], header)
         known = {event["id"]: event for event in events if event["event"] == "known"}
         answers = [event for event in events if event["event"] in ("told", "failed")]
         ids = [event["id"] for event in answers]
         if len(set(ids)) < len(ids) or not set(ids) <= queries.keys():
             raise ValueError("a query was answered that was not pending")
         last = events[-1] if events and events[-1]["event"] == "stopped" else {}
-        fits = [event for event in events if event["event"] == "fitted"]
+        # hyperparameters from before an accepted change may be those of another model
+        fits = [event for event in events[accepted[-1] if accepted else 0 :] if event["event"] == "fitted"]
         estimate = last.get("estimate")
         return cls(
             header,
@@ -95,6 +123,7 @@ class RunState:
             budget=[event["budget"] for event in (header, *events) if "budget" in event][-1],
             fitted=fits[-1] if fits else None,
             stopped=last.get("reason", ""),
+            by_rule=bool(last.get("rule")),
             estimate=None if estimate is None else Estimate.from_dict(estimate),
         )
 
@@ -103,7 +132,8 @@ class RunState:
 
         A reason to stop that the integrator would find again is restored if the budget is the same.
         """
-        stopped = self.stopped if self.stopped in DECIDED_AGAIN and self.budget == it.budget else None
+        again = self.stopped in DECIDED_AGAIN and not self.by_rule and self.budget == it.budget
+        stopped = self.stopped if again else None
         it._restore(self.queries, self.evaluations, self.fitted, stopped, self.complete)
 
 
@@ -116,8 +146,66 @@ def interpreted(header: Event, events: Sequence[Event], path: JournalPath) -> Ru
     """Return the state after all events of a journal, or raise a JournalError that names the file."""
     try:
         return RunState.from_events(header, events)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
-        raise JournalError(f"{path} tells of something that cannot have happened: {error}") from error
+    except NONSENSE as error:
+        raise nonsense_error(path, error) from error
+
+
+def nonsense_error(path: JournalPath, error: Exception) -> JournalError:
+    """Return the error to raise for a journal whose lines are intact and whose content is nonsense."""
+    what = f"there is no {error}" if isinstance(error, KeyError) else one_line(error)
+    return JournalError(f"{path} tells of something that cannot have happened: {what}")
+
+
+def _check_header(header: Event) -> None:
+    """Raise one of `NONSENSE` unless a header has what every reader needs."""
+    sources, inputs = header["problem"]["sources"], header.get("inputs")
+    if not isinstance(sources, list) or not sources:
+        raise ValueError("a run without sources")
+    for source in sources:
+        if not isinstance(source["name"], str):
+            raise TypeError(f"a source is named {source['name']!r}")
+    if not _is(header["budget"], float) or not header["budget"] > 0:
+        raise ValueError(f"a budget of {header['budget']!r}")
+    if inputs is not None and not (isinstance(inputs, list) and all(isinstance(name, str) for name in inputs)):
+        raise TypeError(f"the inputs are named {inputs!r}")
+
+
+def _check_fields(event: Event) -> None:
+    """Raise one of `NONSENSE` unless an event has the fields of its kind, with possible values."""
+    kind = event["event"]
+    for key, wanted in FIELDS.get(kind, {}).items():
+        if not _is(event[key], wanted):
+            raise TypeError(f"{key} of an event {kind!r} is {event[key]!r}")
+    if kind in ("asked", "told", "failed") and not 0 <= event["cost"] < math.inf:
+        raise ValueError(f"a cost of {event['cost']}")
+    if kind == "told" and not (math.isfinite(event["value"]) and 0 <= event["variance"] < math.inf):
+        raise ValueError(f"a value of {event['value']} with variance {event['variance']}")
+
+
+def _is(value: Any, wanted: type) -> bool:
+    """Return whether a value is of a type; whole numbers count as floats if they fit, and booleans do not."""
+    if wanted is float and type(value) is int:
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, wanted) and not isinstance(value, bool)
+
+
+def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
+    """Return the queries of events "asked" by their ids; a line that is there twice tells of one query."""
+    n_sources, inputs = len(header["problem"]["sources"]), header.get("inputs")
+    dim = len(inputs) if inputs else len(asked[0]["x"]) if asked else 0
+    queries: dict[int, Query] = {}
+    latest = -1
+    for event in asked:
+        query = _query(event)
+        if query.x.shape != (dim,) or not np.isfinite(query.x).all() or not 0 <= query.source < n_sources:
+            raise ValueError(f"query {query.id} is for x = {event['x']} of source {query.source}")
+        before = queries.setdefault(query.id, query)
+        if before is not query and before.source == query.source and np.array_equal(before.x, query.x):
+            continue
+        if query.id <= latest:
+            raise ValueError(f"query {query.id} was asked twice, or in the wrong order")
+        latest = query.id
+    return queries
 
 
 def _query(event: Event) -> Query:
