@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -91,6 +94,17 @@ class Source:
         """Return its name, or that of its function, or else the text ``otherwise``."""
         return self.name or getattr(self.function, "__name__", None) or otherwise
 
+    def definition(self) -> dict[str, Any] | None:
+        """Return what its function is, as JSON types: two that differ in it are different functions.
+
+        That of a Python function is its qualified name: a change of its code is not seen. Callables with a method
+        ``source_definition`` say themselves what they are. None if there is no function.
+
+        >>> Source(abs).definition()
+        {'callable': 'builtins.abs'}
+        """
+        return None if self.function is None else _definition(self.function)
+
     @property
     def measured(self) -> bool:
         """Whether its cost is learned from evaluations."""
@@ -129,6 +143,30 @@ def source_names(sources: Sequence[Source]) -> list[str]:
         name = source.label(f"source {i}")
         names.append(f"source {i}" if name == "<lambda>" else name if name not in names else f"{name} ({i})")
     return names
+
+
+def _definition(function: Any) -> dict[str, Any]:
+    if hasattr(function, "source_definition"):
+        own: dict[str, Any] = function.source_definition()
+        return own
+    if isinstance(function, partial):
+        keywords = {name: _shown(value) for name, value in function.keywords.items()}
+        return {**_definition(function.func), "arguments": [_shown(a) for a in function.args], "keywords": keywords}
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    if not isinstance(name, str):  # an object that can be called
+        function, name = type(function), type(function).__qualname__
+    module = getattr(function, "__module__", None)
+    if module == "__main__":  # the same file may be run as a script and imported
+        main = sys.modules["__main__"]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec is not None else Path(file).stem if file else module
+    return {"callable": f"{module}.{name}" if module else name}
+
+
+def _shown(value: Any) -> Any:
+    """Return an argument that is a number or a text as it is, and the name of its type for all others."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | int | float | None) else type(value).__qualname__
 
 
 def _checked_range(valid: Any) -> tuple[float, float]:

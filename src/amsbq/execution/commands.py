@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from ..design.sources import Observation
 from ..validation import Array, brief
@@ -136,6 +136,10 @@ class Command:
         known = text.strip() in self.names or any(text.startswith(f"{name}:") for name in self.names)
         return known or bool(NAME_LIKE.fullmatch(text) or get_close_matches(text, self.names, 1, MISSPELT))
 
+    def source_definition(self) -> dict[str, Any]:
+        """Return arguments, names of the inputs and folder, by which a journal recognises the source."""
+        return {"command": self.arguments, "inputs": self.names, "folder": self.folder}
+
     def __call__(self, x: Array) -> Observation:
         """Run the program with the inputs x, of shape (D,), and return what it found.
 
@@ -255,7 +259,7 @@ def _parse_answer(line: str) -> Observation:
 def _how_it_ended(code: int) -> str:
     """Return in words what the exit code of a program means."""
     if code < 0:
-        return f"it was ended by signal {signal.Signals(-code).name}"
+        return f"it was ended by signal {next((s.name for s in signal.Signals if s == -code), -code)}"
     return f"it ended with exit code {code}"
 
 

@@ -46,6 +46,10 @@ class PythonFunction:
         self.module, self.function, self.folder = module, function, str(Path(folder).resolve())
         self.__name__ = function
 
+    def source_definition(self) -> dict[str, Any]:
+        """Return module, function and folder, by which a journal recognises the source."""
+        return {"python": f"{self.module}:{self.function}", "folder": self.folder}
+
     def resolved(self) -> Callable[[Array], Any]:
         """Import and return the function itself.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -85,6 +86,11 @@ class UMBridge:
         self.output, self.timeout = output, timeout
         self.__name__ = model
         self._sizes: list[int] | None = None  # of the model's input vectors; asked for at the first evaluation
+
+    def source_definition(self) -> dict[str, Any]:
+        """Return address, model, configuration and output, by which a journal recognises the source."""
+        address = re.sub(r"//[^/]*@", "//", self.url)  # without a password
+        return {"umbridge": address, "model": self.model, "config": self.config, "output": self.output}
 
     def __call__(self, x: Array) -> float:
         """Evaluate the model at x, of shape (D,), and return the chosen output.

@@ -177,7 +177,12 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     """
     if is_named(distribution):
         return {"name": _family(distribution).name, **_parameters(distribution)}
-    return {"name": _label(distribution), "digest": _digest(distribution)}
+    described = {"name": _label(distribution), "digest": _digest(distribution)}
+    edges = histogram_edges(distribution)
+    if edges is not None:  # densities between quantiles do not see very narrow bins
+        numbers = [*edges, *_family(distribution)._hpdf]
+        described["bins"] = sha256(" ".join(f"{number:.12g}" for number in numbers).encode()).hexdigest()[:16]
+    return described
 
 
 def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
