@@ -45,6 +45,7 @@ def integrate(
     stop: StopRule | Sequence[StopRule] = (),
     rng: RNGLike = None,
     on_interrupt: Literal["raise", "return"] = "raise",
+    accept_changes: bool = False,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -82,6 +83,9 @@ def integrate(
         What to do after Ctrl-C. The first one lets running evaluations end, and everything is in the journal; a second
         one stops at once. Then `KeyboardInterrupt` is raised, and its attribute ``result`` is the partial `Result`
         (None if no evaluation was successful); or the partial result is returned, if there is one.
+    accept_changes : bool
+        Whether to resume a journal although the problem has changed, because its evaluations still count: another cost,
+        a function that was renamed. The journal then says what has changed. By default such a journal is refused.
 
     Returns
     -------
@@ -115,7 +119,15 @@ def integrate(
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
-    result = run(it, rules, executor=executor, workers=workers, journal=journal, progress=progress)
+    result = run(
+        it,
+        rules,
+        executor=executor,
+        workers=workers,
+        journal=journal,
+        progress=progress,
+        accept_changes=accept_changes,
+    )
     if result.stopped == "interrupted" and on_interrupt == "raise":
         raise RunInterrupted(result)
     return result

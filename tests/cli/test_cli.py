@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import shutil
 import signal
@@ -15,7 +16,11 @@ import pytest
 from amsbq.cli.main import main
 from amsbq.cli.parser import PROBLEM_FILE, build_parsers
 from amsbq.cli.problem_file import load_problem
-from amsbq.execution.journal import read_journal
+from amsbq.design.integrator import Integrator
+from amsbq.design.sources import Source
+from amsbq.execution.journal import Journal, read_journal
+from amsbq.execution.runner import run
+from amsbq.stopping import evaluations
 
 SIMULATORS = """
 import math, os, time
@@ -174,6 +179,75 @@ def test_a_journal_of_another_problem(copied, typed):
     assert "Traceback" not in refused.err
 
 
+TWO_INPUTS = """
+budget = 2.5
+model = "icm"
+[inputs]
+rate = { low = 0.0, high = 1.0 }
+dose = { low = 0.0, high = 1.0 }
+[[sources]]
+name = "fine"
+command = ["awk", "BEGIN { print {rate} - {dose} }"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "rate = { low = 0.0, high = 1.0 }\ndose",
+            "dose = { low = 0.0, high = 1.0 }\nrate",
+            "inputs was ['rate', 'dose'], and now is ['dose', 'rate']",
+        ),
+        ("- {dose}", "+ {dose}", "function command was ['awk', 'BEGIN { print {rate} - {dose} }'], and now is ['awk',"),
+    ],
+)
+def test_a_change_is_refused_until_it_is_accepted(tmp_path, typed, old, new, said):
+    problem, journal = tmp_path / "problem.toml", tmp_path / "problem.jsonl"
+    problem.write_text(TWO_INPUTS)
+    typed("run", problem)
+    content = journal.read_bytes()
+    problem.write_text(TWO_INPUTS.replace(old, new))
+    for command in (("run", problem), ("resume", journal), ("forecast", problem)):
+        refused = typed(*command, code=2)
+        assert said in refused.err
+        assert refused.err.count("\n") == 1
+        assert "--accept-changes" in refused.err
+    assert journal.read_bytes() == content
+    typed("resume", journal, "--accept-changes")
+    assert [e["event"] for e in read_journal(journal)[1]].count("accepted") == 1
+    typed("run", problem)
+    typed("run", problem, "--fresh")
+
+
+def test_a_journal_in_use_is_not_set_aside(copied, typed):
+    journal = copied.with_suffix(".jsonl")
+    content = journal.read_bytes()
+    with Journal(journal):
+        assert "in use by another run" in typed("run", copied, "--fresh", code=2).err
+    assert journal.read_bytes() == content
+    assert not copied.with_name("problem.1.jsonl").exists()
+
+
+def test_a_file_that_is_no_journal_is_left_alone(problem, typed):
+    notes = problem.with_name("notes.txt")
+    notes.write_text("one line, without an end")
+    assert "is not a journal" in typed("run", problem, "--journal", notes, code=2).err
+    assert notes.read_text() == "one line, without an end"
+
+
+def test_a_run_without_a_limit_is_valid_json(tmp_path, typed):
+    journal = tmp_path / "run.jsonl"
+    source = Source(lambda x: x[0], name="fine", valid=(0, math.inf))
+    run(Integrator(source, [(0, 1)], model="icm"), [evaluations(3)], journal=journal, progress=False)
+    now = json.loads(typed("status", journal, "--json").out, parse_constant=pytest.fail)
+    assert (now["budget"], now["stopped"]) == (None, "evaluations")
+    assert "spent 3;" in typed("status", journal).out
+    pytest.importorskip("plotly")
+    typed("report", journal)
+    assert "Spent 3" in journal.with_suffix(".html").read_text()
+
+
 def test_a_process_that_dies_is_a_failed_evaluation(problem):
     problem.write_text(PROBLEM.replace(":fine", ":dies"))
     run = amsbq("run", problem, "--json", "--workers", 2)
@@ -215,7 +289,7 @@ def test_interrupted_it_says_so_and_goes_on(problem):
 
 def test_what_cannot_be_asked(problem, typed):
     assert f"amsbq run {problem} --budget 0.75" in typed("forecast", problem, code=2).err
-    assert "is damaged" in typed("status", problem, code=2).err
+    assert "is not a journal" in typed("status", problem, code=2).err
     assert "cannot be read: No such file" in typed("resume", problem.with_name("nothing.jsonl"), code=2).err
     for wrong in (["--workers", "0"], ["--budget", "-1"], ["--budget", "many"]):
         with pytest.raises(SystemExit) as stopped:

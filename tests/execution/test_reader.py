@@ -114,7 +114,7 @@ def test_what_cannot_be_rebuilt_is_not(tmp_path, what):
 
 def test_what_is_no_journal(tmp_path):
     (tmp_path / "x.jsonl").write_text("hello\n")
-    with pytest.raises(JournalError, match="damaged"):
+    with pytest.raises(JournalError, match="not a journal"):
         read_result(tmp_path / "x.jsonl")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..design.stopping import tolerance
 from ..execution.executors import ResilientProcessPool
-from ..execution.journal import read_journal
+from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress
 from ..execution.reader import read_result
 from ..execution.resume import restore
@@ -45,7 +45,8 @@ def run_command(options: argparse.Namespace) -> int:
     journal = options.journal or problem.path.with_suffix(".jsonl")
     if options.fresh and journal.exists():
         aside = _unused_name(journal)
-        journal.rename(aside)
+        with locked(journal):  # not while a run is writing to it
+            journal.rename(aside)
         print(f"the old journal is {aside}", file=sys.stderr)
     return _run_to_end(problem, journal, options)
 
@@ -68,7 +69,14 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
     with _executor(problem, options) as executor:
         result = run(
-            it, rules, executor=executor, workers=options.workers, journal=journal, progress=progress, about=about
+            it,
+            rules,
+            executor=executor,
+            workers=options.workers,
+            journal=journal,
+            progress=progress,
+            about=about,
+            accept_changes=options.accept_changes,
         )
     if options.json:
         print(json.dumps(as_json(result)))
@@ -157,7 +165,7 @@ def forecast_command(options: argparse.Namespace) -> int:
             f"{options.problem} --budget {problem.budget / 4:g}"
         )
     it = problem.integrator(options.budget)
-    restore(it, path)
+    restore(it, path, problem.names)
     try:
         print(it.forecast(it.budget))
     except ValueError as error:

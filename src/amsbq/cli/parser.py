@@ -158,6 +158,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=_count, default=1, metavar="N", help="evaluations at a time (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="evaluate on a Dask cluster, such as tcp://127.0.0.1:8786")
     parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
+    parser.add_argument("--accept-changes", action="store_true", help="continue although the problem has changed")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every evaluation")
 
 

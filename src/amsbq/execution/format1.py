@@ -64,7 +64,7 @@ def translated(header: Event, events: Sequence[Event]) -> tuple[Event, list[Even
 
 def described(problem: Event, it: Integrator) -> Event:
     """Return the description of a run in format 2 as format 1 would have stored it, to be compared with an old one."""
-    stored = {key: plain(value) for key, value in problem.items() if key != "observed"}
+    stored = {key: plain(value) for key, value in problem.items() if key not in ("observed", "functions")}
     return {**stored, "measure": _measure_text(it.measure), "model": it.model_name}
 
 

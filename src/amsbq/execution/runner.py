@@ -76,6 +76,7 @@ def run(
     journal: JournalPath | None = None,
     progress: bool | Callable[[Integrator], None] | None = None,
     about: Event | None = None,
+    accept_changes: bool = False,
 ) -> Result:
     """Run an integrator until it stops, a rule stops it, or the user interrupts it, and return the result.
 
@@ -95,6 +96,8 @@ def run(
         Whether to show progress, or what to call whenever something has happened.
     about : dict, optional
         What else the header of a new journal is to hold; ``inputs`` are the names of the inputs.
+    accept_changes : bool
+        Whether to resume a journal although the problem has changed.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def run(
     runner = Runner(it, rules, executor, workers)
     with nullcontext() if journal is None else Journal(journal) as opened:
         if opened is not None:
-            runner.log = begin_or_resume(opened, it, about)
+            runner.log = begin_or_resume(opened, it, about, accept_changes)
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)
         result = Result.of(it, stopped, (about or {}).get("inputs")) if len(it.learner) else None

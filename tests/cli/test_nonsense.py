@@ -1,0 +1,123 @@
+"""Journals with valid checksums and nonsense in them: one clear line, and no traceback."""
+
+import json
+import zlib
+from contextlib import suppress
+
+import pytest
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.serialisation import from_json, to_json
+
+NONSENSE = [None, True, -1, 10**400, float("nan"), "x", [[]], {}]
+
+
+def line(body):
+    """Return a line with its checksum; ``body`` is a JSON object, or what stands for one."""
+    return body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory):
+    """The events of a run with a failed evaluation, a new budget and an accepted change."""
+    path = tmp_path_factory.mktemp("run") / "run.jsonl"
+
+    def fine(x):
+        return float("nan") if x[0] > 0.9 else x[0]
+
+    initial = [(0, [0.2]), (0, [0.95]), (1, [0.2]), (1, [0.6])]
+    for budget, cost in ((3, 0.1), (4, 0.2)):
+        sources = [amsbq.Source(fine, name="fine"), amsbq.Source(fine, cost=cost, name="coarse")]
+        options = {"journal": path, "progress": False, "model": "icm", "accept_changes": True}
+        amsbq.integrate(sources, amsbq.Uniform(0, 1), budget=budget, initial=initial, **options)
+    found = [from_json(text) for text in path.read_text().splitlines()]
+    for event in found:
+        del event["crc"]
+    kinds = [event["event"] for event in found]
+    assert {"failed", "resumed", "accepted", "stopped"} <= set(kinds)
+    return [found[kinds.index(kind)] for kind in dict.fromkeys(kinds) if kind != "stopped"] + [found[-1]], found
+
+
+def replaced(event, where, value):
+    """Return a copy of an event with another value at a path of keys; without it if the value is ``...``."""
+    copy = from_json(to_json(event))
+    inner = copy
+    for key in where[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[where[-1]]
+    else:
+        inner[where[-1]] = value
+    return copy
+
+
+def keys(value, above=()):
+    """Yield the paths to all that is in nested dictionaries and in the first entries of lists."""
+    entries = (
+        value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    )
+    for key, entry in entries:
+        yield (*above, key)
+        yield from keys(entry, (*above, key))
+
+
+COMMANDS = (("status",), ("status", "--json"), ("report", "--text"))
+
+
+def check(path, capsys, commands=COMMANDS):
+    """Run commands on a journal: they work, or say in one line what is wrong."""
+    codes = set()
+    for command, *options in commands:
+        code = main([command, str(path), *options])
+        printed = capsys.readouterr()
+        codes.add(code)
+        if code:
+            assert (code, printed.out) == (2, "")
+            assert printed.err.startswith("amsbq: ")
+            assert printed.err.count("\n") == 1
+            assert str(path) in printed.err
+        elif options == ["--json"]:
+            json.loads(printed.out, parse_constant=pytest.fail)
+    return codes
+
+
+def test_every_field_may_be_nonsense(events, tmp_path, capsys):
+    different, whole = events
+    path, refused = tmp_path / "run.jsonl", 0
+    for event in different:
+        at = next(i for i, other in enumerate(whole) if other is event)
+        for where in keys(event):
+            for value in (..., *NONSENSE):
+                changed = [*whole[:at], replaced(event, where, value), *whole[at + 1 :]]
+                path.write_bytes(b"".join(line(to_json(e).encode()) for e in changed))
+                refused += check(path, capsys, COMMANDS if value is None else COMMANDS[1:2]) == {2}
+    assert refused > 200
+
+
+def test_restoring_the_model_from_nonsense_raises_nothing_else(events, tmp_path):
+    different, whole = events
+    path = tmp_path / "run.jsonl"
+    for event in different:
+        if event["event"] not in ("begun", "accepted", "fitted"):
+            continue
+        at = max(i for i, other in enumerate(whole) if other["event"] == event["event"])
+        for where in keys(whole[at]):
+            for value in (..., "x", [], -1):
+                changed = [*whole[:at], replaced(whole[at], where, value), *whole[at + 1 :]]
+                path.write_bytes(b"".join(line(to_json(e).encode()) for e in changed))
+                with suppress(amsbq.JournalError):
+                    amsbq.read_result(path)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[1]", b'"event"', b"{}", b'{"event":1}', b"{nonsense}", b"[" * 9999 + b"]" * 9999, b'{"a":"\xff"}']
+)
+def test_lines_that_are_no_events(events, tmp_path, capsys, body):
+    path = tmp_path / "run.jsonl"
+    header = line(to_json(events[1][0]).encode())
+    checked = line(body) if body.endswith(b"}") else body + b"\n"
+    path.write_bytes(header + checked)
+    assert check(path, capsys) == {2}
+    main(["resume", str(path)])
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,245 @@
+"""Journals of a problem that has changed: refused with both versions, or accepted by the user and said so."""
+
+import functools
+import json
+import math
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.execution.journal import Journal, JournalError, read_journal
+from amsbq.execution.resume import begin_or_resume
+from amsbq.external import Command, PythonFunction, UMBridge
+from amsbq.serialisation import to_json
+
+UNIT = amsbq.Uniform(0, 1)
+STORED = Path(__file__).parent / "journals"
+
+
+def fine(x):
+    return float(np.sin(5 * x[0]) + x[0])
+
+
+def finer(x):
+    return float(np.sin(5 * x[0]) + x[0] + 1e-3)
+
+
+def coarse(x, level=1):
+    return float(np.sin(5 * x[0]) + 0.2 * level)
+
+
+class Solver:
+    def __call__(self, x):
+        return fine(x)
+
+
+def opened(path, function=fine, measure=UNIT, inputs=None, accept_changes=False, **options):
+    """Begin or resume a journal without evaluating anything."""
+    it = amsbq.Integrator([amsbq.Source(function, name="fine")], measure, budget=3, model="icm", **options)
+    with Journal(path) as journal:
+        begin_or_resume(journal, it, inputs and {"inputs": inputs}, accept_changes)
+    return it
+
+
+def run(path, sources=None, measure=UNIT, model="icm", budget=3.0, **options):
+    sources = sources or [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.1, name="coarse")]
+    return amsbq.integrate(sources, measure, budget=budget, model=model, journal=path, progress=False, **options)
+
+
+def written(path, *events):
+    """Write a journal of these events, the header first, with checksums."""
+    lines = []
+    for event in events:
+        body = to_json(event).encode()
+        lines.append(body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body))
+    path.write_bytes(b"".join(lines))
+
+
+def umbridge(config, url="http://127.0.0.1:4242"):
+    return UMBridge(url, "forward", config)
+
+
+OTHER_FUNCTIONS = {
+    "function": (fine, finer, "function callable was '.*test_changes.fine', and now is '.*test_changes.finer'"),
+    "object": (fine, Solver(), "was '.*test_changes.fine', and now is '.*test_changes.Solver'"),
+    "partial": (
+        functools.partial(coarse, level=1),
+        functools.partial(coarse, level=np.int64(2)),
+        "function keywords level was 1, and now is 2",
+    ),
+    "command": (
+        Command(["sh", "-c", "echo {a}"], ["a"]),
+        Command(["sh", "-c", "echo 1"], ["a"]),
+        r"source 0's function command was \['sh', '-c', 'echo {a}'\], and now is \['sh', '-c', 'echo 1'\]",
+    ),
+    "names": (Command(["x"], ["a", "b"]), Command(["x"], ["b", "a"]), r"was \['a', 'b'\], and now is \['b', 'a'\]"),
+    "python": (
+        PythonFunction("math:fsum"),
+        PythonFunction("math:dist"),
+        "function python was 'math:fsum', and now is 'math:dist'",
+    ),
+    "folder": (PythonFunction("a:f", "one"), PythonFunction("a:f", "two"), "folder was '.*one', and now is '.*two'"),
+    "config": (umbridge({"level": 1}), umbridge({"level": 2}), "function config level was 1, and now is 2"),
+    "server": (umbridge({}), umbridge({}, "http://host:1"), "umbridge was '.*4242', and now is 'http://host:1'"),
+    "kind": (fine, umbridge({}), "callable was '.*fine', and now is None; .* umbridge was None, and now is 'http"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_FUNCTIONS)
+def test_another_function_under_the_same_name_is_refused(tmp_path, kind):
+    one, other, said = OTHER_FUNCTIONS[kind]
+    path = tmp_path / "run.jsonl"
+    opened(path, one)
+    content = path.read_bytes()
+    with pytest.raises(JournalError, match=f"(?s){said}.*--fresh.*accept_changes=True, or --accept-changes"):
+        opened(path, other)
+    assert path.read_bytes() == content
+    opened(path, one)
+    assert path.read_bytes() == content
+
+
+def test_swapped_inputs_are_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+    square = amsbq.Uniform([0, 0], [1, 1])
+    opened(path, measure=square, inputs=["a", "b"])
+    with pytest.raises(JournalError, match=r"inputs was \['a', 'b'\], and now is \['b', 'a'\]"):
+        opened(path, measure=square, inputs=["b", "a"])
+    opened(path, measure=square, inputs=["a", "b"])
+
+
+def histogram(counts, edges):
+    return amsbq.Product([stats.rv_histogram((np.array(counts), np.array(edges)), density=False)()])
+
+
+@pytest.mark.parametrize("edges", [[0, 0.4, 0.6, 0.8, 1], [0, 0.5, 0.50001, 0.50002, 1]])
+def test_another_histogram_is_refused(tmp_path, edges):
+    """Also one that differs where quantiles and densities between them do not see it."""
+    path = tmp_path / "run.jsonl"
+    opened(path, measure=histogram([10, 1, 3, 10], edges))
+    opened(path, measure=histogram([10, 1, 3, 10], edges))
+    with pytest.raises(JournalError, match="measure was Product with checksum"):
+        opened(path, measure=histogram([10, 3, 1, 10], edges))
+
+
+def test_a_script_and_the_module_that_it_is_are_the_same(tmp_path):
+    script = "import amsbq\ndef fine(x): return 0.0\nprint(amsbq.Source(fine).definition())\n"
+    (tmp_path / "simulators.py").write_text(script)
+    for arguments in (["simulators.py"], ["-m", "simulators"], ["-c", "import simulators"]):
+        said = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert said.stdout == "{'callable': 'simulators.fine'}\n"
+
+
+def test_project_and_journal_can_be_moved_together(tmp_path):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    opened(tmp_path / "here" / "run.jsonl", PythonFunction("math:fsum", tmp_path / "here"))
+    shutil.copy(tmp_path / "here" / "run.jsonl", tmp_path / "there")
+    opened(tmp_path / "there" / "run.jsonl", PythonFunction("math:fsum", tmp_path / "there"))
+
+
+def test_passwords_stay_out_of_the_journal(tmp_path):
+    opened(tmp_path / "run.jsonl", umbridge({}, "https://me:secret@host:4242/a@b"))
+    assert "https://host:4242/a@b" in (tmp_path / "run.jsonl").read_text()
+    assert "secret" not in (tmp_path / "run.jsonl").read_text()
+
+
+def test_configurations_that_look_like_numbers_or_are_none(tmp_path):
+    for i, config in enumerate([{"float": "abc"}, {"float": 1.5}, {"level": math.nan}, {"class": "Uniform"}]):
+        path = tmp_path / f"{i}.jsonl"
+        opened(path, umbridge(config))
+        opened(path, umbridge(config))
+        with pytest.raises(JournalError, match="function config"):
+            opened(path, umbridge({"class": "Gaussian"}))
+
+
+def test_what_an_older_journal_does_not_record_is_not_compared(tmp_path):
+    path = tmp_path / "run.jsonl"
+    measure = histogram([1, 2], [0, 0.5, 1])
+    opened(path, measure=measure)
+    header, _ = read_journal(path)
+    del header["problem"]["functions"], header["problem"]["measure"]["distributions"][0]["bins"]
+    written(path, header)
+    opened(path, finer, measure=measure, inputs=["a"])
+    with pytest.raises(JournalError, match="measure was Product"):
+        opened(path, measure=histogram([2, 1], [0, 0.5, 1]))
+
+
+def test_accepted_changes_are_written_and_hold(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = run(path)
+    sources = [amsbq.Source(finer, name="fine"), amsbq.Source(coarse, cost=0.2, name="cheap")]
+    with pytest.raises(JournalError, match="finer"):
+        run(path, sources, budget=5.0)
+    more = run(path, sources, budget=5.0, accept_changes=True)
+    assert [e.value for e in more.evaluations[: len(first.evaluations)]] == [e.value for e in first.evaluations]
+    assert len(more.evaluations) > len(first.evaluations)
+    _, events = read_journal(path)
+    [accepted] = [event for event in events if event["event"] == "accepted"]
+    assert "source 1's cost was 0.1, and now is 0.2" in accepted["changes"]
+    assert any("fine', and now is" in change and "finer'" in change for change in accepted["changes"])
+    content = path.read_bytes()
+    again = run(path, sources, budget=5.0)
+    assert (again.mean, again.std, len(again.evaluations)) == (more.mean, more.std, len(more.evaluations))
+    assert path.read_bytes() == content
+    read = amsbq.read_result(path)
+    assert (read.mean, read.names) == (more.mean, ["fine", "cheap"])
+    assert read.integrator.sources[1].cost == 0.2
+    with pytest.raises(JournalError, match=r"cost was 0.2, and now is 0.1"):
+        run(path, budget=5.0)
+
+
+def test_nothing_is_written_where_nothing_has_changed(tmp_path):
+    run(tmp_path / "run.jsonl")
+    content = (tmp_path / "run.jsonl").read_bytes()
+    run(tmp_path / "run.jsonl", accept_changes=True)
+    assert (tmp_path / "run.jsonl").read_bytes() == content
+
+
+@pytest.mark.parametrize("model", ["auto", "vbq"])
+def test_another_model_learns_anew(tmp_path, model):
+    """Hyperparameters of the old one are not used, at once or after another resume."""
+    path = tmp_path / "run.jsonl"
+    first = run(path, budget=2.0)
+    changed = run(path, budget=2.0, model=model, accept_changes=True)
+    data = [(e.source, e.x, e.value) for e in changed.evaluations]
+    s, X, y = (np.array(column) for column in zip(*data, strict=True))
+    told = amsbq.estimate(s, X, y, UNIT, model=model)
+    assert changed.mean == pytest.approx(told.mean, rel=1e-9)
+    assert changed.std == pytest.approx(told.std, rel=1e-6)
+    assert run(path, budget=2.0, model=model).mean == changed.mean
+    assert len(changed.evaluations) >= len(first.evaluations)
+
+
+def test_changes_that_cannot_be_accepted(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run(path)
+    content = path.read_bytes()
+    with pytest.raises(JournalError, match=r"of 2 sources .* now there are 1 .*begin a new journal"):
+        run(path, [amsbq.Source(fine, name="fine")], accept_changes=True)
+    for measure in (amsbq.Uniform(0, 0.3), amsbq.Uniform([0, 0], [1, 1])):
+        with pytest.raises(JournalError, match=r"change of the inputs cannot be accepted: evaluation"):
+            run(path, measure=measure, accept_changes=True)
+    assert path.read_bytes() == content
+    wider = run(path, measure=amsbq.Uniform(0, 1.1), accept_changes=True)
+    assert wider.integrator.measure.same_as(amsbq.Uniform(0, 1.1))
+
+
+@pytest.mark.parametrize("name", ["format-1.jsonl", "format-2.jsonl"])
+def test_changes_of_older_journals_can_be_accepted(tmp_path, name):
+    path = tmp_path / name
+    shutil.copy(STORED / name, path)
+    sources = [amsbq.Source(fine, name="fine"), amsbq.Source(coarse, cost=0.2, name="coarse")]
+    more = run(path, sources, budget=4.0, accept_changes=True)
+    assert more.spent > 3
+    again = run(path, sources, budget=4.0)
+    assert (again.mean, again.spent) == (more.mean, more.spent)
+    with pytest.raises(JournalError, match="finer"):  # which the journal has recorded by now
+        run(path, [amsbq.Source(finer, name="fine"), sources[1]], budget=4.0)
+    assert json.loads(path.read_text().splitlines()[0])["format"] == int(name[7])
