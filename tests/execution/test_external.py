@@ -7,6 +7,7 @@ import pickle
 import re
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -546,3 +547,10 @@ def dask_fine(x):
 
 def dask_coarse(x):
     return float(np.sin(5 * x[0]) + 0.2)
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGRTMIN + 3, signal.SIGRTMIN + 3)])
+def test_a_program_that_a_signal_has_ended(number, name):
+    """Most real-time signals have no name."""
+    with pytest.raises(RuntimeError, match=f"ended by signal {name}"):
+        Command(["sh", "-c", f"kill -{int(number)} $$"], ["x"])(np.array([0.5]))

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import amsbq
+from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
 from amsbq.execution.resume import begin_or_resume
 from amsbq.execution.runner import run as run_it
@@ -107,6 +109,7 @@ def test_a_run_goes_on_from_any_line(tmp_path, model):
         path.write_bytes(b"".join(lines[:kept]))
         calls = []
 
+        @wraps(fine)
         def counted(x, calls=calls):
             calls.append(x)
             return fine(x)
@@ -139,6 +142,7 @@ def test_a_finished_run_is_only_looked_at(tmp_path):
     path = tmp_path / "run.jsonl"
     whole, content = everything(run(path)), path.read_bytes()
 
+    @wraps(fine)
     def never(x):
         raise AssertionError
 
@@ -228,9 +232,38 @@ def test_samples_are_told_apart(tmp_path):
 def test_what_is_no_journal_is_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("my notes\n")
-    with pytest.raises(JournalError, match=r"line 1 of .* is damaged"):
+    with pytest.raises(JournalError, match=r"notes.txt is not a journal, and is left as it is"):
         run(path)
     assert path.read_text() == "my notes\n"
+
+
+@pytest.mark.parametrize(
+    "content", [b"my notes", b"{", b'{"a": 1}', b"\0" * 80, b'{"event":"begun"}', b"\xef\xbb\xbf{"]
+)
+def test_one_line_that_is_no_journal_is_left_alone(tmp_path, content):
+    """It looks like a line that was not finished, which is removed only where a journal begins."""
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    if content == b"{":  # as a header that was cut off would begin
+        with pytest.warns(UserWarning, match="not finished"):
+            run(path)
+        return
+    with pytest.raises(JournalError, match="is not a journal, and is left as it is"):
+        run(path)
+    with pytest.raises(JournalError, match="is not a journal"):
+        read_journal(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device", "folder"])
+def test_what_is_no_file_is_refused(tmp_path, kind):
+    path = {"FIFO": tmp_path / "fifo", "device": Path("/dev/zero"), "folder": tmp_path}[kind]
+    if kind == "FIFO":
+        os.mkfifo(path)
+    with pytest.raises(JournalError, match=f"is a .*{kind}.*, and a journal must be a file"):
+        run(path)
+    with pytest.raises(JournalError, match=f"is a .*{kind}"):
+        read_journal(path)
 
 
 def test_a_newer_format_is_refused(tmp_path):
@@ -277,7 +310,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 FULL = """
 import resource, sys
 sys.path.insert(0, {tests!r})
-from test_journal import *
+from tests.execution.test_journal import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 try:
@@ -293,7 +326,7 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
     size = path.stat().st_size
     for limit in np.linspace(0.3, 0.95, 4) * size:
         path.unlink()
-        code = FULL.format(tests=str(Path(__file__).parent), limit=int(limit), path=str(path))
+        code = FULL.format(tests=str(Path(__file__).parents[2]), limit=int(limit), path=str(path))
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         assert "cannot be written: File too large. Everything before is kept; what was to be written is {" in said
         _, events = read_journal(path)  # whole lines only
@@ -311,6 +344,39 @@ def test_floats_survive_to_the_last_bit(tmp_path):
     assert math.isnan(event["nothing"])
     for line in (tmp_path / "a.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)  # JSON that every program can read
+
+
+def test_text_that_is_not_unicode_survives(tmp_path):
+    reason = "no licence \udcff at ü"  # as the output of a program with another encoding
+    with Journal(tmp_path / "a.jsonl") as journal:
+        journal.begin({})
+        journal.write({"event": "failed", "reason": reason})
+    assert read_journal(tmp_path / "a.jsonl")[1][0]["reason"] == reason
+    (tmp_path / "a.jsonl").read_text("utf-8")
+
+
+def test_infinities_survive_a_resume(tmp_path):
+    """No budget and a range with one end: the same decisions after the resume, and JSON that every program can read."""
+    path = tmp_path / "run.jsonl"
+    sources = [
+        amsbq.Source(fine, name="fine", valid=(-math.inf, 9)),
+        amsbq.Source(coarse, cost=0.1, valid=(-9, math.inf)),
+    ]
+
+    def without_budget(path, n):
+        it = amsbq.Integrator(sources, UNIT, model="icm")
+        return run_it(it, [amsbq.stopping.evaluations(n)], journal=path, progress=False)
+
+    without_budget(path, 4)
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+    more = without_budget(path, 7)
+    assert everything(more) == everything(without_budget(tmp_path / "whole.jsonl", 7))
+    read = amsbq.read_result(path)
+    assert (read.budget, read.integrator.budget) == (math.inf, math.inf)
+    assert [source.valid for source in read.integrator.sources] == [(-math.inf, 9), (-9, math.inf)]
+    with pytest.raises(JournalError, match=r"source 0's valid was \[-inf, 9.0\], and now is None"):
+        run_it(amsbq.Integrator(SOURCES, UNIT, model="icm"), journal=path, progress=False)
 
 
 @pytest.fixture(params=sorted(STORED.glob("*.jsonl")), ids=lambda path: path.name)
@@ -391,7 +457,8 @@ def test_long_runs_go_on_where_they_were_between_times_to_learn(tmp_path):
 KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
-from test_journal import *
+from tests.execution.test_journal import *
+@wraps(fine)
 def slow(x):
     with open({calls!r}, "a") as file: file.write(f"{{x[0]!r}}\\n")
     time.sleep(0.01)
@@ -404,7 +471,7 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     """A few times; benchmarks/kill.py does it as often as you like."""
     path, calls = tmp_path / "run.jsonl", tmp_path / "calls"
     whole = everything(run(tmp_path / "whole.jsonl", "icm", 2.6))
-    code = KILLED.format(tests=str(Path(__file__).parent), path=str(path), calls=str(calls))
+    code = KILLED.format(tests=str(Path(__file__).parents[2]), path=str(path), calls=str(calls))
     rng, kills = np.random.default_rng(0), 0
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     while kills < 12:
@@ -430,6 +497,7 @@ def test_an_interrupt_is_in_the_journal_and_the_run_goes_on(tmp_path):
     whole = everything(run(tmp_path / "whole.jsonl"))
     calls = []
 
+    @wraps(fine)
     def interrupted(x):
         calls.append(x)
         if len(calls) == 3:
@@ -450,6 +518,7 @@ def test_the_second_interrupt_stops_at_once(tmp_path):
     path = tmp_path / "run.jsonl"
     calls = []
 
+    @wraps(fine)
     def impatient(x):
         calls.append(x)
         if len(calls) == 2:
@@ -469,6 +538,7 @@ def test_workers_lose_nothing_either(tmp_path):
     assert first.stopped == "evaluations"
     seen = [(e.source, *e.x) for e in first.evaluations]
 
+    @wraps(fine)
     def once(x):
         assert (0, *x) not in seen
         return fine(x)
@@ -507,3 +577,101 @@ def test_measured_costs_are_remembered(tmp_path):
     for kept in (3, len(lines) // 2, len(lines) - 5):
         path.write_bytes(b"".join(lines[:kept]))
         assert everything(run(path, sources=sources, budget=6.0)) == whole
+
+
+@pytest.mark.parametrize("reason", ["budget", "exhausted", "tolerance", "evaluations"])
+def test_a_stop_by_a_rule_holds_as_long_as_the_rule(tmp_path, reason):
+    """Whatever the rule calls it."""
+    path = tmp_path / "run.jsonl"
+
+    def rule(it):
+        return reason if len(it.evaluations) >= 4 else None
+
+    assert run(path, stop=rule).stopped == reason
+    content = path.read_bytes()
+    assert len(run(path, stop=rule).evaluations) == 4
+    assert path.read_bytes() == content  # looked at, and nothing more
+    assert everything(run(path)) == everything(run(tmp_path / "whole.jsonl"))
+
+
+def asked_lines(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    return lines, [i for i, line in enumerate(lines) if b'"asked"' in line]
+
+
+def test_a_line_that_is_there_twice_is_evaluated_once(tmp_path):
+    path = tmp_path / "run.jsonl"
+    whole = everything(run(path))
+    lines, asked = asked_lines(path)
+    for kept in (asked[3] + 1, asked[-1] + 1, len(lines)):  # pending, pending at the end of the budget, all told
+        path.write_bytes(b"".join([*lines[:kept], lines[asked[3]], *([lines[asked[-1]]] if kept > asked[-1] else [])]))
+        assert everything(run(path)) == whole
+
+
+def test_pending_queries_that_the_budget_does_not_pay_are_not_evaluated(tmp_path):
+    """The budget is smaller now, or the journal was tampered with."""
+    path = tmp_path / "run.jsonl"
+    whole = run(path)
+    _, events = read_journal(path)
+    query = next(event for event in events if event["event"] == "asked")
+    with Journal(path) as journal:
+        for more in range(3):
+            journal.write({**query, "id": len(whole.evaluations) + more})
+    assert everything(run(path))[:3] == everything(whole)[:3]
+    lines, asked = asked_lines(tmp_path / "run.jsonl")
+    path.write_bytes(b"".join(lines[: asked[3] + 1]))
+    spent = amsbq.read_result(path, model=False).spent
+    assert run(path, budget=spent + 1e-3).spent <= spent + 1e-3
+
+
+def test_a_source_cannot_change_what_is_recorded(tmp_path):
+    def spoils(x):
+        value = fine(x)
+        x.setflags(write=True)
+        x[:] = 0.5
+        return value
+
+    spoiled = run(tmp_path / "spoiled.jsonl", sources=[amsbq.Source(spoils, name="fine"), SOURCES[1]])
+    assert everything(spoiled) == everything(run(tmp_path / "whole.jsonl"))
+
+
+def test_a_source_is_called_again_with_the_same_x(monkeypatch):
+    monkeypatch.setattr("amsbq.execution.evaluate.RETRY_PAUSES", (0.0,))
+    seen = []
+
+    def busy_once(x):
+        seen.append(float(x[0]))
+        x.setflags(write=True)
+        x[:] = 0.5
+        if len(seen) == 1:
+            raise ConnectionError
+        return 1.0
+
+    assert evaluate(busy_once, np.array([0.25])).observation.value == 1.0
+    assert seen == [0.25, 0.25]
+
+
+THREADS = """
+import sys
+sys.path.insert(0, {tests!r})
+from tests.execution.test_journal import *
+it = amsbq.Integrator(SOURCES, UNIT, budget=1000, model=GP)
+for x in np.random.default_rng(0).uniform(size=700):
+    it.observe(1, [x], coarse([x]), variance=1e-4)
+print(repr(it.estimate().mean), repr(it.estimate().std), it.ask().x.tolist())
+"""
+
+
+def test_many_observations_give_the_same_on_any_number_of_cores():
+    code = THREADS.format(tests=str(Path(__file__).parents[2]))
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for n in ("1", "2")
+    ]
+    assert said[0] == said[1] != ""

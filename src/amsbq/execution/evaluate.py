@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..design.sources import Observation
-from ..validation import Array, non_negative_number, number, positive_number
+from ..validation import Array, non_negative_number, number, positive_number, read_only
 
 #: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again at
 #: once, one that restarts needs a few seconds; a server that is gone should not hold up a run for longer.
@@ -60,7 +60,7 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
         observation, reason, unreachable = None, "", False
         start = time.perf_counter()
         try:
-            observation = as_observation(function(x))
+            observation = as_observation(function(read_only(x.copy())))  # not to be changed between two calls
         except ConnectionError as error:
             reason, unreachable = error_text(error), True
         except KeyboardInterrupt:
