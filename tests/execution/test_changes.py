@@ -118,14 +118,14 @@ def histogram(counts, edges):
     return amsbq.Product([stats.rv_histogram((np.array(counts), np.array(edges)), density=False)()])
 
 
-@pytest.mark.parametrize("edges", [[0, 0.4, 0.6, 0.8, 1], [0, 0.5, 0.50001, 0.50002, 1]])
+@pytest.mark.parametrize("edges", [[0, 0.4, 0.6, 0.8, 1], [0, 0.3, 0.30001, 0.30002, 1]])
 def test_another_histogram_is_refused(tmp_path, edges):
     """Also one that differs where quantiles and densities between them do not see it."""
     path = tmp_path / "run.jsonl"
-    opened(path, measure=histogram([10, 1, 3, 10], edges))
-    opened(path, measure=histogram([10, 1, 3, 10], edges))
+    opened(path, measure=histogram([30_000, 1, 3, 70_000], edges))
+    opened(path, measure=histogram([30_000, 1, 3, 70_000], edges))
     with pytest.raises(JournalError, match="measure was Product with checksum"):
-        opened(path, measure=histogram([10, 3, 1, 10], edges))
+        opened(path, measure=histogram([30_000, 3, 1, 70_000], edges))
 
 
 def test_a_script_and_the_module_that_it_is_are_the_same(tmp_path):
