@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-#: observations from which on more threads are worth last digits that depend on their number: a refit to 1,000 takes no
-#: longer with one thread than with two, because it is learned from 256 of them, and one to 10,000 takes minutes
+#: observations from which on more threads are worth last digits that depend on their number. Hyperparameters come
+#: from 256 observations at most, so that a second thread gained nothing measurable at 1,000; at 10,000, where a refit
+#: takes minutes, factorisations are most of it. Where exactly between the two was not measured.
 MANY_OBSERVATIONS = 4000
 
 
