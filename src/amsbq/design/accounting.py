@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from functools import wraps
+from threading import RLock
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,8 +119,26 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
     return ""
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="Accounting")
+
+
+def locked(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Return a method that only one thread at a time executes, of all methods of its object that are locked."""
+
+    @wraps(method)
+    def one_at_a_time(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return one_at_a_time
+
+
 class Accounting(ABC):
     """Queries, evaluations and costs of a run; subclasses decide what to ask for next.
+
+    It may be used by several threads.
 
     Attributes
     ----------
@@ -144,11 +165,18 @@ class Accounting(ABC):
         self.stopped: StopReason | None = None
         self._pending: dict[int, Query] = {}
         self._n_asked = 0
+        self._lock = RLock()
         self._spent = Fraction()  # exact: rounding in a long sum must not cross the budget
 
     def __repr__(self) -> str:
         made = f"{len(self.evaluations)} evaluations, spent {self.spent:.6g}"
         return f"<{type(self).__name__} of {', '.join(self.names)}: {made}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=RLock())
 
     @property
     def spent(self) -> float:
@@ -156,16 +184,19 @@ class Accounting(ABC):
         return float(self._spent)
 
     @property
+    @locked
     def reserved(self) -> float:
         """The expected cost of all pending queries: set aside, so that together they cannot exceed the budget."""
         return math.fsum(query.cost for query in self._pending.values())
 
     @property
+    @locked
     def committed(self) -> float:
         """The cost that is spent or reserved."""
         return self.spent + self.reserved
 
     @property
+    @locked
     def pending(self) -> list[Query]:
         """The queries that were asked and have no answer yet."""
         return list(self._pending.values())
@@ -174,6 +205,7 @@ class Accounting(ABC):
     def ask(self) -> Query | None:
         """Return what to evaluate next, or None if nothing more is to be asked."""
 
+    @locked
     def tell(self, query: Query, value: ArrayLike, variance: float = 0.0, cost: float | None = None) -> None:
         """Answer a query with a value.
 
@@ -205,6 +237,7 @@ class Accounting(ABC):
         else:
             self._append(query, y, noise, charged)
 
+    @locked
     def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
         """Answer a query with a failure, which is charged like a value.
 

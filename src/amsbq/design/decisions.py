@@ -7,7 +7,6 @@ depends only on the number of observations: a run is a function of its seed and 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..inference.belief import Belief
 from ..inference.schedule import Learner
 from ..inference.structures import Model, ModelName, model_named
 from ..measures.adapters import MeasureLike
+from ..messages import warn
 from ..validation import Array, source_number
 from .accounting import Accounting
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
@@ -184,10 +184,10 @@ class DecisionMaker(Accounting):
         if source == 0:
             self.stopped = "exhausted"
         consequence = "the run ends with what it knows" if source == 0 else "the run goes on without it"
-        warnings.warn(
+        warn(
             f"{self.names[source]} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
-            f"The last time: {reason}",
-            stacklevel=5,
+            f"It is tried again when the run is resumed. The last time: {reason}",
+            stacklevel=6,
         )
 
     def _integral(self) -> tuple[float, float]:

@@ -48,6 +48,12 @@ class Failures:
         self.retired.add(source)
         return True
 
+    def reinstate(self) -> None:
+        """Give retired sources another chance: the reason for their failures may have passed."""
+        for source in self.retired:
+            self._in_a_row[source] = 0
+        self.retired.clear()
+
     def succeeded(self, source: int) -> None:
         """Record an evaluation that did not fail."""
         self._in_a_row[source] = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, overload
@@ -16,8 +15,9 @@ from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
 from ..measures.adapters import MeasureLike
+from ..messages import collected_warnings, warn
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
-from .accounting import Evaluation, Query, StopReason
+from .accounting import Evaluation, Query, StopReason, locked
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate
 from .costs import affordable
 from .decisions import DecisionMaker
@@ -95,7 +95,7 @@ class Integrator(DecisionMaker):
     ) -> None:
         super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial)
         if acquisition in PATHOLOGIES:
-            warnings.warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
+            warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
 
     @overload
     def ask(self) -> Query | None: ...
@@ -103,6 +103,7 @@ class Integrator(DecisionMaker):
     @overload
     def ask(self, n: int) -> list[Query]: ...
 
+    @locked
     def ask(self, n: int | None = None) -> Query | list[Query] | None:
         """Return what to evaluate next: the best rate, conditioned on all observations and on the pending queries.
 
@@ -128,6 +129,7 @@ class Integrator(DecisionMaker):
             return queries
         return queries[0] if queries else None
 
+    @locked
     def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:
         """Add a value that exists already and costs nothing.
 
@@ -152,6 +154,7 @@ class Integrator(DecisionMaker):
         if self.initial is None and not self._n_asked:
             self._planned = None
 
+    @locked
     def estimate(self) -> Estimate:
         """Return the distribution of the integral, conditioned on all that was told or observed.
 
@@ -160,10 +163,11 @@ class Integrator(DecisionMaker):
         """
         belief = self._known_belief("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
-            warnings.warn(message, stacklevel=2)
+            warn(message, stacklevel=3)
         with threads_for(len(self.learner)):
             return belief.estimate
 
+    @locked
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
 
@@ -180,6 +184,7 @@ class Integrator(DecisionMaker):
             mean, std = belief.predict(number_of_source, points)
         return mean, std**2
 
+    @locked
     def rates(self, X: ArrayLike) -> Array:
         """Return the acquisition rate of each source at each X_i: shape (sources, n)."""
         with threads_for(len(self.learner)):
@@ -188,12 +193,14 @@ class Integrator(DecisionMaker):
                 raise ValueError("nothing is known yet: look at rates after the first evaluations")
             return self._next_rate(belief).values(self._used(), self.measure.check_points(X))
 
+    @locked
     def preview(self) -> Choice | None:
         """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief
             return None if belief is None else self._best(self._next_rate(belief), self._available())
 
+    @locked
     def forecast(
         self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECAST_SETTINGS.steps
     ) -> Forecast:
@@ -242,6 +249,12 @@ class Integrator(DecisionMaker):
             raise ValueError(otherwise)
         return belief
 
+    def _reinstate(self) -> None:
+        """Give retired sources another chance, also if the run has stopped because of them."""
+        if self.failures.retired and self.stopped == "exhausted":
+            self.stopped = None
+        self.failures.reinstate()
+
     def _restore(
         self,
         queries: Sequence[Query],
@@ -270,8 +283,7 @@ class Integrator(DecisionMaker):
             self._n_asked, self.rate = query.id + 1, query.rate
             if math.isnan(query.rate):
                 remove_planned(planned, query.source, query.x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they were issued when it happened
+        with collected_warnings():  # they were issued when it happened
             for e in evaluations:
                 self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason)
                 self._charge(e.cost)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ..design.sources import Observation
+from ..processes import GUARDIAN
 from ..validation import Array, brief
 from .evaluate import as_observation, one_line
 
@@ -152,15 +153,18 @@ class Command:
             If the program cannot be started.
         """
         inputs = dict(zip(self.names, (float(value) for value in x), strict=True))
-        with subprocess.Popen(
-            [self._filled(argument, inputs) for argument in self.arguments],
-            cwd=self.folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
-        ) as process:
+        with (
+            subprocess.Popen(
+                [self._filled(argument, inputs) for argument in self.arguments],
+                cwd=self.folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
+            ) as process,
+            GUARDIAN.watching(-process.pid),
+        ):
             try:
                 out, err = _communicate(process, json.dumps(inputs).encode(), self.timeout)
             except BaseException as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ..design.integrator import Integrator
@@ -11,6 +10,7 @@ from ..design.sources import Source
 from ..gp.dictionaries import gp_from_dict
 from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
+from ..messages import collected_warnings
 from ..results.result import Result, input_names
 from .journal import JournalPath
 from .state import NONSENSE, RunState, nonsense_error, read_state
@@ -68,8 +68,7 @@ def restored_integrator(state: RunState) -> Integrator | None:
         model: Any = described if isinstance(described, str) else gp_from_dict(described)
     except ValueError:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were issued when the run began
+    with collected_warnings():  # they were issued when the run began
         it = Integrator(
             [_source(source) for source in state.sources],
             measure,

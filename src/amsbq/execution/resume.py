@@ -134,6 +134,7 @@ def begin_or_resume(
     if changes and not accept_changes:
         raise _another_run_error(journal.path, changes)
     state = _restored(it, journal.header, journal.events, journal.path, bool(changes))
+    it._reinstate()
     if changes:
         log = JournalLog(journal, it)
         log.changes_accepted(changes, {"problem": now, "inputs": inputs})

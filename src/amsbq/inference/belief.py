@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..gp.threads import threads_for
 from ..measures.base import Measure
+from ..messages import collected_warnings
 from ..validation import Array
 from . import calibration
 from .estimate import Estimate
@@ -233,8 +233,7 @@ def from_hyperparameters(
     model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int, hyperparameters: dict[str, Any]
 ) -> LearnedBelief:
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were issued when it was learned
+    with collected_warnings():  # they were issued when it was learned
         data, levels = regularised(data, noise, model.secondaries)
     log_posterior = _log_posterior(model, measure, data, levels)
     draws = HyperparameterDraws.from_dict(log_posterior, hyperparameters["draws"], seed)

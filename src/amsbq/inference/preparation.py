@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..gp.data import Data
 from ..gp.gram import DIGITS
+from ..messages import warn
 from ..validation import Array, read_only
 from .structures import Noise
 
@@ -56,7 +56,7 @@ def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[
     noise = list(noise)
     for source in range(len(noise)):
         if noise[source] == 0.0 and _contradicts_itself(data.of_source(source)):
-            warnings.warn(
+            warn(
                 f"source {source} gave different values at the same input, but was said to be without noise: its noise "
                 f"is learned; give noise='learn' or its variance",
                 stacklevel=4,
@@ -64,9 +64,9 @@ def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[
             noise[source] = "learn"
     primary = data.y[data.s == 0]
     if len(primary) == 0:
-        warnings.warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
+        warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
     elif primary_is_constant(data):
-        warnings.warn(
+        warn(
             f"all {len(primary)} observations of source 0 are {primary[0]:.6g}: they do not tell how much it varies, "
             "and the error bar is a guess",
             stacklevel=4,

@@ -9,7 +9,6 @@ Notation: θ (P,), Θ (K, P) and relations (K, L) as in `layout`.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..gp.posterior_batch import PosteriorBatch
+from ..messages import warn
 from ..validation import Array, IntArray
 from .log_posterior import LogPosterior
 from .modes import Mode, find_mode, find_modes, nearby_modes
@@ -137,7 +137,7 @@ def _draw_around(log_posterior: LogPosterior, modes: list[Mode], counts: IntArra
         Theta[rows] = np.array([mode.theta for mode in modes])[of[rows]]
         effective[np.unique(of[rows])] = 1.0
     if effective.sum() < len(of) * SETTINGS.least_moved:
-        warnings.warn(
+        warn(
             "hyperparameters could not be sampled: only the most probable are used, and the error bar is too small",
             stacklevel=5,
         )

@@ -8,7 +8,6 @@ when it was looked at before.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..measures.base import Measure
+from ..messages import collected_warnings
 from ..validation import Array
 from .belief import Belief, LearnedBelief, from_hyperparameters, learn
 from .structures import Model, Noise
@@ -113,8 +113,7 @@ class Learner:
             self._refit = self._refitted(at)
             self._belief, self._conditioned_on = self._refit.belief, at
         if n != self._conditioned_on and self._belief is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with collected_warnings(), np.errstate(all="ignore"):  # the next refit issues its own
                 for k in range(self._conditioned_on, n):  # one by one: rounding must not depend on earlier accesses
                     extended = self._belief.extend(self.data.first(k + 1))
                     self._belief, self._conditioned_on = extended, k + 1  # together: an interrupt may come at any time
@@ -149,7 +148,7 @@ class Learner:
         self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
 
     def _refitted(self, n: int) -> _Refit:
-        with warnings.catch_warnings(record=True) as caught:  # they are issued with the estimate
-            warnings.simplefilter("always")
+        # They are issued with the estimate. Floating-point errors are those of proposals that are then rejected.
+        with collected_warnings() as messages, np.errstate(all="ignore"):
             belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed)
-        return _Refit(n, belief, [str(warning.message) for warning in caught])
+        return _Refit(n, belief, messages)

@@ -7,12 +7,12 @@ cdf, sf, ppf, isf and support of the distribution are used.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legval, legvander
 
+from ..messages import SILENCE, warn
 from ..validation import Array
 from .distributions import Distribution, describe, histogram_edges
 from .piecewise import NODES, WEIGHTS, PiecewiseDensity, gauss_legendre
@@ -82,8 +82,7 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
     RuntimeWarning
         If the density has more structure than the largest number of intervals resolves.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # where scipy's own accuracy suffers, the total mass below shows it
+    with SILENCE, np.errstate(all="ignore"):  # where scipy's own accuracy suffers, the total mass below shows it
         density, exhausted = _bisect(distribution)
     total = density.total_mass()
     if not abs(total - 1) < SETTINGS.total_tolerance:
@@ -92,7 +91,7 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
             "for a periodic one take its version on a line, such as stats.vonmises_line"
         )
     if exhausted:
-        warnings.warn(
+        warn(
             f"the density of {describe(distribution)} has more structure than {len(density.lower)} intervals resolve: "
             "its kernel means are approximate",
             RuntimeWarning,

@@ -1,0 +1,77 @@
+"""Warnings of this library and of those that it calls, issued, collected or silenced without an effect on other threads.
+
+The filters of Python's ``warnings`` belong to the whole process: two threads that change them at the same time leave them
+changed, and catch each other's warnings. What this library has to say is therefore collected per thread.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+
+_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+
+
+def warn(message: str, category: type[Warning] = UserWarning, stacklevel: int = 1) -> None:
+    """Issue a warning, or add it to those that this thread collects.
+
+    Parameters
+    ----------
+    message : str
+        The warning.
+    category : class
+        Its class.
+    stacklevel : int
+        The line to blame, as in `warnings.warn`: 1 for the one that calls this function.
+    """
+    collected = _collected.get()
+    if collected is None:
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+    else:
+        collected.append(message)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect, in this thread, what `warn` is called with, and yield the list; warnings of others are not touched.
+
+    >>> with collected_warnings() as messages:
+    ...     warn("the error bar is a guess")
+    >>> messages
+    ['the error bar is a guess']
+    """
+    messages: list[str] = []
+    token = _collected.set(messages)
+    try:
+        yield messages
+    finally:
+        _collected.reset(token)
+
+
+class _Silence:
+    """Warnings of the whole process are ignored while anybody wants it; then the filters are as they were."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._filters.__exit__(None, None, None)
+
+
+#: A context in which warnings of other libraries are ignored, in all threads.
+SILENCE = _Silence()

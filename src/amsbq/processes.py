@@ -1,0 +1,116 @@
+"""Processes that end with the process that has started them, however that ends.
+
+A process that is killed cannot end others any more. A guardian does it: a small shell in a process group of its own that
+reads from a pipe which only its process writes to. When the pipe is closed, because the process has ended, the guardian
+kills what it was asked to watch, and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+#: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the targets that are left.
+SCRIPT = """
+targets=
+while read -r sign target; do
+    rest=
+    for one in $targets; do [ "$one" = "$target" ] || rest="$rest $one"; done
+    targets=$rest
+    [ "$sign" = + ] && targets="$targets $target"
+done
+for one in $targets; do kill -s KILL -- "$one"; done
+"""
+
+
+class Guardian:
+    """Watches targets for this process: processes by their number, and process groups by their negative number.
+
+    Where there is no shell, as on Windows, nothing is watched.
+    """
+
+    def __init__(self) -> None:
+        self._forget_everything()
+
+    def _forget_everything(self) -> None:
+        self._lock = threading.Lock()
+        self._pipe: int | None = None
+        self._pid = 0
+        self._started_by: dict[int, int] = {}  # the thread that has started each target
+
+    def watch(self, *targets: int) -> None:
+        """Have targets, which this thread has started, killed when this process ends."""
+        self._started_by.update(dict.fromkeys(targets, threading.get_ident()))
+        self._tell("+", targets)
+
+    def release(self, *targets: int) -> None:
+        """Watch targets no more: they have ended, or may live on."""
+        for target in targets:
+            self._started_by.pop(target, None)
+        self._tell("-", targets)
+
+    @contextmanager
+    def watching(self, *targets: int) -> Iterator[None]:
+        """Watch targets while the context is open."""
+        self.watch(*targets)
+        try:
+            yield
+        finally:
+            self.release(*targets)
+
+    def kill_started_by(self, thread: int | None) -> None:
+        """Kill the targets that a thread of this process, by its identifier, has started."""
+        for target, starter in list(self._started_by.items()):
+            if starter == thread:
+                with suppress(OSError):
+                    os.kill(target, signal.SIGKILL)
+
+    def kill_descendants(self) -> None:
+        """Kill all processes that this one has started, and those that they have started, where Linux tells of them."""
+        parents = dict(filter(None, map(_pid_and_parent, Path("/proc").glob("[0-9]*/stat"))))
+        found = {os.getpid()}
+        while more := {pid for pid, parent in parents.items() if parent in found} - found - {self._pid}:
+            found |= more
+        for pid in found - {os.getpid()}:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _tell(self, sign: str, targets: tuple[int, ...]) -> None:
+        if not targets or not hasattr(os, "posix_spawn"):
+            return
+        with self._lock, suppress(OSError):  # without a guardian things work all the same
+            if self._pipe is None:
+                self._start()
+            os.write(self._pipe or -1, "".join(f"{sign} {target}\n" for target in targets).encode())
+
+    def _start(self) -> None:
+        read_end, self._pipe = os.pipe()
+        nowhere = [(os.POSIX_SPAWN_OPEN, output, os.devnull, os.O_WRONLY, 0) for output in (1, 2)]
+        actions = [(os.POSIX_SPAWN_DUP2, read_end, 0), *nowhere]
+        # In a group of its own, it does not get the signals of a terminal.
+        self._pid = os.posix_spawn("/bin/sh", ["sh", "-c", SCRIPT], {}, file_actions=actions, setpgroup=0)
+        os.close(read_end)
+
+    def _after_fork(self) -> None:
+        """Let go of the guardian in a copy of its process, which would keep the pipe open."""
+        if self._pipe is not None:
+            os.close(self._pipe)
+        self._forget_everything()
+
+
+def _pid_and_parent(stat: Path) -> tuple[int, int] | None:
+    """Return the numbers of a process and of its parent by its file in /proc; None if it has ended."""
+    try:
+        pid, _, rest = stat.read_text(errors="replace").partition(" ")
+    except OSError:
+        return None
+    return int(pid), int(rest.rpartition(")")[2].split()[1])
+
+
+GUARDIAN = Guardian()  #: of this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=GUARDIAN._after_fork)
