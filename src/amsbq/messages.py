@@ -1,7 +1,7 @@
-"""Warnings of this library and of those that it calls, issued, collected or silenced without an effect on other threads.
+"""Warnings of this library and of those that it calls: issued, collected or silenced, in any number of threads.
 
-The filters of Python's ``warnings`` belong to the whole process: two threads that change them at the same time leave them
-changed, and catch each other's warnings. What this library has to say is therefore collected per thread.
+The filters of Python's ``warnings`` belong to the whole process: two threads that change them at the same time leave
+them changed, and catch each other's warnings. What this library has to say is therefore collected per thread.
 """
 
 from __future__ import annotations

@@ -1,18 +1,23 @@
 """Processes that end with the process that has started them, however that ends.
 
-A process that is killed cannot end others any more. A guardian does it: a small shell in a process group of its own that
-reads from a pipe which only its process writes to. When the pipe is closed, because the process has ended, the guardian
-kills what it was asked to watch, and ends.
+A process that is killed cannot end others any more. A guardian does it: a small shell in a process group of its own
+that reads from a pipe which only its process writes to. When the pipe is closed, because the process has ended, the
+guardian kills what it was asked to watch, and ends.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+#: How often a process looks whether its parent is still there: too rarely to take time from a simulator.
+PARENT_CHECK_SECONDS = 1.0
 
 #: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the targets that are left.
 SCRIPT = """
@@ -114,3 +119,37 @@ def _pid_and_parent(stat: Path) -> tuple[int, int] | None:
 GUARDIAN = Guardian()  #: of this process
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=GUARDIAN._after_fork)
+
+
+def lead_process_group() -> bool:
+    """Make a process of a pool lead a process group, and return whether this is one, with one call at a time.
+
+    A Ctrl-C on the terminal is then not for it, and everything that it starts can be ended with it.
+    """
+    if multiprocessing.parent_process() is None or threading.current_thread() is not threading.main_thread():
+        return False
+    _lead_group()
+    return True
+
+
+def prepare_process(parent: int) -> None:
+    """Make this process lead a process group, ignore Ctrl-C, and end when the process that started it is gone."""
+    # Ctrl-C on a terminal is for the run, which decides what becomes of evaluations that it has paid for.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _lead_group()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+
+
+def _lead_group() -> None:
+    if hasattr(os, "setpgid"):
+        with suppress(OSError):  # it may lead a session, and with it a group
+            os.setpgid(0, 0)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Wait until the parent of this process is gone, and end the process with its group."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)  # a parent that was killed could not end its processes, which would wait for calls for ever

@@ -3,6 +3,8 @@
 import itertools
 import math
 import pickle
+import sys
+import threading
 import time
 import warnings
 
@@ -135,6 +137,43 @@ def test_spent_and_reserved_never_exceed_the_budget(budget, costs, workers, seed
                 it.tell(query, 0.0, cost=query.cost * rng.uniform(0.5, 1.0))
         assert it.spent + it.reserved <= budget * (1 + 1e-12)
         assert all(e.cost >= 0 for e in it.evaluations)
+
+
+def test_several_threads_keep_to_the_budget():
+    """Each of them asks and tells; what is reserved by one is not spent by another."""
+    it = Integrator(sources(), UNIT, budget=6, model=fixed())
+    errors = []
+
+    def work():
+        try:
+            while (query := it.ask()) is not None:
+                assert it.spent + it.reserved <= 6 + 1e-9
+                it.tell(query, (FINE, COARSE)[query.source](query.x))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert errors == []
+    assert it.spent <= 6 + 1e-9
+    assert sorted(e.id for e in it.evaluations) == list(range(len(it.evaluations)))
+    assert len(it.learner) == len(it.evaluations)
+
+
+def test_integrators_can_be_copied():
+    it = Integrator([Source(name="fine"), Source(cost=0.1)], UNIT, budget=6, model=fixed())
+    it.tell(it.ask(), 1.0)
+    copied = pickle.loads(pickle.dumps(it))
+    copied.tell(copied.ask(), 2.0)
+    assert (len(copied.evaluations), len(it.evaluations)) == (2, 1)
 
 
 def test_the_last_step_is_the_best_that_can_be_paid():

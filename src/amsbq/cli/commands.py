@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
 import time
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,7 @@ class ExitCode(IntEnum):
     FAILED = 1  #: the run failed
     WRONG_INPUT = 2  #: as argparse has it for wrong arguments
     INTERRUPTED = 130  #: as shells have it for Ctrl-C
+    TERMINATED = 143  #: as shells have it for SIGTERM
 
 
 class UserError(Exception):
@@ -67,17 +71,23 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
-    with _executor(problem, options) as executor:
-        result = run(
-            it,
-            rules,
-            executor=executor,
-            workers=options.workers,
-            journal=journal,
-            progress=progress,
-            about=about,
-            accept_changes=options.accept_changes,
-        )
+    with _terminable() as signals, _executor(problem, options) as executor:
+        try:
+            result = run(
+                it,
+                rules,
+                executor=executor,
+                workers=options.workers,
+                journal=journal,
+                progress=progress,
+                about=about,
+                accept_changes=options.accept_changes,
+            )
+        except KeyboardInterrupt:
+            if not signals:
+                raise
+            print(f"amsbq: terminated; go on with: amsbq resume {journal}", file=sys.stderr)
+            return ExitCode.TERMINATED
     if options.json:
         print(json.dumps(as_json(result)))
     else:
@@ -87,7 +97,41 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
                 print(f"warning: {finding}")
         print(f"look at it with: amsbq report {journal}")
         print(f"go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
-    return ExitCode.INTERRUPTED if result.stopped == "interrupted" else ExitCode.DONE
+    if result.stopped == "interrupted":
+        return ExitCode.TERMINATED if signals else ExitCode.INTERRUPTED
+    primary = [e for e in result.evaluations if e.source == 0]
+    if any(e.status == "ok" for e in primary):
+        return ExitCode.DONE
+    last = f" The last time: {primary[-1].reason}." if primary else ""
+    print(
+        f"amsbq: no evaluation of {it.names[0]} was successful, and the integral is a guess.{last} "
+        f"Once that is mended, go on with: amsbq resume {journal} --budget {2 * it.budget:g}",
+        file=sys.stderr,
+    )
+    return ExitCode.FAILED
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """Make SIGTERM end a run in order, without waiting for evaluations; yield a list that shows if it has come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def end(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+        received.append(number)
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):
+            raise KeyboardInterrupt
+        interrupt(number, frame)  # of the run, which knows when it can be interrupted
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:

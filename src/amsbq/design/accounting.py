@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,20 +119,18 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
     return ""
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-S = TypeVar("S", bound="Accounting")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def locked(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+def locked(method: Method) -> Method:
     """Return a method that only one thread at a time executes, of all methods of its object that are locked."""
 
     @wraps(method)
-    def one_at_a_time(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def one_at_a_time(self: Accounting, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return one_at_a_time
+    return cast(Method, one_at_a_time)
 
 
 class Accounting(ABC):

@@ -1,7 +1,8 @@
 """Running sources: one after the other, in threads, or by any executor. The runner knows no mathematics.
 
 A query is asked as soon as a worker is free. Exceptions, time-outs and values that are not acceptable are failed
-evaluations, which the integrator is told of; they do not end a run.
+evaluations, which the integrator is told of; they do not end a run. An executor that does not work ends it: what it was
+to evaluate stays pending, and is not charged.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -24,7 +25,8 @@ from ..design.integrator import Integrator
 from ..design.stopping import StopRule
 from ..results.result import Result
 from ..validation import brief, count
-from .evaluate import Outcome, error_text, evaluate, evaluate_into
+from .evaluate import Outcome, error_text
+from .executors import CrashedCall, Dispatcher, ExecutorError, Started
 from .journal import Event, Journal, JournalError, JournalPath
 from .progress import Progress, progress_display
 from .resume import EventLog, begin_or_resume
@@ -44,8 +46,8 @@ ExecutorLike: TypeAlias = Executor | SupportsExecutor
 class RunnerSettings:
     """Time in seconds."""
 
-    #: between two looks whether an evaluation with a timeout has started in an executor, which does not tell
-    look_again: float = 0.05
+    #: between two looks whether an executor still works, which not all of them tell
+    check_executor: float = 1.0
     #: the shortest duration that counts as a cost: clocks may say zero, and costs must be positive
     shortest: float = 1e-9
 
@@ -103,6 +105,8 @@ def run(
     ------
     RunInterrupted
         If the run was interrupted before any evaluation was successful.
+    ExecutorError
+        If the executor does not work. What it was to evaluate stays pending, and is not charged.
     RuntimeError
         If the run has stopped and no evaluation was successful.
     """
@@ -124,29 +128,17 @@ def no_result_error(it: Accounting, stopped: StopReason) -> BaseException:
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
-    return RuntimeError(f"no evaluation was successful, and the run has stopped ({stopped}){last}")
-
-
-@dataclass
-class _Running:
-    query: Query
-    timeout: float
-    started: float | None = None  # when it was first seen to run, not only to wait for its turn
-
-    def seconds_left(self, future: Future[Outcome]) -> float:
-        """Return the time until its timeout, or until it should be looked at again."""
-        if np.isinf(self.timeout):
-            return np.inf
-        if self.started is None and not future.running():
-            return SETTINGS.look_again
-        self.started = self.started or time.monotonic()
-        return self.started + self.timeout - time.monotonic()
+    return RuntimeError(
+        f"no evaluation was successful, and the run has stopped ({stopped}){last}. Once that is mended, the same run "
+        "with the same journal goes on; retired sources are tried again"
+    )
 
 
 class Runner:
     """Evaluates what an integrator asks for, until it stops or a rule stops it.
 
-    Interrupted once, it asks for no more and waits for what is running; interrupted twice, it stops at once.
+    Interrupted once, it asks for no more and waits for what is running. Interrupted twice, it ends what is running as
+    far as that is possible, and stops at once.
 
     Parameters
     ----------
@@ -182,8 +174,10 @@ class Runner:
         if self.workers < 1:
             raise ValueError("workers must be at least 1")
         self.log = EventLog()
-        self._running: dict[Future[Outcome], _Running] = {}
-        self._interrupted = False
+        self._dispatcher = Dispatcher(self.executor, threads=self.workers > 1)
+        self._running: dict[Future[Outcome], tuple[Query, Started]] = {}
+        self._interrupted = self._stop_now = self._telling = False
+        self._last_event = time.monotonic()  # when a call was last submitted, or has ended
 
     def run(self, progress: Progress = lambda it: None) -> StopReason:
         """Run to the end, and return why it ended; ``progress`` is called whenever something has happened."""
@@ -199,25 +193,38 @@ class Runner:
                 self._collect_all()
             except KeyboardInterrupt:
                 reason = "interrupted"
+                self._abandon()
+            except ExecutorError as error:
+                self._salvage()
+                raise ExecutorError(
+                    f"the executor does not work: {error}. {len(self.it.pending)} of its queries are pending, and not "
+                    "charged: the same run with the same journal goes on with them"
+                ) from error
             except JournalError:
                 raise  # more answers could not be kept either
             except Exception:
                 self._collect_all()  # they are paid for
                 raise
+            finally:
+                self._dispatcher.close()
         return reason
 
     @contextmanager
     def _first_interrupt_noted(self) -> Iterator[None]:
-        """Only note the first interrupt, so that evaluations can end."""
+        """Only note the first interrupt, so that evaluations can end; anything else that comes here stops at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
         def note(signal_number: int, frame: Any) -> None:
-            if self._interrupted:
+            if signal_number == signal.SIGINT and not self._interrupted:
+                self._interrupted = True
+                with suppress(RuntimeError):  # a signal may come while something is being printed
+                    print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
+                return
+            if self._stop_now or not self._telling:
                 raise KeyboardInterrupt
-            self._interrupted = True
-            print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
+            self._interrupted = self._stop_now = True
 
         before = signal.signal(signal.SIGINT, note)
         try:
@@ -243,19 +250,9 @@ class Runner:
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
         function: Any = source.function
-        future: Future[Outcome] = Future()
-        if self.executor is not None:
-            try:
-                future = self.executor.submit(evaluate, function, query.x)
-            except Exception as error:  # such as a pool whose processes have died
-                self._fail(query, f"not evaluated, {error_text(error)}", 0.0)
-                return
-        elif self.workers == 1 and source.timeout is None:
-            future.set_result(evaluate(function, query.x))
-        else:  # a thread that never ends must not keep the interpreter from doing so
-            future.set_running_or_notify_cancel()
-            threading.Thread(target=evaluate_into, args=(future, function, query.x), daemon=True).start()
-        self._running[future] = _Running(query, source.timeout or np.inf)
+        self._last_event = time.monotonic()
+        started = self._dispatcher.start(function, query.x, source.timeout)
+        self._running[started.future] = query, started
 
     def _collect_all(self) -> None:
         """Wait for everything that is running, and tell."""
@@ -264,43 +261,89 @@ class Runner:
 
     def _collect(self) -> None:
         """Wait until something has ended or has exceeded its timeout, and tell."""
-        patience = min(running.seconds_left(future) for future, running in self._running.items())
-        seconds = None if np.isinf(patience) else min(max(patience, 0), threading.TIMEOUT_MAX)
-        done, _ = wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED)
-        for future in sorted(done, key=lambda f: self._running[f].query.id):
-            self._tell(self._running.pop(future).query, future)
-        for future in [f for f, running in self._running.items() if running.seconds_left(f) <= 0]:
-            running = self._running.pop(future)
-            future.cancel()  # some executors can end a call that is running, and use its worker for the next
-            measured = self.it.sources[running.query.source].measured
-            cost = running.timeout if measured else running.query.cost
-            self._fail(running.query, f"it took more than the timeout of {running.timeout:.6g} s", cost)
+        patience = min(started.seconds_left() for _, started in self._running.values())
+        if self.executor is not None:
+            patience = min(patience, SETTINGS.check_executor)
+        done, _ = wait(
+            self._running,
+            timeout=None if np.isinf(patience) else min(max(patience, 0), threading.TIMEOUT_MAX),
+            return_when=FIRST_COMPLETED,
+        )
+        for future in sorted(done, key=lambda f: self._running[f][0].id):
+            self._last_event = time.monotonic()
+            self._tell(future)
+        for started in [started for _, started in self._running.values() if started.seconds_left() <= 0]:
+            self._tell(started.future, started.time_out())
+        if not done and self._running:
+            self._dispatcher.check_connection()
+            timeouts = [self.it.sources[query.source].timeout for query, _ in self._running.values()]
+            self._dispatcher.check_progress(timeouts, time.monotonic() - self._last_event)
 
-    def _tell(self, query: Query, future: Future[Outcome]) -> None:
-        """Judge an outcome, log it, and tell the integrator."""
+    def _salvage(self) -> None:
+        """Tell what an executor that does not work has evaluated all the same."""
+        for future in [future for future in self._running if not (future.done() or future.running())]:
+            future.cancel()
+            del self._running[future]
+        if not all(future.done() for future in self._running):
+            print("the executor does not work; stopping after what is running", file=sys.stderr, flush=True)
+        while self._running:
+            left = len(self._running)
+            try:
+                self._collect()
+            except ExecutorError:  # of one call, which stays pending, or of all that are left
+                if len(self._running) == left:
+                    break
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Tell what has ended, and end everything else as far as that is possible."""
+        self._stop_now = False
+        for future in [future for future in self._running if future.done()]:
+            with suppress(ExecutorError, KeyboardInterrupt):  # that one stays pending
+                self._tell(future)
+        for _, started in self._running.values():
+            started.end()
+            started.future.cancel()
+        self._running.clear()
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Put off an interrupt until an answer is logged and told: it is paid for."""
+        self._telling = True
         try:
-            outcome = future.result()
-        except (Exception, CancelledError) as error:  # the worker, not the source, is at fault
-            outcome = Outcome(None, error_text(error), 0.0)
-        source, found = self.it.sources[query.source], outcome.observation
-        cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
-        if found is None:
-            self._fail(query, outcome.reason, cost)
-            return
-        cost = cost if found.cost is None else found.cost
-        reason = rejection(found.value, source.valid, found.variance)
-        if reason:
-            self._fail(query, reason, cost)
-            return
-        self.log.told(query, found.value, found.variance, cost)
-        self.it.tell(query, found.value, found.variance, cost)
-        self.log.known()
-        self._progress(self.it)
+            yield
+        finally:
+            self._telling = False
+        if self._stop_now:
+            raise KeyboardInterrupt
 
-    def _fail(self, query: Query, reason: str, cost: float) -> None:
-        """Log a failure, and tell the integrator."""
-        reason = recorded_reason(reason)
-        self.log.failed(query, reason, cost)
-        self.it.fail(query, reason, cost)
-        self.log.known()
-        self._progress(self.it)
+    def _tell(self, future: Future[Outcome], ended: Outcome | None = None) -> None:
+        """Judge the outcome of a call, or the one that it was ended with, log it, and tell the integrator."""
+        with self._undisturbed():
+            query, _ = self._running.pop(future)
+            outcome = ended or self._outcome(future)
+            source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason
+            cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
+            if found is not None:
+                cost = cost if found.cost is None else found.cost
+                reason = rejection(found.value, source.valid, found.variance)
+            if found is None or reason:
+                reason = recorded_reason(reason)
+                self.log.failed(query, reason, cost)
+                self.it.fail(query, reason, cost)
+            else:
+                self.log.told(query, found.value, found.variance, cost)
+                self.it.tell(query, found.value, found.variance, cost)
+            self.log.known()
+            self._progress(self.it)
+
+    def _outcome(self, future: Future[Outcome]) -> Outcome:
+        """Return what a call has returned, or a failure if it ended its process; other errors are the executor's."""
+        try:
+            return future.result()
+        except (Exception, CancelledError) as error:
+            text = error_text(error).rstrip(".")
+            if isinstance(error, CrashedCall) or type(error).__name__ == "KilledWorker":  # which is Dask's
+                return Outcome(None, text, 0.0)
+            remedy = "; a ResilientProcessPool replaces processes that die" if isinstance(error, BrokenExecutor) else ""
+            raise ExecutorError(f"{text}{remedy}") from error
