@@ -21,6 +21,7 @@ from amsbq.design.sources import Source
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.runner import run
 from amsbq.stopping import evaluations
+from tests.execution.test_executors import eventually, is_running
 
 SIMULATORS = """
 import math, os, time
@@ -287,6 +288,107 @@ def test_interrupted_it_says_so_and_goes_on(problem):
     assert amsbq("resume", journal).returncode == 0
 
 
+NOTES_AND_WAITS = """
+import os, subprocess, sys
+def note(pid):
+    with open(os.path.join(os.path.dirname(__file__), "pids"), "a") as file:
+        file.write(f"{pid}\\n")
+def fine(x):
+    note(os.getpid())
+    if float(os.environ.get("SLOW", 0)):
+        program = subprocess.Popen(["sleep", os.environ["SLOW"]])
+        note(program.pid)
+        program.wait()
+    return x[0]
+if __name__ == "__main__":
+    print(fine([float(sys.argv[1])]))
+"""
+
+
+@pytest.fixture(params=["python, 2 workers", "command, 1 worker", "command, 2 workers"])
+def waiting(request, tmp_path):
+    """A problem whose source notes its process and that of a program that it waits for, and the number of workers."""
+    kind, workers = request.param.split(", ")
+    (tmp_path / "noting.py").write_text(NOTES_AND_WAITS)
+    command = json.dumps([sys.executable, "noting.py", "{x}"])
+    source = 'python = "noting:fine"' if kind == "python" else f"command = {command}"
+    inputs = "[inputs]\nx = { low = 0.0, high = 1.0 }"
+    (tmp_path / "problem.toml").write_text(
+        f'budget = 3.0\nmodel = "icm"\n{inputs}\n[[sources]]\nname = "fine"\n{source}\n'
+    )
+    return tmp_path / "problem.toml", workers.split()[0]
+
+
+def started(problem, seconds, workers):
+    """A run in a process group of its own, and the processes of its first evaluations."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    command = [sys.executable, "-m", "amsbq", "run", str(problem), "--workers", workers]
+    process = subprocess.Popen(command, env=environment(SLOW=seconds), **pipes)
+    noted = problem.parent / "pids"
+    assert eventually(lambda: noted.exists() and noted.read_text().count("\n") >= 2)
+    return process, [int(pid) for pid in noted.read_text().split()]
+
+
+def test_an_interrupt_on_the_terminal_waits_for_what_is_running(waiting):
+    """It reaches the whole process group, also the processes that evaluate."""
+    problem, workers = waiting
+    process, _ = started(problem, "2", workers)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "it was interrupted" in out
+    events = [event["event"] for event in read_journal(problem.with_suffix(".jsonl"))[1]]
+    assert events.count("told") == events.count("asked") > 0
+    assert "failed" not in events
+    assert events[-1] == "stopped"
+
+
+ENDINGS = {"SIGTERM": 143, "SIGKILL": -signal.SIGKILL, "two interrupts": 130}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_nothing_is_left_of_a_run_that_ends_at_once(waiting, how):
+    problem, workers = waiting
+    process, pids = started(problem, "3600", workers)
+    if how == "two interrupts":
+        os.killpg(process.pid, signal.SIGINT)
+        assert "interrupt again" in next(line for line in process.stderr if "stopping" in line)
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(getattr(signal, how))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == ENDINGS[how], err
+    assert "Traceback" not in err
+    pids += [int(pid) for pid in (problem.parent / "pids").read_text().split()]
+    assert eventually(lambda: not any(is_running(pid) for pid in pids), seconds=10)
+    events = [event["event"] for event in read_journal(problem.with_suffix(".jsonl"))[1]]
+    assert "asked" in events
+    assert events.count("told") == events.count("failed") == 0
+    resumed = amsbq("resume", problem.with_suffix(".jsonl"), "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert [e["status"] for e in json.loads(resumed.stdout)["evaluations"]] == ["ok"] * 3
+
+
+def test_a_run_without_a_value_of_the_primary_source_has_failed(problem):
+    """Whatever the others have returned; once the cause is mended, the run goes on."""
+    problem.write_text(PROBLEM.replace(":fine", ":broken"))
+    run = amsbq("run", problem, "--json")
+    assert run.returncode == 1
+    assert json.loads(run.stdout)["evaluations"]
+    journal = problem.with_suffix(".jsonl")
+    last = run.stderr.splitlines()[-1]
+    assert "no evaluation of fine was successful" in last
+    assert "no licence" in last
+    assert f"amsbq resume {journal} --budget 6" in last
+    (problem.parent / "my_simulators.py").write_text(
+        SIMULATORS.replace('raise RuntimeError("no licence")', "return x[0]")
+    )
+    resumed = amsbq("resume", journal, "--budget", 6, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    made = [e for e in json.loads(resumed.stdout)["evaluations"] if e["source"] == "fine"]
+    assert "ok" in {e["status"] for e in made}
+
+
 def test_what_cannot_be_asked(problem, typed):
     assert f"amsbq run {problem} --budget 0.75" in typed("forecast", problem, code=2).err
     assert "is not a journal" in typed("status", problem, code=2).err
@@ -418,3 +520,44 @@ def test_dask_from_the_command_line(problem):
         run = amsbq("run", problem, "--dask", cluster.scheduler_address, "--json")
     assert run.returncode == 0, run.stderr
     assert all(e["status"] == "ok" for e in json.loads(run.stdout)["evaluations"])
+
+
+def test_a_lost_scheduler_ends_the_run_and_is_not_charged(problem):
+    """With one line, and without waiting; the run that goes on evaluates what was pending."""
+    pytest.importorskip("distributed")
+    problem.write_text(PROBLEM.replace(":fine", ":waits").replace("budget = 3.0", "budget = 5.0"))
+    (problem.parent / "my_simulators.py").write_text(
+        f"{SIMULATORS}\ndef waits(x):\n    time.sleep(60 if os.path.exists('wait') else 0)\n    return x[0]\n"
+    )
+    (problem.parent / "wait").touch()
+    file, journal = str(problem.parent / "scheduler.json"), problem.with_suffix(".jsonl")
+    options = {"cwd": problem.parent, "env": environment(), "stderr": subprocess.PIPE, "text": True}
+    host = ["--scheduler-file", file, "--no-dashboard", "--host", "127.0.0.1"]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_scheduler", *host, "--port", "0"], **options
+        ) as one,
+        subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", *host, "--no-nanny"], **options) as two,
+    ):
+        try:
+            assert eventually(lambda: os.path.exists(file))
+            address = json.loads((problem.parent / "scheduler.json").read_text())["address"]
+            run = [sys.executable, "-m", "amsbq", "run", str(problem), "--dask", address, "--workers", "2"]
+            with subprocess.Popen(run, **options) as process:
+                assert eventually(lambda: journal.exists() and journal.read_bytes().count(b'"asked"') == 2)
+                one.kill()
+                start = time.monotonic()
+                _, err = process.communicate(timeout=60)
+        finally:
+            one.kill()
+            two.kill()
+    assert process.returncode == 1
+    assert time.monotonic() - start < 20
+    assert err.splitlines()[-1].startswith("amsbq: the executor does not work: ")
+    assert "2 of its queries are pending, and not charged" in err.splitlines()[-1]
+    events = [event["event"] for event in read_journal(journal)[1]]
+    assert events == ["asked", "asked"]
+    (problem.parent / "wait").unlink()
+    resumed = amsbq("resume", journal, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert {e["status"] for e in json.loads(resumed.stdout)["evaluations"]} == {"ok"}

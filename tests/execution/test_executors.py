@@ -20,8 +20,8 @@ from amsbq.execution.executors import ResilientProcessPool
 PATIENCE = 60  # seconds for what takes less than one, on a machine that is busy
 
 
-def eventually(condition):
-    deadline = time.monotonic() + PATIENCE
+def eventually(condition, seconds=PATIENCE):
+    deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
