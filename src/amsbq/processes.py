@@ -45,6 +45,7 @@ class Guardian:
         self._lock = threading.Lock()
         self._pipe: int | None = None
         self._pid = 0
+        self._parent_of_forks = 0  # this process, while what it forks is to end with it
         self._started_by: dict[int, int] = {}  # the thread that has started each target
 
     def watch(self, *targets: int) -> None:
@@ -100,10 +101,21 @@ class Guardian:
         self._pid = os.posix_spawn("/bin/sh", ["sh", "-c", SCRIPT], {}, file_actions=actions, setpgroup=0)
         os.close(read_end)
 
+    @contextmanager
+    def watching_forks(self) -> Iterator[None]:
+        """Have processes end with this one that are forked while the context is open, as pools of processes do it."""
+        self._parent_of_forks = os.getpid()
+        try:
+            yield
+        finally:
+            self._parent_of_forks = 0
+
     def _after_fork(self) -> None:
         """Let go of the guardian in a copy of its process, which would keep the pipe open."""
         if self._pipe is not None:
             os.close(self._pipe)
+        if self._parent_of_forks:
+            threading.Thread(target=_end_with_parent, args=(self._parent_of_forks,), daemon=True).start()
         self._forget_everything()
 
 

@@ -332,13 +332,7 @@ class Dispatcher:
         self._watched: set[int] = set()
 
     def start(self, function: Callable[[Array], Any], x: Array, timeout: float | None) -> Started:
-        """Start to evaluate a function at x, of shape (D,).
-
-        Raises
-        ------
-        ExecutorError
-            If the executor does not take it.
-        """
+        """Start to evaluate a function at x, of shape (D,); raise `ExecutorError` if the executor does not take it."""
         seconds = math.inf if timeout is None else timeout
         if self.executor is not None:
             self.check_connection()
@@ -347,7 +341,8 @@ class Dispatcher:
                     answer = self.executor.submit(evaluate, function, x)
                     return Started(answer, seconds, answer.cancel)
                 call = TimedCall(function, x, timeout)
-                answer = self.executor.submit(call)
+                with GUARDIAN.watching_forks():
+                    answer = self.executor.submit(call)
             except Exception as error:
                 raise ExecutorError(f"{type(error).__name__}: {error}") from error
             self._watch(list(getattr(self.executor, "_processes", None) or ()))
@@ -369,15 +364,7 @@ class Dispatcher:
             raise ExecutorError(f"the connection to the Dask scheduler is lost (the client is {status})")
 
     def check_progress(self, timeouts: Sequence[float | None], quiet: float) -> None:
-        """Raise `ExecutorError` if calls should have begun or ended long ago.
-
-        Parameters
-        ----------
-        timeouts : list of float or None
-            Those of all calls that were started and have not ended.
-        quiet : float
-            Seconds for which no call has begun or ended.
-        """
+        """Raise `ExecutorError` if none of the calls with these timeouts has begun or ended for too many seconds."""
         clustered = hasattr(self.executor, "_client")  # its workers may still have to come
         longest = max((math.inf if timeout is None else timeout for timeout in timeouts), default=math.inf)
         if self.executor is None or self._resilient or clustered or quiet <= longest + SETTINGS.stalled:
