@@ -15,7 +15,8 @@ from pickle import PicklingError
 import pytest
 
 import amsbq
-from amsbq.execution.executors import ResilientProcessPool
+from amsbq.execution import executors
+from amsbq.execution.executors import CrashedCall, ResilientProcessPool
 
 PATIENCE = 60  # seconds for what takes less than one, on a machine that is busy
 
@@ -199,6 +200,61 @@ def test_processes_end_with_a_program_that_is_killed(tmp_path):
         assert is_running(pid)
         program.kill()
         assert eventually(lambda: not is_running(pid))
+
+
+def start_a_program(path):
+    """Start a program, note its number, and wait for it, in this process or another."""
+    program = subprocess.Popen(["sleep", "3600"])
+    path.write_text(str(program.pid))
+    program.wait()
+
+
+def test_a_process_that_dies_takes_its_programs_with_it(tmp_path):
+    with ResilientProcessPool(1) as pool:
+        process = pool.submit(os.getpid).result(PATIENCE)
+        call = pool.submit(start_a_program, tmp_path / "pid")
+        program = pid_in(tmp_path)
+        os.kill(process, signal.SIGKILL)
+        assert eventually(lambda: not is_running(program))
+        assert eventually(lambda: (tmp_path / "pid").read_text() not in ("", str(program)))  # of the second try
+        call.cancel()
+        assert eventually(lambda: not is_running(pid_in(tmp_path)))
+
+
+def test_processes_that_die_before_any_call_are_the_fault_of_no_call(monkeypatch):
+    """The pool is broken, not the call, which is not charged."""
+    monkeypatch.setattr(executors, "prepare_process", partial(os._exit, 3))
+    with ResilientProcessPool(1) as pool:
+        with pytest.raises(BrokenProcessPool) as caught:
+            pool.submit(divmod, 17, 5).result(PATIENCE)
+        assert not isinstance(caught.value, CrashedCall)
+        monkeypatch.undo()
+        assert pool.submit(divmod, 17, 5).result(PATIENCE) == (3, 2)
+
+
+FORKS = """
+import os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+import amsbq
+def fine(x):
+    print(os.getpid(), flush=True)
+    time.sleep(3600)
+if __name__ == "__main__":
+    with ProcessPoolExecutor(3) as pool:
+        amsbq.integrate(amsbq.Source(fine), (0, 1), budget=5, model="icm", executor=pool, workers=2)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_processes_of_any_pool_end_with_a_run_that_is_killed(tmp_path):
+    """Also the one that has had no call."""
+    (tmp_path / "script.py").write_text(FORKS)
+    with subprocess.Popen([sys.executable, tmp_path / "script.py"], stdout=subprocess.PIPE, text=True) as program:
+        busy = {int(program.stdout.readline()) for _ in range(2)}
+        found = [int(pid) for pid in subprocess.check_output(["pgrep", "-P", str(program.pid)], text=True).split()]
+        assert busy < set(found)
+        program.kill()
+        assert eventually(lambda: not any(is_running(pid) for pid in found), seconds=10)
 
 
 def test_an_interrupt_on_the_terminal_is_not_for_the_processes(tmp_path):

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import amsbq
 from amsbq import Observation, Source, integrate
@@ -25,6 +25,7 @@ from amsbq.execution import executors
 from amsbq.execution.journal import read_journal
 from amsbq.execution.state import read_state
 from amsbq.external import Command
+from amsbq.gp.threads import threads_for
 from tests.design.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
 from tests.execution.test_executors import eventually, is_running
 
@@ -649,20 +650,36 @@ def blas_threads():
 
 def test_runs_in_several_threads_leave_nothing_changed():
     """Neither the number of threads of linear algebra nor the filters of warnings, which all threads share."""
-    before, filters, shown = blas_threads(), list(warnings.filters), warnings.showwarning
+    filters, shown = list(warnings.filters), warnings.showwarning
 
     def run(seed):
         integrate(pair(), [stats.beta(2, 3 + 0.1 * seed)], budget=2.5, model="icm", seed=seed)
 
-    for _ in range(3):
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        for _ in range(3):
+            threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert blas_threads() == before
+            assert warnings.filters == filters
+            assert warnings.showwarning is shown
+
+
+def test_the_limit_of_threads_is_lifted_when_nobody_needs_it():
+    """In whatever order its users come and go."""
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = threads_for(10), threads_for(20)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_threads()) == {1}
+        second.__exit__(None, None, None)
         assert blas_threads() == before
-        assert warnings.filters == filters
-        assert warnings.showwarning is shown
+    assert set(before) == {2}
 
 
 @pytest.mark.filterwarnings("ignore:the mesh is coarse")

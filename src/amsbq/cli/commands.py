@@ -71,18 +71,19 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
-    with _terminable() as signals, _executor(problem, options) as executor:
+    with _terminable() as signals:
         try:
-            result = run(
-                it,
-                rules,
-                executor=executor,
-                workers=options.workers,
-                journal=journal,
-                progress=progress,
-                about=about,
-                accept_changes=options.accept_changes,
-            )
+            with _executor(problem, options) as executor:
+                result = run(
+                    it,
+                    rules,
+                    executor=executor,
+                    workers=options.workers,
+                    journal=journal,
+                    progress=progress,
+                    about=about,
+                    accept_changes=options.accept_changes,
+                )
         except KeyboardInterrupt:
             if not signals:
                 raise

@@ -32,7 +32,8 @@ more:
   amsbq run problem.toml --workers 4       four evaluations at a time
   amsbq run problem.toml --json > a.json   the answer for other programs
 
-exit codes: 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted
+exit codes: 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted,
+143 terminated
 """
 
 PROBLEM_FILE = """\
