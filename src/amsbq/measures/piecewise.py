@@ -11,11 +11,14 @@ polynomial; u = (x - t) / ℓ; g any function that is smooth on either side of u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss, legval
+from numpy.polynomial.chebyshev import chebpts1, chebvander
+from numpy.polynomial.legendre import leggauss, legvander
+from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
 
 from ..validation import Array, IntArray
 
@@ -26,24 +29,39 @@ class QuadratureSettings:
 
     #: Nodes per interval, G: a smooth density takes a few dozen intervals then, and each is one small matrix product.
     n_nodes: int = 20
-    #: Distances from x at which an interval is split, in decay lengths: short where g varies most.
-    split_distances: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0)
+    #: Distances from x at which an interval is split, in decay lengths, as far as g is not negligible: G nodes
+    #: integrate a Gaussian or an exponential to rounding on the first of these pieces, and g is small on the wider ones.
+    split_distances: tuple[float, ...] = (0.0, 5.0, 12.0, 24.0, 48.0)
     #: Intervals up to this many decay lengths wide resolve a smooth g with their own nodes.
     widest_resolved: float = 5.0
     #: Points where p is not smooth share the layer around them if they are closer than this many decay lengths.
     same_layer: float = 0.01
     #: Intervals up to this many decay lengths wide resolve the layer at such a point with their own nodes.
     widest_layer: float = 2.0
+    #: Share of a double integral that intervals may be left out for, where they carry next to no mass.
+    negligible: float = 1e-14
+    #: Neighbouring intervals that together are up to this many decay lengths wide are summarised for a smooth g ...
+    widest_summary: float = 2.0
+    #: ... by a Gauss rule of so many nodes for their own density: it integrates such a g to rounding.
+    n_summary_nodes: int = 10
     #: Kernel evaluations at once: 16 MB for each array of them.
     chunk: int = 2_000_000
+    #: Densities at once: arrays that stay in the cache of a processor.
+    density_chunk: int = 8192
 
 
 QUADRATURE = QuadratureSettings()
 
 NODES, WEIGHTS = leggauss(QUADRATURE.n_nodes)  #: of the Gauss-Legendre rule on [-1, 1], each (G,)
 
-#: Split points on either side of x, in decay lengths, ascending.
-SPLITS = np.concatenate([-np.array(QUADRATURE.split_distances)[:0:-1], QUADRATURE.split_distances])
+#: (G, G): TO_CHEBYSHEV @ Legendre coefficients = Chebyshev coefficients, which take fewer operations to evaluate
+TO_CHEBYSHEV = np.linalg.solve(
+    chebvander(chebpts1(len(NODES)), len(NODES) - 1), legvander(chebpts1(len(NODES)), len(NODES) - 1)
+)
+
+
+#: A polynomial whose square is, on average, no larger than this share of its size is zero to rounding.
+SMALLEST_NORM = 1e-28
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,12 @@ class Decay:
     length: float  # |u| over which g falls by a factor of about e
     cutoff: float  # |u| beyond which g is negligible
     kink: bool
+
+    @cached_property
+    def splits(self) -> Array:
+        """Values of u at which intervals are split, on either side of 0, ascending."""
+        distances = np.minimum(self.length * np.array(QUADRATURE.split_distances), self.cutoff)
+        return np.unique(np.concatenate([-distances, distances]))
 
 
 @dataclass(frozen=True)
@@ -66,18 +90,87 @@ class PiecewiseDensity:
     atom_masses: Array  # (K,)
     nonsmooth_points: Array  # ascending: finite ends of the support, jumps, singularities
 
-    def integrate(self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay) -> Array:
-        """Return ∫ g((x - t) / scale) p(t) dt for each x, shape (n,)."""
-        size = max(1, QUADRATURE.chunk // (QUADRATURE.n_nodes * (len(self.lower) + 3 * len(SPLITS))))
-        parts = [self._integrate(g, x[i : i + size], scale, decay) for i in range(0, len(x), size)]
+    def integrate(
+        self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay, farthest: float = np.inf
+    ) -> Array:
+        """Return ∫ g((x - t) / scale) p(t) dt for each x, shape (n,); without intervals at |u| beyond ``farthest``."""
+        size = max(1, QUADRATURE.chunk // (QUADRATURE.n_nodes * (len(self.lower) + 3 * len(decay.splits))))
+        parts = [self._integrate(g, x[i : i + size], scale, decay, farthest) for i in range(0, len(x), size)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def integrate_twice(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> float:
-        """Return ∬ g((t' - t) / scale) p(t) p(t') dt dt'."""
+        """Return ∬ g((t' - t) / scale) p(t) p(t') dt dt', for g with values between 0 and 1 that falls with |u|."""
+        density = self if decay.kink else self.summarised(scale * decay.length)
+        return density._select(density._contributes(g, scale, decay))._integrate_twice(g, scale, decay)
+
+    def _contributes(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> NDArray[np.bool_]:
+        """Return which intervals a double integral needs, shape (P,); far tails of heavy-tailed densities are not."""
+        width, mass = self.upper - self.lower, self.masses
+        # An interval of mass m, with the mass M within reach of it, contributes at most 2 m M.
+        total = np.append(0.0, np.cumsum(mass))
+        reach = scale * decay.cutoff
+        first = np.searchsorted(self.upper, self.lower - reach)
+        last = np.searchsorted(self.lower, self.upper + reach)
+        atoms = np.append(0.0, np.cumsum(self.atom_masses[np.argsort(self.atoms)]))
+        ordered = np.sort(self.atoms)
+        near = total[last] - total[first]
+        near += atoms[np.searchsorted(ordered, self.upper + reach, side="right")]
+        near -= atoms[np.searchsorted(ordered, self.lower - reach)]
+        most = 2 * mass * near
+        # In an interval of n lengthscales, two points are in the same one with a probability of at least 1/n.
+        least = g(np.ones(1))[0] * (mass**2 / np.ceil(width / scale)).sum() + (self.atom_masses**2).sum()
+        order = np.argsort(most)
+        needed = np.empty(len(mass), dtype=bool)
+        needed[order] = np.cumsum(most[order]) > QUADRATURE.negligible * least
+        return needed
+
+    def _select(self, kept: NDArray[np.bool_]) -> PiecewiseDensity:
+        """Return the density on some of the intervals, and its atoms."""
+        return replace(self, lower=self.lower[kept], upper=self.upper[kept], coefficients=self.coefficients[:, kept])
+
+    def summarised(self, length: float) -> PiecewiseDensity:
+        """Return a density with atoms for intervals that are narrow, for a smooth g of at least that decay length.
+
+        Near a singularity there are dozens of intervals on which no kernel varies.
+        """
+        cell = int(np.floor(np.log2(length)))
+        if cell not in self._summaries:
+            self._summaries[cell] = self._summarise(QUADRATURE.widest_summary * 2.0**cell)
+        return self._summaries[cell]
+
+    @cached_property
+    def _summaries(self) -> dict[int, PiecewiseDensity]:
+        return {}
+
+    def _summarise(self, widest: float) -> PiecewiseDensity:
+        """Return the density with atoms for neighbouring intervals that together are no wider than ``widest``."""
+        narrow = np.flatnonzero(self.upper - self.lower <= widest)
+        if not len(narrow):
+            return self
+        nodes, weights = self._rule
+        atoms, masses, start = [], [], 0
+        while start < len(narrow):
+            end = int(np.searchsorted(self.upper[narrow], self.lower[narrow[start]] + widest, side="right"))
+            group = narrow[start : max(end, start + 1)]
+            x, w = _gauss_rule(nodes[group].ravel(), weights[group].ravel(), QUADRATURE.n_summary_nodes)
+            atoms.append(x)
+            masses.append(w)
+            start += len(group)
+        wide = np.ones(len(self.lower), dtype=bool)
+        wide[narrow] = False
+        return replace(
+            self._select(wide),
+            atoms=np.concatenate([self.atoms, *atoms]),
+            atom_masses=np.concatenate([self.atom_masses, *masses]),
+        )
+
+    def _integrate_twice(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> float:
+        if not len(self.lower):
+            return float(self.atom_masses @ self.integrate(g, self.atoms, scale, decay))
         # As a function of t', the inner integral has a layer as wide as the kernel wherever p is not smooth.
         length = scale * decay.length
         separate = np.diff(self.nonsmooth_points, prepend=-np.inf) > QUADRATURE.same_layer * length
-        splits = (self.nonsmooth_points[separate, None] + length * SPLITS).ravel()
+        splits = (self.nonsmooth_points[separate, None] + scale * decay.splits).ravel()
         splits = splits[(splits > self.lower[0]) & (splits < self.upper[-1])]
         interval = np.searchsorted(self.lower, splits, side="right") - 1
         splits = splits[(self.upper - self.lower)[interval] > QUADRATURE.widest_layer * length]
@@ -87,17 +180,43 @@ class PiecewiseDensity:
         t, weights = gauss_legendre(edges[:-1][inside], edges[1:][inside])
         weights = weights * self.values(t, interval[inside])
         t, weights = np.append(t, self.atoms), np.append(weights, self.atom_masses)
-        return float(weights @ self.integrate(g, t, scale, decay))
+        return float(weights @ self.integrate(g, t, scale, decay, farthest=decay.cutoff))
 
     def total_mass(self) -> float:
         """Return ∫ p(t) dt, which is 1 for a density that was approximated well."""
-        return float((self.upper - self.lower) @ self.coefficients[0] + self.atom_masses.sum())
+        return float(self.masses.sum() + self.atom_masses.sum())
+
+    @property
+    def masses(self) -> Array:
+        """∫ p(t) dt over each interval, shape (P,)."""
+        return (self.upper - self.lower) * self.coefficients[0]
 
     def values(self, t: Array, interval: IntArray) -> Array:
         """Return p at points t (m, k), each row of which is inside the interval of that index (m,)."""
+        out, rows = np.empty(t.shape), max(1, QUADRATURE.density_chunk // t.shape[1])
+        for i in range(0, len(t), rows):
+            self._values(t[i : i + rows], interval[i : i + rows], out[i : i + rows])
+        return out
+
+    def _values(self, t: Array, interval: IntArray, out: Array) -> None:
+        """Write p at points t (m, k) into ``out``, by Clenshaw's recurrence."""
         lower, upper = self.lower[interval, None], self.upper[interval, None]
         s = (2 * t - lower - upper) / (upper - lower)
-        return np.asarray(legval(s, self.coefficients[:, interval, None], tensor=False))
+        twice, coefficients = 2 * s, self._chebyshev[:, interval, None]
+        after, now, other = np.zeros_like(s), np.broadcast_to(coefficients[-1], s.shape).copy(), np.empty_like(s)
+        for coefficient in coefficients[-2:0:-1]:
+            np.multiply(twice, now, out=other)
+            other -= after
+            other += coefficient
+            after, now, other = now, other, after
+        np.multiply(s, now, out=out)
+        out -= after
+        out += coefficients[0]
+
+    @cached_property
+    def _chebyshev(self) -> Array:
+        """Chebyshev coefficients on each interval, shape (G, P)."""
+        return np.asarray(TO_CHEBYSHEV @ self.coefficients)
 
     @cached_property
     def _rule(self) -> tuple[Array, Array]:
@@ -105,23 +224,25 @@ class PiecewiseDensity:
         nodes, weights = gauss_legendre(self.lower, self.upper)
         return nodes, weights * self.values(nodes, np.arange(len(self.lower)))
 
-    def _integrate(self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay) -> Array:
+    def _integrate(
+        self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay, farthest: float
+    ) -> Array:
         nodes, weights = self._rule
         width = (self.upper - self.lower) / (scale * decay.length)
         distance = np.maximum(self.lower - x[:, None], x[:, None] - self.upper) / scale
         unresolved = (width > QUADRATURE.widest_resolved) & (distance < decay.cutoff)
         if decay.kink:
             unresolved |= distance < 0
-        values = g(np.subtract.outer(x, nodes) / scale)
-        values *= weights
-        values[unresolved] = 0
-        out: Array = values.sum(axis=(1, 2)) + g(np.subtract.outer(x, self.atoms) / scale) @ self.atom_masses
+        i, interval = np.nonzero(~unresolved & (distance < farthest))
+        values = g((x[i, None] - nodes[interval]) / scale)
+        sums = np.einsum("ij,ij->i", values, weights[interval])
+        out: Array = np.bincount(i, sums, minlength=len(x)) + g(np.subtract.outer(x, self.atoms) / scale) @ self.atom_masses
 
         # Unresolved intervals, relative to x and in units of the lengthscale: -u, in which they are split.
         i, interval = np.nonzero(unresolved)
         lower, upper = ((end[interval] - x[i])[:, None] / scale for end in (self.lower, self.upper))
-        splits = np.clip(decay.length * SPLITS, lower, upper)
-        starts, ends = np.hstack([lower, splits]), np.hstack([splits, upper])
+        splits = np.clip(decay.splits, lower, upper)
+        starts, ends = splits[:, :-1], splits[:, 1:]  # beyond the cutoff, g is negligible
         row, piece = np.nonzero(starts < ends)
         minus_u, weights = gauss_legendre(starts[row, piece], ends[row, piece])
         i, interval = i[row], interval[row]
@@ -134,3 +255,25 @@ def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
     """Return Gauss-Legendre nodes and weights on intervals, along a new last axis of length G."""
     half = 0.5 * (upper - lower)[..., None]
     return lower[..., None] + half * (1 + NODES), half * WEIGHTS
+
+
+def _gauss_rule(x: Array, weights: Array, n: int) -> tuple[Array, Array]:
+    """Return at most n nodes and their weights, which integrate polynomials of degree 2 n - 1 as the given ones do.
+
+    By the Stieltjes procedure, for many nodes x, sorted: three-term recurrence, and eigenvalues of its Jacobi matrix.
+    """
+    centre, half, mass = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0]), weights.sum()
+    s = (x - centre) / half
+    before, now, norm = np.zeros_like(s), np.ones_like(s), mass
+    alpha, beta = [], []
+    while True:
+        alpha.append((weights * s) @ (now * now) / norm)
+        if len(alpha) == n:
+            break
+        before, now = now, (s - alpha[-1]) * now - (beta[-1] if beta else 0.0) * before
+        previous, norm = norm, weights @ (now * now)
+        if norm <= SMALLEST_NORM * mass:  # the weights are those of fewer points, to rounding
+            break
+        beta.append(norm / previous)
+    nodes, vectors = eigh_tridiagonal(np.array(alpha), np.sqrt(beta))
+    return centre + half * nodes, mass * vectors[0] ** 2
