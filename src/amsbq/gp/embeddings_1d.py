@@ -175,32 +175,36 @@ class _MaternNormal(Embedding1D):
 class _Numeric(Embedding1D):
     """Numerical integration against a piecewise polynomial density, for all other distributions."""
 
+    farthest = np.inf  #: intervals beyond this |u| are left out
+
     def __init__(self, kernel: ProductKernel, scale: float, marginal: NumericMarginal) -> None:
         self.kernel, self.scale, self.density = kernel, scale, marginal.density
         self.decay = Decay(kernel.stretch, kernel.reach, kink=kernel.kink)
 
     def mean(self, x: Array) -> Array:
-        return self.density.integrate(self.kernel.profile, x, self.scale, self.decay)
+        return self.density.integrate(self.kernel.profile, x, self.scale, self.decay, self.farthest)
 
     def mean_grad_x(self, x: Array) -> Array:
-        return self.density.integrate(self.kernel.slope, x, self.scale, self.decay) / self.scale
+        return self.density.integrate(self.kernel.slope, x, self.scale, self.decay, self.farthest) / self.scale
 
     def variance(self) -> float:
         return self.density.integrate_twice(self.kernel.profile, self.scale, self.decay)
 
 
 class _Tabulated(_Numeric):
-    """The variance v by interpolation in log ℓ: as it is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding.
+    """The mean μ to rounding of its largest value, and the variance v by interpolation in log ℓ.
 
-    There is one Chebyshev polynomial for each unit interval of log ℓ, so that a value does not depend on which others
-    were asked for before.
+    As v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. There is one Chebyshev polynomial for each unit
+    interval of log ℓ, so that a value does not depend on which others were asked for before.
     """
 
     NODES = 24
 
     def __init__(self, kernel: ProductKernel, scale: float, marginal: TabulatedMarginal) -> None:
         super().__init__(kernel, scale, marginal)
-        self.tables = marginal.tables
+        self.tables, self.whole, self.farthest = marginal.tables, marginal.density, kernel.reach
+        if not self.decay.kink:
+            self.density = self.whole.summarised(scale * self.decay.length)
 
     def variance(self) -> float:
         place = float(np.log(self.scale))
@@ -211,7 +215,7 @@ class _Tabulated(_Numeric):
         return float(chebval(2 * (place - cell) - 1, self.tables[key]))
 
     def _at(self, log_scale: float) -> float:
-        return self.density.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.decay)
+        return self.whole.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.decay)
 
 
 class _Each(Embedding1D):
