@@ -10,7 +10,7 @@ These are the paper's ⟨κ(·, x)⟩ and ⟨⟨κ⟩⟩ (Section 2.3), from whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -26,10 +26,12 @@ from ..measures.gaussian import Gaussian
 from ..measures.marginals import Marginal
 from ..validation import Array
 from .embeddings_1d import elementwise, embed_each
-from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
+from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel, differences
 
 #: entries of the largest kernel matrix that is held at once
 BLOCK = 1_000_000
+#: entries of kernel matrices that are summed at once: they stay in the cache of a processor
+CACHED = 50_000
 
 
 def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
@@ -107,8 +109,11 @@ class EmbeddingBatch:
 
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
         marginals = measure.marginals
-        self._together, self._each = None, []
-        if marginals is not None and elementwise(kernel, marginals):
+        self._together: _EmpiricalEmbeddings | _SeparableEmbedding | None = None
+        self._each: list[Embedding] = []
+        if isinstance(measure, Empirical):
+            self._together = _EmpiricalEmbeddings(kernel, scales, measure)
+        elif marginals is not None and elementwise(kernel, marginals):
             self._together = _SeparableEmbedding(kernel, scales.T[:, :, None], marginals)
         else:
             self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
@@ -210,34 +215,66 @@ class _CorrelatedGaussianEmbedding(Embedding):
         return self._parts(2.0)[1]
 
 
-class _EmpiricalEmbedding(Embedding):
-    """Weighted sums over samples, by blocks of the kernel matrix."""
+class _EmpiricalEmbeddings:
+    """Weighted sums over samples, by blocks of the kernel matrices, for K sets of lengthscales (K, D)."""
 
-    def __init__(self, kernel: ProductKernel, measure: Empirical) -> None:
-        self.kernel, self.samples, self.weights = kernel, measure.samples, measure.weights
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Empirical) -> None:
+        self.kernel, self.scales, self.samples, self.weights = kernel, scales, measure.samples, measure.weights
 
     def mean(self, X: Array) -> Array:
-        return self._sums(X, self.kernel, np.zeros(len(X)))
+        """Return μ_k(X_i), shape (K, n)."""
+        out = np.zeros((len(self.scales), len(X)))
+        for points, block, samples, weights in self._blocks(X):
+            kernels = self._kernels(samples, block)
+            out[:, points] += np.einsum("kji,j->ki", kernels, weights)
+        return out
 
-    def mean_grad_x(self, X: Array) -> Array:
-        return self._sums(X, self.kernel.grad_x, np.zeros_like(X))
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
+        means, gradients = np.zeros((len(self.scales), len(X))), np.zeros((len(self.scales), *X.shape))
+        for points, block, samples, weights in self._blocks(X):
+            kernels = self._kernels(samples, block)
+            kernels *= weights[:, None]
+            means[:, points] += kernels.sum(axis=1)
+            gradients[:, points] += self.kernel.contract_grad_x_batch(block, samples, self.scales, kernels)
+        return means, gradients
 
     @cached_property
-    def variance(self) -> float:
+    def variances(self) -> Array:
+        """The double integrals v_k, shape (K,)."""
+        pairs = list(self._half_of_pairs())
+        if len(pairs) == 1:
+            return self._block_sums(*pairs[0])
         # Blocks are summed in a fixed order, whichever core evaluates them.
         with ThreadPoolExecutor() as pool:
-            return float(sum(pool.map(lambda pair: self._block_sum(*pair), self._half_of_pairs())))
+            return np.asarray(sum(pool.map(lambda pair: self._block_sums(*pair), pairs)))
 
-    def _block_sum(self, X: Array, w: Array, Y: Array, v: Array) -> float:
-        return float(w @ np.einsum("ij,j->i", self.kernel(X, Y), v))
+    def _kernels(self, X: Array, Y: Array) -> Array:
+        """Return κ_k(X_i, Y_j), shape (K, n, m)."""
+        values = self.kernel.values_batch(self.kernel.features(differences(X, Y)), self.scales)
+        return values.reshape(len(self.scales), len(X), len(Y))
 
-    def _sums(self, X: Array, entries: Callable[[Array, Array], Array], out: Array) -> Array:
-        rows, columns = self._block()
+    def _block_sums(self, X: Array, w: Array, Y: Array, v: Array) -> Array:
+        """Return Σ_ij w_i κ_k(X_i, Y_j) v_j, shape (K,)."""
+        features, products = self.kernel.features(differences(X, Y)), np.multiply.outer(w, v).ravel()
+        if X is Y:  # each pair counts in its mirror image, and κ is one on the diagonal
+            above = np.flatnonzero(np.tri(len(X), k=-1, dtype=bool).T.ravel())
+            features, products = features[:, above], 2 * products[above]
+        out, step = np.full(len(self.scales), w @ v if X is Y else 0.0), max(1, CACHED // len(self.scales))
+        for i in range(0, len(products), step):
+            values = self.kernel.values_batch(features[:, i : i + step], self.scales)
+            out += np.einsum("ki,i->k", values, products[i : i + step])
+        return out
+
+    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Yield some of the points, as a slice and as an array, with some of the samples and their weights."""
+        size = max(1, BLOCK // (len(self.scales) + X.shape[1]))  # of a kernel matrix, for all sets of lengthscales
+        columns = min(len(self.samples), size)
+        rows = max(1, size // columns)
         for i in range(0, len(X), rows):
             for j in range(0, len(self.samples), columns):
-                block = entries(X[i : i + rows], self.samples[j : j + columns])
-                out[i : i + rows] += np.einsum("ij...,j->i...", block, self.weights[j : j + columns])
-        return out
+                points, some = slice(i, i + rows), slice(j, j + columns)
+                yield points, X[points], self.samples[some], self.weights[some]
 
     def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Yield blocks (X, w, Y, v) of all pairs of samples; pairs below the diagonal count in their mirror image."""
@@ -245,18 +282,30 @@ class _EmpiricalEmbedding(Embedding):
         starts = range(0, len(self.samples), size)
         for i in starts:
             for j in starts[i // size :]:
-                rows, columns = slice(i, i + size), slice(j, j + size)
-                mirror = 1.0 if i == j else 2.0
-                yield (
-                    self.samples[rows],
-                    self.weights[rows],
-                    self.samples[columns],
-                    mirror * self.weights[columns],
-                )
+                X, Y = self.samples[i : i + size], self.samples[j : j + size]
+                w, v = self.weights[i : i + size], self.weights[j : j + size]
+                yield (X, w, X, w) if i == j else (X, w, Y, 2 * v)
 
-    def _block(self) -> tuple[int, int]:
-        columns = min(len(self.samples), BLOCK // self.samples.shape[1])
-        return max(1, BLOCK // (columns * self.samples.shape[1])), columns
+
+class _EmpiricalEmbedding(Embedding):
+    """A product kernel against samples: `_EmpiricalEmbeddings` of one set of lengthscales."""
+
+    def __init__(self, kernel: ProductKernel, measure: Empirical) -> None:
+        self.batch = _EmpiricalEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure)
+
+    def mean(self, X: Array) -> Array:
+        return np.asarray(self.batch.mean(X)[0])
+
+    def mean_grad_x(self, X: Array) -> Array:
+        return self.mean_and_grad_x(X)[1]
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        means, gradients = self.batch.mean_and_grad_x(X)
+        return means[0], gradients[0]
+
+    @property
+    def variance(self) -> float:
+        return float(self.batch.variances[0])
 
 
 def _product_and_others(factors: Array) -> tuple[Array, Array]:

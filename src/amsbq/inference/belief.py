@@ -160,9 +160,9 @@ class ExtendedBelief:
     def estimate(self) -> Estimate:
         """The integral as learned, then moved and scaled as the posteriors used for decisions have been since."""
         before, spread = self.learned.estimate, float(self.learned.log_posterior.units.spreads[0])
-        (old_mean, old_variance), (mean, variance) = (
-            np.mean(batch.integral(), axis=1) for batch in (self.learned.posteriors, self.posteriors)
-        )
+        batches = self.learned.posteriors, self.posteriors
+        old_mean, mean = (calibration.integral_means(batch).mean() for batch in batches)
+        old_variance, variance = (batch.integral()[1].mean() for batch in batches)
         shrunk = np.sqrt(variance / old_variance) if old_variance > 0 else 1.0
         moved = spread * (mean - old_mean)
         deviations = shrunk * (before.centres - before.mean)

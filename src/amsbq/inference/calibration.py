@@ -7,7 +7,7 @@ Student's t distributions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -39,15 +39,14 @@ SETTINGS = CalibrationSettings()
 def uncalibrated(draws: HyperparameterDraws) -> Estimate:
     """Return the integral of the primary source for a single θ: a Gaussian."""
     level, spread = _units(draws)
-    means, stds, _ = integrals(draws, np.zeros(1))
-    return Estimate([level + spread * means.mean()], [spread * stds[0, 0]])
+    _, stds, _ = integrals(draws, np.zeros(1))
+    return Estimate([level + spread * _means(draws).mean()], [spread * stds[0, 0]])
 
 
 def calibrated(draws: HyperparameterDraws, tempered: HyperparameterDraws) -> Estimate:
     """Return the integral of the primary source, averaged over the hyperparameters, with its calibrated error bar."""
     level, spread = _units(draws)
-    means, _, _ = integrals(draws, np.zeros(1))
-    mean = level + spread * means.mean()
+    mean = level + spread * _means(draws).mean()
     shares = SETTINGS.shares if len(np.unique(draws.log_posterior.data.s)) > 1 else np.zeros(1)
     means, stds, logs = integrals(tempered, np.append(0.0, shares))
     centres, scales, logs = means[:, 0], stds[:, 1:], logs[:, 1:]
@@ -87,6 +86,26 @@ def integrals(draws: HyperparameterDraws, shares: Array) -> tuple[Array, Array, 
         found.append((mean, np.sqrt(variance), batch.log_evidence()))
     means, stds, logs = (np.concatenate(parts).reshape(K, J) for parts in zip(*found, strict=True))
     return means, stds, logs
+
+
+def integral_means(batch: PosteriorBatch) -> Array:
+    """Return the means of the integral of the primary source over the whole measure, shape (K,)."""
+    whole = batch.models.measure.whole
+    if whole is not batch.models.measure:
+        models = replace(batch.models, measure=whole)
+        batch = PosteriorBatch(models, batch.data, batch.factors, batch.beta, batch.jitter)
+    return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", batch.whitened_integral(0), batch.beta))
+
+
+def _means(draws: HyperparameterDraws) -> Array:
+    """Return the mean of the integral for each draw, in standard units, shape (K,)."""
+    log_posterior = draws.log_posterior
+    models = log_posterior.models(draws.Theta, draws.relations)
+    data = log_posterior.units.standardise(log_posterior.data)
+    parts = batches_of_models(len(models), len(data.y))
+    return np.concatenate(
+        [integral_means(PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER)) for part in parts]
+    )
 
 
 def _units(draws: HyperparameterDraws) -> tuple[float, float]:

@@ -127,7 +127,12 @@ class Measure(ABC):
         return self is other or self.to_dict() == other.to_dict()
 
     def for_learning(self) -> Measure:
-        """Return an equal measure whose kernel variances are tabulated, for use with many lengthscales."""
+        """Return the measure for use with many lengthscales: with tabulated kernel variances, or fewer samples."""
+        return self
+
+    @property
+    def whole(self) -> Measure:
+        """The measure that this one stands for where the same answer takes less work with fewer samples."""
         return self
 
     @cached_property

@@ -92,7 +92,7 @@ class Product(Measure):
         return read_only((ends - self.median[:, None]) / self.width[:, None])
 
     def for_learning(self) -> Product:
-        """Return an equal measure whose kernel variances are tabulated, for use with many lengthscales."""
+        """Return an equal measure whose kernel variances are tabulated."""
         return self._tabulated
 
     @cached_property
