@@ -6,7 +6,7 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import amsbq
 from amsbq.gp.embeddings import EmbeddingBatch, embed
@@ -193,7 +193,8 @@ def test_a_hundred_thousand_samples_fit_in_memory():
     measure = amsbq.Empirical(samples)
     tracemalloc.start()
     got = amsbq.kernel_mean(amsbq.RBF(1.0), measure, samples[:300])
-    embed(amsbq.RBF(1.0), measure)._half_of_pairs().__next__()
+    batch = EmbeddingBatch(amsbq.RBF(1.0), np.ones((64, 2)), measure)._together
+    batch._block_sums(*next(batch._half_of_pairs()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6
@@ -357,3 +358,85 @@ def test_many_lengthscales_at_once(marginals, K):
         np.testing.assert_allclose(means[k], alone.mean(X), rtol=1e-14)
         np.testing.assert_allclose(gradients[k], alone.mean_grad_x(X), rtol=1e-13, atol=1e-15)
         np.testing.assert_allclose(together.variance[k], alone.variance, rtol=1e-14)
+
+
+@pytest.mark.parametrize("relative", [0.01, 0.3, 5.0])
+def test_variance_of_heavy_tails(relative):
+    """The difference of two Cauchy variables is one of scale 2, and E exp(-d²/2ℓ²) is then erfcx(√2/ℓ)."""
+    scale = 2 * relative
+    np.testing.assert_allclose(
+        amsbq.kernel_variance(amsbq.RBF(scale), stats.cauchy()), special.erfcx(np.sqrt(2) / scale), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.05, 1.0, 20.0])
+def test_variance_of_a_singular_density(scale):
+    """The difference d of two gamma(a) variables has the density ∝ |d|^(a-½) K_{a-½}(|d|)."""
+    a = 0.1
+    constant = np.sqrt(np.pi) * special.gamma(a) * 2 ** (a - 0.5)
+
+    def integrand(log_d):
+        d = np.exp(log_d)
+        return 2 * d ** (a + 0.5) * special.kv(a - 0.5, d) / constant * np.exp(-0.5 * (d / scale) ** 2)
+
+    edges = np.arange(-250.0, np.log(min(800, 40 * scale)) + 5, 5.0)
+    pieces = [integrate.quad(integrand, low, high, epsabs=1e-16)[0] for low, high in itertools.pairwise(edges)]
+    np.testing.assert_allclose(amsbq.kernel_variance(amsbq.RBF(scale), stats.gamma(a)), sum(pieces), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "most"),
+    [(stats.cauchy(), 1e6), (stats.t(2), 1e6), (stats.gamma(0.1), 4e5), (stats.gamma(2), 2e5), (stats.beta(2, 5), 2e5)],
+    ids=["cauchy", "t", "singular", "gamma", "beta"],
+)
+def test_a_variance_takes_few_kernel_values(distribution, most, monkeypatch):
+    """Intervals without mass, or on which the kernel does not vary, take no work: learning needs hundreds of them."""
+    measure, values = amsbq.Product([distribution]), []
+    original = amsbq.RBF.profile
+    monkeypatch.setattr(amsbq.RBF, "profile", lambda self, u: values.append(u.size) or original(self, u))
+    amsbq.kernel_variance(amsbq.RBF(0.2 * measure.width), measure)
+    assert sum(values) < most
+
+
+@pytest.mark.parametrize("kernel", [amsbq.RBF, partial(amsbq.Matern, 2.5)], ids=["rbf", "matern-5/2"])
+@pytest.mark.parametrize(
+    "distribution",
+    [stats.gamma(0.1), stats.cauchy(), stats.t(2), stats.beta(2, 5), stats.laplace(), stats.loguniform(1e-3, 1e3)],
+    ids=lambda d: d.dist.name,
+)
+def test_means_while_learning_are_those_of_the_measure(kernel, distribution):
+    """To rounding of the largest one, at quantiles and outside of where the mass is."""
+    measure = amsbq.Product([distribution])
+    x = distribution.ppf([1e-9, 1e-3, 0.2, 0.5, 0.9, 0.999, 1 - 1e-7])[:, None]
+    for scale in measure.width * np.array([[0.004], [0.03], [0.2], [1.3], [20.0]]):
+        plain, learning = (embed(kernel(scale), m) for m in (measure, measure.for_learning()))
+        size = plain.mean(x).max()
+        np.testing.assert_allclose(learning.mean(x), plain.mean(x), rtol=1e-12, atol=1e-13 * size)
+        gradient = plain.mean_grad_x(x)
+        np.testing.assert_allclose(learning.mean_grad_x(x), gradient, rtol=1e-11, atol=1e-12 * size / scale[0])
+
+
+@pytest.mark.parametrize("kernel", [amsbq.RBF, partial(amsbq.Matern, 1.5)], ids=["rbf", "matern-3/2"])
+def test_many_lengthscales_at_once_over_samples(kernel, monkeypatch):
+    rng = np.random.default_rng(0)
+    measure, X = amsbq.Empirical(rng.normal(size=(57, 2)), rng.uniform(size=57)), rng.normal(size=(9, 2))
+    scales = np.exp(rng.normal(size=(3, 2)))
+    for block in (1_000_000, 64):
+        monkeypatch.setattr("amsbq.gp.embeddings.BLOCK", block)
+        monkeypatch.setattr("amsbq.gp.embeddings.CACHED", block)
+        together = EmbeddingBatch(kernel(1.0), scales, measure)
+        means, gradients = together.mean_and_grad_x(X)
+        np.testing.assert_allclose(together.mean(X), means, rtol=1e-13)
+        for k, lengthscales in enumerate(scales):
+            matrix = kernel_matrix(kernel(lengthscales), X, measure.samples)
+            np.testing.assert_allclose(means[k], matrix @ measure.weights, rtol=1e-13)
+            np.testing.assert_allclose(
+                together.variance[k],
+                measure.weights
+                @ kernel_matrix(kernel(lengthscales), measure.samples, measure.samples)
+                @ measure.weights,
+                rtol=1e-13,
+            )
+            np.testing.assert_allclose(
+                gradients[k], embed(kernel(lengthscales), measure).mean_grad_x(X), rtol=1e-11, atol=1e-14
+            )

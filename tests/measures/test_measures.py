@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -6,6 +7,7 @@ from scipy import integrate, stats
 
 import amsbq
 from amsbq.gp.embeddings import embed
+from amsbq.measures.distributions import describe
 
 MEASURES = [
     amsbq.Uniform([0, -2], [1, 3]),
@@ -174,3 +176,81 @@ def test_the_same_distribution_is_prepared_once():
     mine, theirs = amsbq.Product([Odd(a=0, b=1, name="gamma")()]), amsbq.Product([stats.gamma(5)])
     assert mine.marginals[0] is not theirs.marginals[0]
     assert amsbq.Product([Odd(a=0, b=1, name="odd")()]).marginals[0] is not mine.marginals[0]
+
+
+@pytest.mark.parametrize("distribution", [stats.gamma(0.01), stats.gamma(0.02), stats.beta(0.01, 1)], ids=describe)
+def test_the_width_where_the_middle_half_is_next_to_a_point(distribution):
+    """Sources vary on the scale of the rest, then: a few percent of the mass, but all of what changes."""
+    measure = amsbq.Product([distribution])
+    assert measure.width[0] > 0.02 * distribution.ppf(0.999)
+    assert "orders of magnitude" in measure.cautions()[0]
+    shape, args = distribution.dist, distribution.args
+    scaled = amsbq.Product([shape(*args, scale=1e6)])
+    np.testing.assert_allclose(scaled.width, 1e6 * measure.width, rtol=1e-12)
+    samples = distribution.ppf((np.arange(20_000) + 0.5) / 20_000)
+    np.testing.assert_allclose(amsbq.Empirical(samples).width, measure.width, rtol=0.05)
+    np.testing.assert_allclose(amsbq.Empirical(-3 * samples).width, 3 * measure.width, rtol=0.05)
+    assert "orders of magnitude" in amsbq.Empirical(samples).cautions()[0]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "cautious"),
+    [
+        *((d, False) for d in (stats.norm(), stats.gamma(5), stats.gamma(0.1), stats.t(2), stats.cauchy())),
+        *((d, False) for d in (stats.lognorm(2), stats.beta(0.1, 0.1), stats.loguniform(1e-3, 1e3))),
+        *((d, True) for d in (stats.lognorm(3), stats.levy())),
+    ],
+    ids=lambda value: describe(value) if hasattr(value, "dist") else str(value),
+)
+def test_the_width_is_twice_the_interquartile_range_of_all_others(distribution, cautious):
+    """Also if tails are heavy: where they end says little of the scale on which sources vary."""
+    measure = amsbq.Product([distribution])
+    np.testing.assert_allclose(measure.width, 2 * (distribution.ppf(0.75) - distribution.ppf(0.25)), rtol=1e-14)
+    assert len(measure.cautions()) == cautious
+
+
+def test_a_distribution_that_is_a_point_to_rounding():
+    with pytest.raises(ValueError, match=r"half of gamma\(0.0001\) is at a single point.*logarithm"):
+        amsbq.Product([stats.gamma(1e-4)])
+
+
+def test_samples_to_learn_by():
+    """Evenly spread over all samples, in every input, and according to their weights; the width is that of all."""
+    rng = np.random.default_rng(0)
+    samples, weights = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, 3)), rng.uniform(size=3000) ** 3
+    measure = amsbq.Empirical(samples, weights)
+    few = measure.for_learning()
+    assert len(few.samples) == 512
+    assert few.for_learning() is few
+    assert few.whole is measure
+    assert measure.whole is measure
+    np.testing.assert_array_equal(few.width, measure.width)
+    distances = []
+    for all_values, some in zip(samples.T, few.samples.T, strict=True):
+        order = np.argsort(all_values)
+        ranks = np.interp(np.sort(some), all_values[order], np.cumsum(measure.weights[order]))
+        distances.append(np.abs(ranks - (np.arange(512) + 0.5) / 512).max())
+    assert max(distances) < 0.03  # draws are typically 0.04 off, in the worst of three inputs 0.05
+    scaled = amsbq.Empirical(samples * [1e3, 1, 1e-3], weights).for_learning()
+    np.testing.assert_array_equal(scaled.samples, few.samples * [1e3, 1, 1e-3])
+    assert amsbq.Empirical(samples[:512]).for_learning().samples.shape == (512, 3)
+
+
+class Slow(stats.rv_continuous):
+    """A density that takes milliseconds for each of its values, like scipy's levy_stable."""
+
+    def _pdf(self, x):
+        end = time.thread_time() + 2e-3 * np.size(x)
+        while time.thread_time() < end:
+            pass
+        return np.where((x > 0) & (x < 1), 2 * x, 0.0)
+
+    def _cdf(self, x):
+        return np.clip(x, 0, 1) ** 2
+
+
+def test_a_density_that_is_too_slow_is_refused_before_it_is_tabulated():
+    slow, start = Slow(a=0, b=1, name="slow")(), time.thread_time()
+    with pytest.raises(ValueError, match=r"density of slow\(.*too slow.*Empirical.*rv_histogram"):
+        amsbq.Product([slow])
+    assert time.thread_time() - start < 5

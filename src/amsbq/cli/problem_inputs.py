@@ -53,8 +53,9 @@ class InputsReader:
         if any(marginal is None for marginal in marginals):
             return names, None
         for name, marginal in zip(names, marginals, strict=True):  # one at a time first: the mistake has a name then
-            self.checker.attempt(f"inputs.{name}", partial(as_measure, [marginal]))
-        return names, self.checker.attempt("inputs", lambda: as_measure(marginals))
+            if self.checker.attempt(f"inputs.{name}", partial(as_measure, [marginal])) is None:
+                marginals = []
+        return names, self.checker.attempt("inputs", lambda: as_measure(marginals)) if marginals else None
 
     def _marginal(self, key: str, entry: Any) -> Any:
         """Return bounds or a frozen scipy.stats distribution, as `as_measure` takes them; None if it is wrong."""

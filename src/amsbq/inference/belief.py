@@ -14,12 +14,12 @@ from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..gp.threads import threads_for
 from ..measures.base import Measure
-from ..messages import collected_warnings
+from ..messages import collected_warnings, warn
 from ..validation import Array
 from . import calibration
 from .estimate import Estimate
 from .log_posterior import LogPosterior
-from .preparation import primary_is_constant, regularised
+from .preparation import primary_is_constant, regularised, warn_of_few
 from .sampling import HyperparameterDraws, draw, draw_tempered, most_probable
 from .structures import Model, Noise
 
@@ -221,6 +221,10 @@ def learn(
 
 
 def _learn(model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int) -> LearnedBelief:
+    for sentence in measure.cautions():
+        warn(sentence, stacklevel=4)
+    if not model.marginalised:
+        warn_of_few(data)
     log_posterior = _log_posterior(model, measure, data, noise)
     with threads_for(len(log_posterior.data.y)):
         if not model.marginalised:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from ..gp.gram import batches_of_models
 from ..gp.posterior_batch import PosteriorBatch
 from ..validation import Array
 from .estimate import Estimate
 from .log_posterior import LEARNING_JITTER
+from .preparation import too_few
 from .sampling import HyperparameterDraws
 
 
@@ -37,10 +38,16 @@ SETTINGS = CalibrationSettings()
 
 
 def uncalibrated(draws: HyperparameterDraws) -> Estimate:
-    """Return the integral of the primary source for a single θ: a Gaussian."""
+    """Return the integral of the primary source for a single θ: a Gaussian.
+
+    Its error bar is at least as wide as the values are spread where these are too few to tell θ.
+    """
     level, spread = _units(draws)
     _, stds, _ = integrals(draws, np.zeros(1))
-    return Estimate([level + spread * _means(draws).mean()], [spread * stds[0, 0]])
+    std, data = spread * stds[0, 0], draws.log_posterior.data
+    if too_few(data):
+        std = max(std, spread, _spread_of_few(data.y[data.s == 0]))
+    return Estimate([level + spread * _means(draws).mean()], [std])
 
 
 def calibrated(draws: HyperparameterDraws, tempered: HyperparameterDraws) -> Estimate:
@@ -86,6 +93,13 @@ def integrals(draws: HyperparameterDraws, shares: Array) -> tuple[Array, Array, 
         found.append((mean, np.sqrt(variance), batch.log_evidence()))
     means, stds, logs = (np.concatenate(parts).reshape(K, J) for parts in zip(*found, strict=True))
     return means, stds, logs
+
+
+def _spread_of_few(values: Array) -> float:
+    """Return the standard deviation of a Gaussian whose 95 % interval is that of Student's distribution for values."""
+    if len(values) < 2:
+        return 0.0
+    return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))
 
 
 def integral_means(batch: PosteriorBatch) -> Array:

@@ -13,6 +13,9 @@ from ..messages import warn
 from ..validation import Array, read_only
 from .structures import Noise
 
+#: values that differ by no more than this share of their size differ by rounding
+ROUNDING = 1e-14
+
 
 @dataclass(frozen=True)
 class StandardUnits:
@@ -34,7 +37,8 @@ class StandardUnits:
         levels = np.array([y.mean() if len(y) else overall for y in groups])
         squares = [np.mean((y - y.mean()) ** 2) for y in groups if len(y) > 1]
         pooled = np.sqrt(np.mean(squares)) if squares else 0.0
-        pooled = pooled or np.abs(scaled).max(initial=0.0) or 1.0
+        if pooled <= ROUNDING * np.abs(scaled).max(initial=0.0):
+            pooled = np.abs(scaled).max(initial=0.0) or 1.0
         spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
         return cls(unit * levels, unit * np.where(spreads > 1e-12 * pooled, spreads, pooled))
 
@@ -78,9 +82,29 @@ def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[
 
 
 def primary_is_constant(data: Data) -> bool:
-    """Return whether several observations of the primary source all have one value."""
+    """Return whether several observations of the primary source all have one value, but for rounding."""
     primary = data.y[data.s == 0]
-    return len(primary) > 1 and bool(np.ptp(primary) == 0)
+    return len(primary) > 1 and bool(np.ptp(primary) <= ROUNDING * np.abs(primary).max())
+
+
+def too_few(data: Data) -> bool:
+    """Return whether there are too few observations to tell the most probable hyperparameters.
+
+    Whatever they are, they explain one observation of the primary source, or fewer observations than inputs, exactly.
+    """
+    return int(np.count_nonzero(data.s == 0)) < 2 or len(data.y) < data.X.shape[1]
+
+
+def warn_of_few(data: Data) -> None:
+    """Warn if there are too few observations for a model that takes the most probable hyperparameters."""
+    n = np.count_nonzero(data.s == 0)
+    if too_few(data) and n:  # where there is none of the primary source, `regularised` says so
+        warn(
+            f"there are too few observations to learn how source 0 varies with its inputs ({n} of it, "
+            f"{len(data.y) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
+            "size of the values",
+            stacklevel=4,
+        )
 
 
 def _contradicts_itself(data: Data) -> bool:

@@ -7,6 +7,7 @@ cdf, sf, ppf, isf and support of the distribution are used.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,10 @@ class ApproximationSettings:
     overlap_tolerance: float = 1e-9
     #: Intervals in addition to the first ones: a density with 300 modes takes 450 of them, and a few seconds.
     max_intervals: int = 2000
+    #: Seconds for 1,000 densities, at most: an approximation takes tens of thousands of them.
+    slowest_thousand: float = 1.0
+    #: Densities by which that is measured, at most twice, as a first call may load something.
+    n_timed: int = 25
     #: Largest error of the total mass: what is further from 1 is no density on the line.
     total_tolerance: float = 1e-6
 
@@ -75,14 +80,22 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
     Raises
     ------
     ValueError
-        If the density does not integrate to one.
+        If the density does not integrate to one, or takes too long to evaluate.
 
     Warns
     -----
     RuntimeWarning
         If the density has more structure than the largest number of intervals resolves.
     """
-    with SILENCE, np.errstate(all="ignore"):  # where scipy's own accuracy suffers, the total mass below shows it
+    with SILENCE, np.errstate(all="ignore"):
+        seconds = _seconds_for_a_thousand(distribution)
+        if seconds > SETTINGS.slowest_thousand:
+            raise ValueError(
+                f"the density of {describe(distribution)} is too slow to work with: scipy takes {seconds:.2g} s for "
+                "1,000 values; give samples instead, as in amsbq.Empirical(distribution.rvs(size=(10_000, 1))), or a "
+                "histogram of them, stats.rv_histogram"
+            )
+        # where scipy's own accuracy suffers, the total mass below shows it
         density, exhausted = _bisect(distribution)
     total = density.total_mass()
     if not abs(total - 1) < SETTINGS.total_tolerance:
@@ -98,6 +111,20 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
             stacklevel=5,  # the line that made the measure
         )
     return density
+
+
+def _seconds_for_a_thousand(distribution: Distribution) -> float:
+    """Return how long 1,000 densities take, in seconds of this thread."""
+    low, high = distribution.ppf(np.array([0.1, 0.9]))
+    t = np.linspace(low, high, SETTINGS.n_timed)
+    fastest = np.inf
+    for _ in range(2):
+        start = time.thread_time()
+        _pdf(distribution, t)
+        fastest = min(fastest, 1000 * (time.thread_time() - start) / SETTINGS.n_timed)
+        if fastest <= SETTINGS.slowest_thousand:
+            break
+    return fastest
 
 
 def _bisect(distribution: Distribution) -> tuple[PiecewiseDensity, bool]:

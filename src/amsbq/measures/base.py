@@ -38,6 +38,16 @@ class MeasureSettings:
     smallest_probability: float = 2.0**-40
     #: Points outside the support by this share of its width are accepted: rounding to single precision does that.
     support_slack: float = 1e-7
+    #: An input spans many scales if this box is wider than so many widths: models have lengthscales of up to 150.
+    widest_reach: float = 200.0
+    #: Share of that box which is the width then: with it, error bars for gamma(0.01) and the like hold the truth.
+    reach_to_width: float = 1 / 30
+    #: Unless tails are heavy, so that the box says little of the scale on which sources vary: with this probability,
+    #: they are so many times as long ...
+    far_tail_probability: float = 1e-6
+    heavy_tail: float = 10.0
+    #: ... and unless the box is so many widths wide: heavy tails reach that far from the middle half as well.
+    hopeless_reach: float = 1e8
 
 
 SETTINGS = MeasureSettings()
@@ -53,7 +63,8 @@ class Measure(ABC):
     bounds : (D, 2) array
         Smallest and largest value of each input, ±inf where there is none.
     width : (D,) array
-        Twice the interquartile range of each input; for a uniform input that is its whole range.
+        Twice the interquartile range of each input; for a uniform input that is its whole range. It is larger where
+        next to nothing of the input varies on that scale, as for gamma(0.01).
     marginals : tuple of D marginals, or None
         One-dimensional distributions of the inputs if these are independent, else None.
     """
@@ -135,6 +146,10 @@ class Measure(ABC):
         """The measure that this one stands for where the same answer takes less work with fewer samples."""
         return self
 
+    def cautions(self) -> list[str]:
+        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
+        return []
+
     @cached_property
     def _widened_bounds(self) -> tuple[Array, Array]:
         """Lowest and highest accepted values, each (D,): the bounds with a slack for rounding."""
@@ -158,6 +173,36 @@ class Measure(ABC):
                 f"and must be between {float(low[d])} and {float(high[d])}"
             )
         return X
+
+
+def spans_many_scales(middle: float, central: float) -> bool:
+    """Return whether an input varies on more scales than a model with one lengthscale for it can describe.
+
+    Parameters
+    ----------
+    middle, central : float
+        Its interquartile range, and its range without a tail of a thousandth on either side.
+    """
+    return central > SETTINGS.widest_reach * 2 * middle
+
+
+def usual_width(middle: float, central: float, extreme: float) -> float:
+    """Return the width of an input that has these ranges: twice its interquartile range, if that tells its scale.
+
+    ``extreme`` is the range without a tail of a millionth on either side.
+    """
+    heavy = extreme > SETTINGS.heavy_tail * central and central < SETTINGS.hopeless_reach * 2 * middle
+    if heavy or not spans_many_scales(middle, central):
+        return 2 * middle
+    return SETTINGS.reach_to_width * max(central, extreme / SETTINGS.heavy_tail)
+
+
+def caution(name: str) -> str:
+    """Return what to tell users of an input of that name that spans many scales."""
+    return (
+        f"{name} spreads over many orders of magnitude, and a model with one lengthscale for it cannot resolve all of "
+        "them: the error bar may be too small; let the source take its logarithm, or another transformation, as input"
+    )
 
 
 def is_list(obj: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..validation import Array, IntArray, non_negative, numbers, points, read_only
-from .base import NORMAL_WIDTH, Measure
+from .base import NORMAL_WIDTH, SETTINGS, Measure, caution, spans_many_scales, usual_width
 
 #: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
 WEIGHT_TOLERANCE = 1e-9
@@ -22,7 +22,7 @@ MOST_SERIALISED_NUMBERS = 100_000
 
 
 #: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
-#: are made: each sum then takes a millisecond, and the error bar of 10,000 samples is as wide to a few percent.
+#: are made: each sum then takes a millisecond, and error bars differ by a few percent from those with all samples.
 MOST_LEARNING_SAMPLES = 512
 
 
@@ -70,7 +70,7 @@ class Empirical(Measure):
         """Set all attributes from samples (M, D) and weights (M,) that sum to one."""
         self.samples, self.weights, self.dim = samples, read_only(weights), samples.shape[1]
         self.bounds = read_only(np.column_stack([samples.min(axis=0), samples.max(axis=0)]))
-        self.width = read_only(np.array([self._interquartile_width(column) for column in samples.T]))
+        self.width = read_only(np.array([self._width(column) for column in samples.T]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -163,9 +163,26 @@ class Empirical(Measure):
             cell = (below * 2 ** (level + 1)).astype(np.intp)
         return order
 
-    def _interquartile_width(self, column: Array) -> float:
-        """Return twice the interquartile range of weighted values; their range if that is zero, and else 1."""
-        order = np.argsort(column)
+    def cautions(self) -> list[str]:
+        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
+        if self.whole is not self:
+            return self.whole.cautions()
+        ranges = [self._ranges(column) for column in self.samples.T]
+        return [
+            caution(f"input {i} of the samples")
+            for i, (middle, central) in enumerate(ranges)
+            if middle and spans_many_scales(middle, central)
+        ]
+
+    def _width(self, column: Array) -> float:
+        """Return the width of weighted values; their range if most are the same, and 1 if all are."""
+        middle, central = self._ranges(column)
+        extreme = float(np.ptp(column))
+        return usual_width(middle, central, extreme) if middle else extreme or 1.0
+
+    def _ranges(self, column: Array) -> tuple[float, float]:
+        """Return the interquartile range of weighted values, and their range without tails."""
+        order, tail = np.argsort(column), SETTINGS.tail_probability
         below = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
-        low, high = np.interp([0.25, 0.75], below, column[order])
-        return float(2 * (high - low) or np.ptp(column) or 1.0)
+        low, lower, upper, high = np.interp([tail, 0.25, 0.75, 1 - tail], below, column[order])
+        return float(upper - lower), float(high - low)

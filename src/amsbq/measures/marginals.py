@@ -57,8 +57,8 @@ class TabulatedMarginal(NumericMarginal):
 
 Marginal: TypeAlias = UniformMarginal | NormalMarginal | NumericMarginal
 
-#: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and minutes
-#: (levy_stable) to approximate, and the tables that learning fills take seconds.
+#: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and half
+#: a minute (one whose every value is an integral) to approximate, and the tables that learning fills a second.
 _CACHE: dict[str, NumericMarginal] = {}
 
 #: Marginals that are kept, the oldest dropped first: more than any problem has, in a few megabytes.

@@ -30,7 +30,7 @@ class QuadratureSettings:
     #: Nodes per interval, G: a smooth density takes a few dozen intervals then, and each is one small matrix product.
     n_nodes: int = 20
     #: Distances from x at which an interval is split, in decay lengths, as far as g is not negligible: G nodes
-    #: integrate a Gaussian or an exponential to rounding on the first of these pieces, and g is small on the wider ones.
+    #: integrate a Gaussian or an exponential to rounding on the first of these pieces; on the wider ones g is small.
     split_distances: tuple[float, ...] = (0.0, 5.0, 12.0, 24.0, 48.0)
     #: Intervals up to this many decay lengths wide resolve a smooth g with their own nodes.
     widest_resolved: float = 5.0
@@ -189,7 +189,8 @@ class PiecewiseDensity:
     @property
     def masses(self) -> Array:
         """∫ p(t) dt over each interval, shape (P,)."""
-        return (self.upper - self.lower) * self.coefficients[0]
+        masses: Array = (self.upper - self.lower) * self.coefficients[0]
+        return masses
 
     def values(self, t: Array, interval: IntArray) -> Array:
         """Return p at points t (m, k), each row of which is inside the interval of that index (m,)."""
@@ -224,9 +225,7 @@ class PiecewiseDensity:
         nodes, weights = gauss_legendre(self.lower, self.upper)
         return nodes, weights * self.values(nodes, np.arange(len(self.lower)))
 
-    def _integrate(
-        self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay, farthest: float
-    ) -> Array:
+    def _integrate(self, g: Callable[[Array], Array], x: Array, scale: float, decay: Decay, farthest: float) -> Array:
         nodes, weights = self._rule
         width = (self.upper - self.lower) / (scale * decay.length)
         distance = np.maximum(self.lower - x[:, None], x[:, None] - self.upper) / scale
@@ -236,7 +235,9 @@ class PiecewiseDensity:
         i, interval = np.nonzero(~unresolved & (distance < farthest))
         values = g((x[i, None] - nodes[interval]) / scale)
         sums = np.einsum("ij,ij->i", values, weights[interval])
-        out: Array = np.bincount(i, sums, minlength=len(x)) + g(np.subtract.outer(x, self.atoms) / scale) @ self.atom_masses
+        out: Array = (
+            np.bincount(i, sums, minlength=len(x)) + g(np.subtract.outer(x, self.atoms) / scale) @ self.atom_masses
+        )
 
         # Unresolved intervals, relative to x and in units of the lengthscale: -u, in which they are split.
         i, interval = np.nonzero(unresolved)
@@ -265,7 +266,8 @@ def _gauss_rule(x: Array, weights: Array, n: int) -> tuple[Array, Array]:
     centre, half, mass = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0]), weights.sum()
     s = (x - centre) / half
     before, now, norm = np.zeros_like(s), np.ones_like(s), mass
-    alpha, beta = [], []
+    alpha: list[float] = []
+    beta: list[float] = []
     while True:
         alpha.append((weights * s) @ (now * now) / norm)
         if len(alpha) == n:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..validation import Array, brief, read_only
-from .base import SETTINGS, Measure, is_list
+from .base import SETTINGS, Measure, caution, is_list, spans_many_scales, usual_width
 from .distributions import (
     Distribution,
     RandomVariable,
@@ -52,8 +52,8 @@ class Product(Measure):
         self.distributions = tuple(checked_distribution(d, f"distributions[{i}]") for i, d in enumerate(distributions))
         self.dim = len(self.distributions)
         self.bounds = read_only(np.array([d.support() for d in self.distributions], dtype=float))
+        self.width = read_only(np.array([_width(d) for d in self.distributions]))
         self.marginals = tuple(marginal_of(d) for d in self.distributions)
-        self.width = read_only(2 * np.array([float(d.ppf(0.75) - d.ppf(0.25)) for d in self.distributions]))
 
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
@@ -82,6 +82,18 @@ class Product(Measure):
         """Return the measure that `to_dict` wrote; ValueError if only a digest of a distribution is stored."""
         return cls([distribution_from_dict(d) for d in content["distributions"]])
 
+    def cautions(self) -> list[str]:
+        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
+        return list(self._cautions)
+
+    @cached_property
+    def _cautions(self) -> tuple[str, ...]:
+        return tuple(
+            caution(f"input {i}, {describe(d)},")
+            for i, d in enumerate(self.distributions)
+            if spans_many_scales(_range(d, 0.25), _range(d, SETTINGS.tail_probability))
+        )
+
     @cached_property
     def reach(self) -> Array:
         """Box in which locations are searched, in whitened coordinates u, shape (D, 2): the support without tails."""
@@ -101,3 +113,19 @@ class Product(Measure):
         other.marginals = tuple(m.tabulated if isinstance(m, NumericMarginal) else m for m in self.marginals)
         other.__dict__["_tabulated"] = other
         return other
+
+
+def _range(distribution: Distribution, tail: float) -> float:
+    """Return the range of a distribution without a tail of that probability on either side."""
+    return float(distribution.ppf(1 - tail) - distribution.ppf(tail))
+
+
+def _width(distribution: Distribution) -> float:
+    """Return the width of a distribution; ValueError if most of it is at a single point."""
+    middle, central = _range(distribution, 0.25), _range(distribution, SETTINGS.tail_probability)
+    if not middle > 0:
+        raise ValueError(
+            f"half of {describe(distribution)} is at a single point, to rounding: leave out an input that is constant, "
+            "and take the logarithm of one that spreads over so many orders of magnitude"
+        )
+    return usual_width(middle, central, _range(distribution, SETTINGS.far_tail_probability))
