@@ -109,7 +109,7 @@ def test_units_of_the_inputs_do_not_matter():
     np.testing.assert_allclose([c[1] for c in runs[0]], [c[1] for c in runs[1]], atol=2e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     budget=st.floats(1.0, 12.0),
     costs=st.tuples(st.floats(0.05, 1.0), st.floats(0.02, 1.0)),

@@ -44,8 +44,8 @@ class ForresterSetup:
     similar_costs_below: float = 0.2  # the paper's "x ≲ 0.2", where the two costs are almost identical
     shown_decisions: int = 3  # as in Figure 3
     decisions: int = 20  # the state after all but the last of them is Figure 9
-    quick_decisions: int = 8
-    quick_seeds: int = 2
+    quick_decisions: int = 5
+    quick_seeds: int = 1
 
 
 SETUP = ForresterSetup()

@@ -60,7 +60,7 @@ class WigglySetup:
     budget: float = 10.0  # of the default model, which needs about 8
     paper_budget: float = 14.0  # of the paper's model, which needs more
     vanilla_budget: float = 20.0  # of methods with one source, which need more still
-    quick_share: float = 0.4  # of the budgets, for a quick reproduction
+    quick_share: float = 0.25  # of the budgets, for a quick reproduction
     precision_evaluations: int = 30  # by integral precision, enough to see that it is stuck
 
 
