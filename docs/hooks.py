@@ -39,6 +39,8 @@ OPERATOR_NAME = re.compile(r"<mo>([a-z]{2,})</mo>")  # such as diag
 #: the dash that mkdocstrings writes before an empty description
 EMPTY_DESCRIPTION = re.compile(r'–\s*<div class="doc-md-description">\s*</div>')
 HELP_PLACEHOLDER = "<!-- the help of every command -->"
+#: comments for those who maintain a page: the tests of what it promises
+TESTS = re.compile(r"[ \t]*<!--\s*tests/.*?-->\n?", re.S)
 
 _folder: tempfile.TemporaryDirectory | None = None  # where the code of all pages is run
 _outputs: dict[str, list[str]] = {}  # of each page, what its blocks printed
@@ -84,13 +86,13 @@ def _run(uri: str, page: Path) -> list[str]:
 
 
 def on_page_markdown(markdown, page, **_):
-    """Insert the output of each block below it, and the command-line help."""
+    """Insert the output of each block below it and the command-line help, and remove comments that name tests."""
     pieces, done = [], 0
     for block, output in zip(execute.blocks(markdown), _outputs.get(page.file.src_uri, []), strict=False):
         if output.strip():
             pieces += [markdown[done : block.end], f"\n\n``` {{.text .output .no-copy}}\n{output.rstrip()}\n```\n"]
             done = block.end
-    text = "".join([*pieces, markdown[done:]])
+    text = TESTS.sub("", "".join([*pieces, markdown[done:]]))
     return text.replace(HELP_PLACEHOLDER, _help()) if HELP_PLACEHOLDER in text else text
 
 
