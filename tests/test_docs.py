@@ -115,3 +115,8 @@ def test_the_site_has_mathml_and_command_line_help(site):
     assert "arithmatex" not in mathematics
     commands = (site / "reference" / "cli.html").read_text(encoding="utf-8")
     assert "usage: amsbq resume" in commands
+
+
+def test_comments_that_name_tests_are_not_on_the_site(site):
+    assert "tests/execution/test_journal.py::" in (DOCS / "how-to" / "resume.md").read_text(encoding="utf-8")
+    assert [file.name for file in site.rglob("*.html") if "::test_" in file.read_text(encoding="utf-8")] == []

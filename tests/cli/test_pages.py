@@ -141,3 +141,9 @@ def test_nothing_is_evaluated_if_the_file_is_wrong(write, tmp_path, capsys):
     assert [line.split(": ")[1] for line in said] == ["budget", "sources[1].costs", "sources[1].command"]
     assert not (tmp_path / "evaluated").exists()
     assert os.listdir(tmp_path) == ["problem.toml"]
+
+
+def test_a_package_that_is_missing_is_exit_code_1(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert capsys.readouterr().err == "amsbq: completion needs shtab: pip install 'amsbq[completion]'\n"
