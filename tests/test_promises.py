@@ -40,7 +40,9 @@ def test_every_test_that_a_page_names_exists(page):
 
 
 def test_the_form_of_the_comments():
-    text = "Promised.\n<!-- tests/cli/test_cli.py::test_a_run, ::test_status\n  tests/test_docs.py::test_b -->\n<!-- no -->"
+    text = (
+        "Promised.\n<!-- tests/cli/test_cli.py::test_a_run, ::test_status\n  tests/test_docs.py::test_b -->\n<!-- -->"
+    )
     assert named_in(text) == [
         ("tests/cli/test_cli.py", "test_a_run"),
         ("tests/cli/test_cli.py", "test_status"),

@@ -111,6 +111,8 @@ def test_existing_values_cost_nothing():
 def test_a_program_that_ends_with_an_error_is_quoted(tmp_path):
     """By the last five lines of its standard error, or of its output if it wrote no errors."""
     for output in ("1>&2", ""):
-        command = Command(["sh", "-c", f"for i in 1 2 3 4 5 6; do echo line $i {output}; done; exit 7"], ["x"], tmp_path)
+        command = Command(
+            ["sh", "-c", f"for i in 1 2 3 4 5 6; do echo line $i {output}; done; exit 7"], ["x"], tmp_path
+        )
         reason = evaluate(command, X).reason
         assert "exit code 7; it said: line 2 | line 3 | line 4 | line 5 | line 6" in reason
