@@ -70,8 +70,8 @@ class Command:
     folder : path
         The working directory of the program, and where a program written as "./program" is found.
     timeout : float, optional
-        Seconds after which the program is killed, with every process that it has started. By default it may take as
-        long as it likes.
+        Seconds after which the program is killed, with the processes that it has started, but for those in a session
+        of their own. By default it may take as long as it likes.
 
     Raises
     ------
