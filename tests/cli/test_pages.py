@@ -88,9 +88,9 @@ def hangs(x):
 @pytest.mark.filterwarnings("ignore:there are too few observations")
 def test_a_timeout_in_the_file_kills_processes_and_programs(write, tmp_path, capsys):
     (tmp_path / "my_hanging.py").write_text(HANGS)
-    program = command("echo $$ >> pids; sleep 3600 & echo $! >> pids; wait", timeout=1.0, cost=0.1, name="program")
+    program = command("echo $$ >> pids; sleep 3600 & echo $! >> pids; wait", timeout=2.0, cost=0.1, name="program")
     path = write(
-        "python = 'my_hanging:fine'", "python = 'my_hanging:hangs'\ntimeout = 1.0\ncost = 0.1\nname = 'python'", program
+        "python = 'my_hanging:fine'", "python = 'my_hanging:hangs'\ntimeout = 2.0\ncost = 0.1\nname = 'python'", program
     )
     assert main(["run", str(path), "--json", "--budget", "1.2"]) == 0
     failed = [e for e in json.loads(capsys.readouterr().out)["evaluations"] if e["status"] == "failed"]
