@@ -102,16 +102,17 @@ def test_a_timeout_in_the_file_kills_processes_and_programs(write, tmp_path, cap
 
 
 def test_a_run_that_is_terminated_prints_what_is_known(write, tmp_path):
-    path = write(command("if mkdir first 2> /dev/null; then echo 1; else sleep 3600; fi"))
+    path = write(command("if mkdir first 2> /dev/null; then echo 1; else echo $$ > pid; exec sleep 3600; fi"))
     journal = path.with_suffix(".jsonl")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-m", "amsbq", "run", str(path)], **pipes) as process:
-        assert eventually(lambda: journal.exists() and journal.read_bytes().count(b'"asked"') == 2)
+        assert eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     assert out.strip().startswith("integral: ")
     assert f"amsbq resume {journal}" in out
+    assert eventually(lambda: not is_running(int((tmp_path / "pid").read_text())))
     assert [e["event"] for e in read_journal(journal)[1] if e["event"] in ("told", "failed")] == ["told"]
 
 
