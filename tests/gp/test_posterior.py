@@ -83,6 +83,20 @@ def test_a_set_of_one_is_the_myopic_form(problem):
         np.testing.assert_allclose(joint, post.squared_correlation(0, x[None])[0], rtol=1e-10)
 
 
+@pytest.mark.parametrize(("away", "informative"), [(1e-7, False), (3e-5, True)])
+def test_what_is_known_to_rounding_tells_nothing_alone_or_in_a_set(away, informative):
+    """Next to an observation, less than 1e-10 of the variance is unknown."""
+    gp = amsbq.MultiSourceGP([amsbq.Term([[1.0]], amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
+    post, x = gp.condition([0, 0], [[0.3], [0.8]], [1.0, 2.0]), np.array([[0.3 + away]])
+    alone = [value[0] for value in post.squared_correlation_and_grad(0, x)]
+    assert (alone[0] > 0) == informative
+    for value, expected in zip(post.squared_correlation_joint_and_grad([0], x), alone, strict=True):
+        np.testing.assert_allclose(np.squeeze(value), np.squeeze(expected), rtol=1e-5)
+    with_another = post.squared_correlation_joint([0, 0], np.append([[0.6]], x, axis=0))
+    without = post.squared_correlation_joint([0], [[0.6]])
+    assert (with_another > without) == informative
+
+
 @EACH
 def test_squared_correlation_is_the_variance_that_an_observation_takes_away(problem):
     """Eq. 8: (V[Z | D] - V[Z | D and the new ones]) / V[Z | D] = ρ², whatever the outcome."""

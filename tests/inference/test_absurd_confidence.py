@@ -63,6 +63,24 @@ def test_one_observation_of_the_primary_source():
         assert it.estimate().std > 0.9 * np.std(values)
 
 
+@pytest.mark.parametrize(
+    ("observations", "message"),
+    [
+        ([(0, 0.3, 1.0)], "how fine varies"),
+        ([(1, 0.3, 1.0)], "no observation of fine"),
+        ([(0, 0.3, 1.0), (0, 0.6, 1.0)], "observations of fine are 1"),
+        ([(0, 0.3, 1.0), (0, 0.6, 2.0), (1, 0.5, 1.0), (1, 0.5, 2.0)], "coarse gave different values"),
+    ],
+)
+def test_warnings_call_sources_by_their_names(observations, message):
+    sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+    it = amsbq.Integrator(sources, amsbq.Uniform(0, 1), model="icm")
+    for source, x, value in observations:
+        it.observe(source, [x], value)
+    with pytest.warns(UserWarning, match=message):
+        it.estimate()
+
+
 @pytest.mark.parametrize("model", ["icm", "vbq"])
 def test_as_many_observations_as_inputs(model):
     it = integrator(amsbq.Uniform([0, 0], 1), model)

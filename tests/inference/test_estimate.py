@@ -7,6 +7,7 @@ from scipy import integrate, stats
 import amsbq
 from amsbq import Estimate
 from amsbq.inference.structures import MODELS
+from amsbq.serialisation import from_json, to_json
 
 UNIT = amsbq.Uniform(0, 1)
 
@@ -18,6 +19,20 @@ def mixture(dof):
         stats.t(dof, loc=a, scale=b) if np.isfinite(dof) else stats.norm(a, b) for a, b in zip(m, s, strict=True)
     ]
     return Estimate(m, s, p, dof), components, p / p.sum()
+
+
+@pytest.mark.parametrize("estimate", [Estimate.unknown(), Estimate([2.5]), mixture(3.0)[0]], ids=["", "mean", "all"])
+def test_estimates_are_stored_as_they_are(estimate):
+    again = Estimate.from_dict(from_json(to_json(estimate.to_dict())))
+    assert repr(again) == repr(estimate)
+    for numbers in ("mean", "std", "centres", "scales", "weights", "dof", "effective_draws"):
+        np.testing.assert_array_equal(getattr(again, numbers), getattr(estimate, numbers))
+
+
+def test_an_estimate_before_any_observation():
+    nothing = Estimate.unknown()
+    numbers = [nothing.mean, nothing.std, *nothing.interval(), nothing.cdf(0.0), nothing.log_density(0.0)]
+    assert np.isnan(numbers).all()
 
 
 @pytest.mark.parametrize("dof", [3.0, 7.5, np.inf])

@@ -64,7 +64,8 @@ class DecisionMaker(Accounting):
         self.model = self._checked_model(model)
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
-        self.learner = Learner(self.model, self.measure, [source.noise for source in self.sources], self.seed)
+        noise = [source.noise for source in self.sources]
+        self.learner = Learner(self.model, self.measure, noise, self.seed, self.names)
         self.failures = Failures(len(self.sources))
         self.rate = math.nan
         self.initial: list[Choice] | None = None

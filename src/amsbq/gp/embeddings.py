@@ -234,8 +234,8 @@ class _EmpiricalEmbeddings:
         means, gradients = np.zeros((len(self.scales), len(X))), np.zeros((len(self.scales), *X.shape))
         for points, block, samples, weights in self._blocks(X):
             kernels = self._kernels(samples, block)
+            means[:, points] += np.einsum("kji,j->ki", kernels, weights)  # to the last bit as `mean` has it
             kernels *= weights[:, None]
-            means[:, points] += kernels.sum(axis=1)
             gradients[:, points] += self.kernel.contract_grad_x_batch(block, samples, self.scales, kernels)
         return means, gradients
 

@@ -62,6 +62,7 @@ class _Border(NamedTuple):
     base: PosteriorBatch  # the posteriors that the rest goes with, with as much jitter as the new observations need
     A: Array  # C⁻¹ cov[y, f(X_new)], (K, N, n)
     factors: list[Array]  # of the posterior covariance of the new observations, (n, n) each
+    informative: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn, after those before it
 
 
 class PosteriorBatch:
@@ -273,12 +274,16 @@ class PosteriorBatch:
         c = c - (self.whitened_integral(target)[:, None, :] @ A)[:, 0]
         total = (models.variances + models.noise).take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
-        floor = max(linalg.variance_floor(len(s)), NOTHING_LEFT) + 2 * self.jitter
-        informative = v > floor[:, None] * total
+        informative = v > self._smallest_share[:, None] * total
         variance = self._integral_variance(target)[:, None]
         share = linalg.ratio(c, np.broadcast_to(variance, c.shape), np.broadcast_to(variance > 0, c.shape))
         rho2 = linalg.ratio(share * c, v, informative)
         return _Correlation(parts, A, share, v, informative, np.minimum(rho2, 1))
+
+    @property
+    def _smallest_share(self) -> Array:
+        """Share of the variance of an observation, shape (K,): if no more is unknown of it, it tells of rounding."""
+        return max(linalg.variance_floor(len(self.data.y)), NOTHING_LEFT) + 2 * self.jitter
 
     @cached_property
     def _source_rows(self) -> list[Array]:
@@ -290,7 +295,7 @@ class PosteriorBatch:
         new = self._border(s, X, np.zeros(len(X)))
         w = new.base.whitened_integral(target)
         c = self.models.integral_cov(target, s, X) - np.einsum("kj,kji->ki", w, new.A)
-        q = _solve_lower(new.factors, c)
+        q = np.where(new.informative, _solve_lower(new.factors, c), 0.0)
         variance = new.base._integral_variance(target)
         return np.minimum(linalg.ratio(np.einsum("ki,ki->k", q, q), variance, variance > 0), 1.0), q, new
 
@@ -307,7 +312,8 @@ class PosteriorBatch:
             found = [linalg.border(*rows) for rows in zip(base.factors, A, V, old, new, base.jitter, strict=True)]
             factors = [C for C in found if C is not None]
             if len(factors) == len(found):
-                return _Border(base, A, factors)
+                left = np.array([np.diagonal(C) for C in factors]) ** 2 - base.jitter[:, None] * new
+                return _Border(base, A, factors, left > base._smallest_share[:, None] * new)
             n = len(data.y) + len(X)
             jitter = [linalg.next_jitter(j, n) if C is None else j for C, j in zip(found, base.jitter, strict=True)]
             base = PosteriorBatch.condition(models, data, np.array(jitter))

@@ -19,7 +19,7 @@ from ..validation import Array
 from . import calibration
 from .estimate import Estimate
 from .log_posterior import LogPosterior
-from .preparation import primary_is_constant, regularised, warn_of_few
+from .preparation import default_names, primary_is_constant, regularised, warn_of_few
 from .sampling import HyperparameterDraws, draw, draw_tempered, most_probable
 from .structures import Model, Noise
 
@@ -189,10 +189,11 @@ class ExtendedBelief:
     def extend(self, data: Data) -> Belief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
         learned = self.learned
-        data, noise = regularised(data, learned.noise, learned.model.secondaries)
+        names = default_names(len(learned.noise))  # what is warned of here, the next refit warns of
+        data, noise = regularised(data, learned.noise, learned.model.secondaries, names)
         if noise != learned.noise or primary_is_constant(data) != primary_is_constant(self.data):
             # What regularisation made of the old observations has changed.
-            return _learn(learned.model, learned.log_posterior.measure, data, noise, learned.draws.seed)
+            return _learn(learned.model, learned.log_posterior.measure, data, noise, learned.draws.seed, names)
         posteriors = self.posteriors
         for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.y)):
             posteriors = posteriors.extend(new)
@@ -212,19 +213,30 @@ def _mean_and_std(moments: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def learn(
-    model: Model | MultiSourceGP, measure: Measure, data: Data, noise: Sequence[Noise], seed: int = 0
+    model: Model | MultiSourceGP,
+    measure: Measure,
+    data: Data,
+    noise: Sequence[Noise],
+    seed: int = 0,
+    names: Sequence[str] | None = None,
 ) -> FixedBelief | LearnedBelief:
-    """Return what a model believes of observations; degenerate ones are regularised, with a warning."""
+    """Return what a model believes of observations; degenerate ones are regularised, with a warning.
+
+    Warnings call sources by their ``names``, or "source 0" and so on.
+    """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
         return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted()))
-    return _learn(model, measure, *regularised(data, noise, model.secondaries), seed)
+    names = names or default_names(len(noise))
+    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names)
 
 
-def _learn(model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int) -> LearnedBelief:
+def _learn(
+    model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int, names: Sequence[str]
+) -> LearnedBelief:
     for sentence in measure.cautions():
         warn(sentence, stacklevel=4)
     if not model.marginalised:
-        warn_of_few(data)
+        warn_of_few(data, names[0])
     log_posterior = _log_posterior(model, measure, data, noise)
     with threads_for(len(log_posterior.data.y)):
         if not model.marginalised:
@@ -238,7 +250,7 @@ def from_hyperparameters(
 ) -> LearnedBelief:
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
     with collected_warnings():  # they were issued when it was learned
-        data, levels = regularised(data, noise, model.secondaries)
+        data, levels = regularised(data, noise, model.secondaries, default_names(len(noise)))
     log_posterior = _log_posterior(model, measure, data, levels)
     draws = HyperparameterDraws.from_dict(log_posterior, hyperparameters["draws"], seed)
     plain = hyperparameters["tempered"]

@@ -22,7 +22,7 @@ class Estimate:
     Parameters
     ----------
     centres : (K,) array
-        Centre of each component.
+        Centre of each component; without any, nothing is known, and mean, standard deviation and quantiles are NaN.
     scales : (K,) array, optional
         Scale of each component; without scales the estimate is a number without an error bar.
     weights : (K,) array, optional
@@ -62,6 +62,9 @@ class Estimate:
         total = shares.sum()  # one, but for rounding, in an estimate that was stored: it stays the same to the last bit
         self.weights = read_only(shares if abs(total - 1) < 1e-12 else shares / total)
         self.dof, self.effective_draws = dof, effective_draws
+        if not len(self.centres):
+            self.mean = self.std = np.nan
+            return
         self.mean = float(self.weights @ self.centres)
         inflation = 1.0 if np.isinf(dof) else dof / (dof - 2) if dof > 2 else np.inf
         deviations = self.centres - self.mean
@@ -72,15 +75,13 @@ class Estimate:
     @classmethod
     def unknown(cls) -> Estimate:
         """Return the estimate before any observation: mean, standard deviation and quantiles are NaN."""
-        nothing = cls([0.0])
-        nothing.mean = np.nan
-        return nothing
+        return cls([])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all arguments of the constructor as numbers and lists; ``scales`` is None without an error bar."""
         return {
             "centres": self.centres.tolist(),
-            "scales": None if np.isnan(self.scales).any() else self.scales.tolist(),
+            "scales": None if np.isnan(self.std) else self.scales.tolist(),
             "weights": self.weights.tolist(),
             "dof": self.dof,
             "effective_draws": self.effective_draws,
@@ -116,8 +117,8 @@ class Estimate:
         """Return the number below which the integral is with probability p; NaN without an error bar."""
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
-        if np.isnan(self.scales).any():
-            return float("nan")
+        if np.isnan(self.std):
+            return np.nan
         standard = ndtri(p) if np.isinf(self.dof) else stdtrit(self.dof, p)
         ends = self.centres + self.scales * standard
         low, high = float(ends.min()), float(ends.max())
@@ -126,14 +127,18 @@ class Estimate:
         return float(brentq(lambda z: self.cdf(z) - p, low, high, xtol=1e-12 * (high - low), rtol=1e-14))
 
     def cdf(self, z: float) -> float:
-        """Return the probability that the integral is at most z."""
+        """Return the probability that the integral is at most z; NaN without an error bar."""
+        if np.isnan(self.std):
+            return np.nan
         scales = np.maximum(self.scales, np.finfo(float).tiny)
         with np.errstate(over="ignore"):
             t = (z - self.centres) / scales
         return float(self.weights @ (ndtr(t) if np.isinf(self.dof) else stdtr(self.dof, t)))
 
     def log_density(self, z: float) -> float:
-        """Return the log probability density of the integral at z."""
+        """Return the log probability density of the integral at z; NaN without an error bar."""
+        if np.isnan(self.std):
+            return np.nan
         t, nu = (z - self.centres) / self.scales, self.dof
         if np.isinf(nu):
             logs = -0.5 * t**2 - 0.5 * np.log(2 * np.pi)

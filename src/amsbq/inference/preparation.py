@@ -50,7 +50,14 @@ class StandardUnits:
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
 
-def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[Data, list[Noise]]:
+def default_names(n_sources: int) -> list[str]:
+    """Return what sources are called where users gave them no names."""
+    return [f"source {source}" for source in range(n_sources)]
+
+
+def regularised(
+    data: Data, noise: Sequence[Noise], secondaries: bool, names: Sequence[str]
+) -> tuple[Data, list[Noise]]:
     """Return observations and noise variances that a model can be learned from; warn where they had to be changed.
 
     Without ``secondaries``, only the observations of the primary source are kept.
@@ -61,17 +68,17 @@ def regularised(data: Data, noise: Sequence[Noise], secondaries: bool) -> tuple[
     for source in range(len(noise)):
         if noise[source] == 0.0 and _contradicts_itself(data.of_source(source)):
             warn(
-                f"source {source} gave different values at the same input, but was said to be without noise: its noise "
+                f"{names[source]} gave different values at the same input, but was said to be without noise: its noise "
                 f"is learned; give noise='learn' or its variance",
                 stacklevel=4,
             )
             noise[source] = "learn"
     primary = data.y[data.s == 0]
     if len(primary) == 0:
-        warn("there is no observation of source 0: what is said of its integral is a guess", stacklevel=4)
+        warn(f"there is no observation of {names[0]}: what is said of its integral is a guess", stacklevel=4)
     elif primary_is_constant(data):
         warn(
-            f"all {len(primary)} observations of source 0 are {primary[0]:.6g}: they do not tell how much it varies, "
+            f"all {len(primary)} observations of {names[0]} are {primary[0]:.6g}: they do not tell how much it varies, "
             "and the error bar is a guess",
             stacklevel=4,
         )
@@ -95,12 +102,12 @@ def too_few(data: Data) -> bool:
     return int(np.count_nonzero(data.s == 0)) < 2 or len(data.y) < data.X.shape[1]
 
 
-def warn_of_few(data: Data) -> None:
-    """Warn if there are too few observations for a model that takes the most probable hyperparameters."""
+def warn_of_few(data: Data, name: str) -> None:
+    """Warn if there are too few observations of the source of that name for a model that takes the most probable θ."""
     n = np.count_nonzero(data.s == 0)
     if too_few(data) and n:  # where there is none of the primary source, `regularised` says so
         warn(
-            f"there are too few observations to learn how source 0 varies with its inputs ({n} of it, "
+            f"there are too few observations to learn how {name} varies with its inputs ({n} of it, "
             f"{len(data.y) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
             "size of the values",
             stacklevel=4,

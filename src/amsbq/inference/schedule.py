@@ -72,10 +72,19 @@ class Learner:
         Noise variance of each source.
     seed : int
         Seed of the hyperparameter draws.
+    names : list of str, optional
+        What warnings call the sources.
     """
 
-    def __init__(self, model: Model | MultiSourceGP, measure: Measure, noise: Sequence[Noise], seed: int) -> None:
-        self.model, self.measure, self.noise, self.seed = model, measure, noise, seed
+    def __init__(
+        self,
+        model: Model | MultiSourceGP,
+        measure: Measure,
+        noise: Sequence[Noise],
+        seed: int,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.model, self.measure, self.noise, self.seed, self.names = model, measure, noise, seed, names
         self._data = Data.empty(measure.dim)
         self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
         self._belief: Belief | None = None
@@ -150,5 +159,5 @@ class Learner:
     def _refitted(self, n: int) -> _Refit:
         # They are issued with the estimate. Floating-point errors are those of proposals that are then rejected.
         with collected_warnings() as messages, np.errstate(all="ignore"):
-            belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed)
+            belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed, self.names)
         return _Refit(n, belief, messages)
