@@ -360,6 +360,19 @@ def test_many_lengthscales_at_once(marginals, K):
         np.testing.assert_allclose(together.variance[k], alone.variance, rtol=1e-14)
 
 
+@pytest.mark.parametrize("scale", [0.3, 30.0])
+def test_empty_bins_of_a_histogram(scale):
+    """They carry no mass that could be summarised; the witness is a mixture of two uniform distributions."""
+    histogram, kernel, x = (
+        stats.rv_histogram(([1, 0, 3], [0, 1, 3, 4]), density=False),
+        amsbq.RBF(scale),
+        np.array([[0.5], [2.0]]),
+    )
+    parts = [embed(kernel, amsbq.Uniform(low, low + 1)).mean(x) for low in (0, 3)]
+    for measure in (amsbq.Product([histogram]), amsbq.Product([histogram]).for_learning()):
+        np.testing.assert_allclose(amsbq.kernel_mean(kernel, measure, x), 0.25 * parts[0] + 0.75 * parts[1], rtol=1e-12)
+
+
 @pytest.mark.parametrize("relative", [0.01, 0.3, 5.0])
 def test_variance_of_heavy_tails(relative):
     """The difference of two Cauchy variables is one of scale 2, and E exp(-d²/2ℓ²) is then erfcx(√2/ℓ)."""

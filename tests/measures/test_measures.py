@@ -183,14 +183,14 @@ def test_the_width_where_the_middle_half_is_next_to_a_point(distribution):
     """Sources vary on the scale of the rest, then: a few percent of the mass, but all of what changes."""
     measure = amsbq.Product([distribution])
     assert measure.width[0] > 0.02 * distribution.ppf(0.999)
-    assert "orders of magnitude" in measure.cautions()[0]
+    assert "orders of magnitude" in measure.cautions(measure.median[None])[0]
     shape, args = distribution.dist, distribution.args
     scaled = amsbq.Product([shape(*args, scale=1e6)])
     np.testing.assert_allclose(scaled.width, 1e6 * measure.width, rtol=1e-12)
     samples = distribution.ppf((np.arange(20_000) + 0.5) / 20_000)
     np.testing.assert_allclose(amsbq.Empirical(samples).width, measure.width, rtol=0.05)
     np.testing.assert_allclose(amsbq.Empirical(-3 * samples).width, 3 * measure.width, rtol=0.05)
-    assert "orders of magnitude" in amsbq.Empirical(samples).cautions()[0]
+    assert "orders of magnitude" in amsbq.Empirical(samples).cautions(samples[:1, None])[0]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,47 @@ def test_the_width_is_twice_the_interquartile_range_of_all_others(distribution, 
     """Also if tails are heavy: where they end says little of the scale on which sources vary."""
     measure = amsbq.Product([distribution])
     np.testing.assert_allclose(measure.width, 2 * (distribution.ppf(0.75) - distribution.ppf(0.25)), rtol=1e-14)
-    assert len(measure.cautions()) == cautious
+    assert len(measure.cautions(distribution.ppf(np.linspace(0.01, 0.99, 50))[:, None])) == cautious
+
+
+@pytest.mark.parametrize(
+    ("counts", "edges", "width"),
+    [
+        ([97, 0, 3], [0, 1, 1e4, 1e4 + 1], 2 * 0.5 / 0.97),
+        ([5, 0, 5], [0, 1, 1e3, 1e3 + 1], 2.0),
+        ([5, 0, 3, 0, 2], [0, 1, 1e3, 1e3 + 1, 1e6, 1e6 + 10], 12.0),
+    ],
+)
+def test_the_width_of_clusters_far_apart_is_theirs(counts, edges, width):
+    """The interquartile range may be the distance between two of them, on which sources do not vary inside of them."""
+    for unit, shift in ((1.0, 0.0), (1e-3, 5.0)):
+        histogram = stats.rv_histogram((counts, unit * np.array(edges)), density=False)
+        measure = amsbq.Product([histogram(loc=shift)])
+        np.testing.assert_allclose(measure.width, unit * width, rtol=1e-3)
+    samples = histogram.ppf((np.arange(5000) + 0.5) / 5000)
+    np.testing.assert_allclose(amsbq.Empirical(samples).width, unit * width, rtol=1e-2)
+
+
+def test_outliers_do_not_change_the_width():
+    samples = np.random.default_rng(0).normal(size=1000)
+    with_outliers = np.append(samples[2:], [1e6, 2e6])
+    np.testing.assert_allclose(amsbq.Empirical(with_outliers).width, amsbq.Empirical(samples).width, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loc", "scale"), [("Product", 0.0, 1.0), ("Product", 3.0, 1e-6), ("Empirical", -1.0, 1e5)]
+)
+def test_mass_that_was_never_seen(kind, loc, scale):
+    """Three percent are far from all of the usual values; one observation there is enough."""
+    histogram = stats.rv_histogram(([97, 0, 3], [0, 1, 1e4, 1e4 + 1]), density=False)
+    distribution = histogram(loc=loc, scale=scale)
+    measure = amsbq.Product([distribution])
+    if kind == "Empirical":
+        measure = amsbq.Empirical(distribution.ppf((np.arange(1000) + 0.5) / 1000))
+    usual = loc + scale * np.array([[0.1], [0.5], [0.9]])
+    (sentence,) = measure.cautions(usual)
+    assert sentence.startswith("3% of input 0")
+    assert measure.cautions(np.append(usual, [[loc + scale * 1e4]], axis=0)) == []
 
 
 def test_a_distribution_that_is_a_point_to_rounding():

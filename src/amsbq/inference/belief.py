@@ -233,7 +233,7 @@ def learn(
 def _learn(
     model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int, names: Sequence[str]
 ) -> LearnedBelief:
-    for sentence in measure.cautions():
+    for sentence in measure.cautions(data.X[data.s == 0]):
         warn(sentence, stacklevel=4)
     if not model.marginalised:
         warn_of_few(data, names[0])

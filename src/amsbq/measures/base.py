@@ -10,10 +10,10 @@ size there, and uncorrelated.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,8 @@ class MeasureSettings:
     smallest_probability: float = 2.0**-40
     #: Points outside the support by this share of its width are accepted: rounding to single precision does that.
     support_slack: float = 1e-7
-    #: An input spans many scales if this box is wider than so many widths: models have lengthscales of up to 150.
+    #: An input spans many scales if this box is wider than so many widths, as models have lengthscales of up to 150;
+    #: it is clustered if the box is so many times as wide as the clusters.
     widest_reach: float = 200.0
     #: Share of that box which is the width then: with it, error bars for gamma(0.01) and the like hold the truth.
     reach_to_width: float = 1 / 30
@@ -46,8 +47,14 @@ class MeasureSettings:
     #: they are so many times as long ...
     far_tail_probability: float = 1e-6
     heavy_tail: float = 10.0
-    #: ... and unless the box is so many widths wide: heavy tails reach that far from the middle half as well.
-    hopeless_reach: float = 1e8
+    #: ... or even so many times as long, if the box is so many widths wide: seen from a middle half that is next to a
+    #: point, as that of gamma(0.001), all tails are long.
+    heaviest_tail: float = 1e3
+    singular_reach: float = 1e8
+    #: Mass farther than so many widths from all observations has not been seen, as usual lengthscales are below one
+    #: width. Estimates warn of more than this share: with tails up to those of t(2) there is less.
+    far_widths: float = 10.0
+    unseen_share: float = 0.01
 
 
 SETTINGS = MeasureSettings()
@@ -64,7 +71,8 @@ class Measure(ABC):
         Smallest and largest value of each input, ±inf where there is none.
     width : (D,) array
         Twice the interquartile range of each input; for a uniform input that is its whole range. It is larger where
-        next to nothing of the input varies on that scale, as for gamma(0.01).
+        next to nothing of the input varies on that scale, as for gamma(0.01), and smaller where narrow clusters are
+        far apart.
     marginals : tuple of D marginals, or None
         One-dimensional distributions of the inputs if these are independent, else None.
     """
@@ -146,8 +154,12 @@ class Measure(ABC):
         """The measure that this one stands for where the same answer takes less work with fewer samples."""
         return self
 
-    def cautions(self) -> list[str]:
-        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
+    def cautions(self, X: Array) -> list[str]:
+        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D).
+
+        A model with one lengthscale cannot describe an input that spans many scales, and nobody knows what a source
+        does where much of the mass is far from all observations.
+        """
         return []
 
     @cached_property
@@ -175,34 +187,72 @@ class Measure(ABC):
         return X
 
 
-def spans_many_scales(middle: float, central: float) -> bool:
-    """Return whether an input varies on more scales than a model with one lengthscale for it can describe.
+class Spread(NamedTuple):
+    """Ranges of one input, which tell on what scale sources vary with it."""
+
+    middle: float  # interquartile range
+    central: float  # range without a tail of a thousandth on either side
+    extreme: float  # range without a tail of a millionth on either side
+    length: float  # of the shortest intervals that together hold all but a thousandth
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the input is in narrow clusters that are far apart."""
+        return self.central > SETTINGS.widest_reach * self.length > 0
+
+    @property
+    def many_scales(self) -> bool:
+        """Whether the input varies on more scales than a model with one lengthscale for it can describe."""
+        reach = self.length if self.clustered else self.central
+        return reach > SETTINGS.widest_reach * 2 * self.middle
+
+    @property
+    def width(self) -> float:
+        """Width of the input: twice the interquartile range, if that tells its scale."""
+        if self.clustered:
+            return SETTINGS.reach_to_width * self.length if self.many_scales else min(2 * self.middle, self.length)
+        singular = self.central > SETTINGS.singular_reach * 2 * self.middle
+        heavy = self.extreme > (SETTINGS.heaviest_tail if singular else SETTINGS.heavy_tail) * self.central
+        if heavy or not self.many_scales:
+            return 2 * self.middle
+        return SETTINGS.reach_to_width * max(self.central, self.extreme / SETTINGS.heavy_tail)
+
+
+def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
+    """Return the total length of intervals of given masses, without the least dense ones that hold ``left_out``."""
+    order = np.argsort(masses / np.maximum(lengths, np.finfo(float).tiny))
+    return float(lengths[order][np.cumsum(masses[order]) > left_out].sum())
+
+
+def cautions_on(name: str, spread: Spread, seen: Array, below: Callable[[Array], Array]) -> list[str]:
+    """Return what to tell users of an input of that name: that it spans many scales, or that mass was never seen.
 
     Parameters
     ----------
-    middle, central : float
-        Its interquartile range, and its range without a tail of a thousandth on either side.
+    name : str
+    spread : Spread
+    seen : (n,) array
+        Values of the input at which there are observations.
+    below : function
+        The distribution function of the input.
     """
-    return central > SETTINGS.widest_reach * 2 * middle
-
-
-def usual_width(middle: float, central: float, extreme: float) -> float:
-    """Return the width of an input that has these ranges: twice its interquartile range, if that tells its scale.
-
-    ``extreme`` is the range without a tail of a millionth on either side.
-    """
-    heavy = extreme > SETTINGS.heavy_tail * central and central < SETTINGS.hopeless_reach * 2 * middle
-    if heavy or not spans_many_scales(middle, central):
-        return 2 * middle
-    return SETTINGS.reach_to_width * max(central, extreme / SETTINGS.heavy_tail)
-
-
-def caution(name: str) -> str:
-    """Return what to tell users of an input of that name that spans many scales."""
-    return (
-        f"{name} spreads over many orders of magnitude, and a model with one lengthscale for it cannot resolve all of "
-        "them: the error bar may be too small; let the source take its logarithm, or another transformation, as input"
-    )
+    if spread.many_scales:
+        return [
+            f"{name} spreads over many orders of magnitude, and a model with one lengthscale for it cannot resolve all "
+            "of them: the error bar may be too small; let the source take its logarithm, or another transformation, "
+            "as input"
+        ]
+    far = SETTINGS.far_widths * spread.width
+    values = np.sort(seen)
+    apart = np.diff(values) > 2 * far
+    starts, ends = values[np.append(True, apart)] - far, values[np.append(apart, True)] + far
+    unseen = 1 - float((below(ends) - below(starts)).sum())
+    if unseen <= SETTINGS.unseen_share:
+        return []
+    return [
+        f"{unseen:.0%} of {name} is far from all observations: the error bar takes for granted that the source is "
+        "there as it is elsewhere"
+    ]
 
 
 def is_list(obj: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..validation import Array, IntArray, non_negative, numbers, points, read_only
-from .base import NORMAL_WIDTH, SETTINGS, Measure, caution, spans_many_scales, usual_width
+from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest_length
 
 #: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
 WEIGHT_TOLERANCE = 1e-9
@@ -24,6 +24,11 @@ MOST_SERIALISED_NUMBERS = 100_000
 #: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
 #: are made: each sum then takes a millisecond, and error bars differ by a few percent from those with all samples.
 MOST_LEARNING_SAMPLES = 512
+
+
+#: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
+#: for rounding.
+OUTLIERS = 2.5
 
 
 class Empirical(Measure):
@@ -70,7 +75,7 @@ class Empirical(Measure):
         """Set all attributes from samples (M, D) and weights (M,) that sum to one."""
         self.samples, self.weights, self.dim = samples, read_only(weights), samples.shape[1]
         self.bounds = read_only(np.column_stack([samples.min(axis=0), samples.max(axis=0)]))
-        self.width = read_only(np.array([self._width(column) for column in samples.T]))
+        self.width = read_only(np.array([_width(column, weights) for column in samples.T]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -163,26 +168,36 @@ class Empirical(Measure):
             cell = (below * 2 ** (level + 1)).astype(np.intp)
         return order
 
-    def cautions(self) -> list[str]:
-        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
-        if self.whole is not self:
-            return self.whole.cautions()
-        ranges = [self._ranges(column) for column in self.samples.T]
-        return [
-            caution(f"input {i} of the samples")
-            for i, (middle, central) in enumerate(ranges)
-            if middle and spans_many_scales(middle, central)
-        ]
+    def cautions(self, X: Array) -> list[str]:
+        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        sentences: list[str] = []
+        samples, weights = self.whole.samples, self.whole.weights
+        for i, (column, seen) in enumerate(zip(samples.T, X.T, strict=True)):
+            spread = _spread(column, weights)
+            if spread.middle and len(X):
+                sentences += cautions_on(f"input {i} of the samples", spread, seen, partial(_below, column, weights))
+        return sentences
 
-    def _width(self, column: Array) -> float:
-        """Return the width of weighted values; their range if most are the same, and 1 if all are."""
-        middle, central = self._ranges(column)
-        extreme = float(np.ptp(column))
-        return usual_width(middle, central, extreme) if middle else extreme or 1.0
 
-    def _ranges(self, column: Array) -> tuple[float, float]:
-        """Return the interquartile range of weighted values, and their range without tails."""
-        order, tail = np.argsort(column), SETTINGS.tail_probability
-        below = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
-        low, lower, upper, high = np.interp([tail, 0.25, 0.75, 1 - tail], below, column[order])
-        return float(upper - lower), float(high - low)
+def _spread(column: Array, weights: Array) -> Spread:
+    """Return ranges of weighted values, of which the outermost ones are the extremes."""
+    order = np.argsort(column)
+    tail = min(max(SETTINGS.tail_probability, OUTLIERS / len(column)), 0.25)
+    values, masses = column[order], weights[order]
+    below = np.cumsum(masses) - 0.5 * masses
+    low, lower, upper, high = np.interp([tail, 0.25, 0.75, 1 - tail], below, values)
+    length = shortest_length(np.diff(values), np.diff(below), tail)
+    return Spread(float(upper - lower), float(high - low), float(np.ptp(column)), length)
+
+
+def _below(column: Array, weights: Array, t: Array) -> Array:
+    """Return the share of weighted values up to each t, shape (n,)."""
+    order = np.argsort(column)
+    masses = np.append(0.0, np.cumsum(weights[order]))
+    return np.asarray(masses[np.searchsorted(column[order], t, side="right")])
+
+
+def _width(column: Array, weights: Array) -> float:
+    """Return the width of weighted values; their range if most are the same, and 1 if all are."""
+    spread = _spread(column, weights)
+    return spread.width if spread.middle else spread.extreme or 1.0

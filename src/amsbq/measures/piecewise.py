@@ -152,10 +152,11 @@ class PiecewiseDensity:
         while start < len(narrow):
             end = int(np.searchsorted(self.upper[narrow], self.lower[narrow[start]] + widest, side="right"))
             group = narrow[start : max(end, start + 1)]
-            x, w = _gauss_rule(nodes[group].ravel(), weights[group].ravel(), QUADRATURE.n_summary_nodes)
-            atoms.append(x)
-            masses.append(w)
             start += len(group)
+            if weights[group].sum() > 0:  # the bins of a histogram may be empty
+                x, w = _gauss_rule(nodes[group].ravel(), weights[group].ravel(), QUADRATURE.n_summary_nodes)
+                atoms.append(x)
+                masses.append(w)
         wide = np.ones(len(self.lower), dtype=bool)
         wide[narrow] = False
         return replace(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from ..messages import SILENCE
 from ..validation import Array, brief, read_only
-from .base import SETTINGS, Measure, caution, is_list, spans_many_scales, usual_width
+from .base import SETTINGS, Measure, Spread, cautions_on, is_list, shortest_length
 from .distributions import (
     Distribution,
     RandomVariable,
@@ -52,8 +54,11 @@ class Product(Measure):
         self.distributions = tuple(checked_distribution(d, f"distributions[{i}]") for i, d in enumerate(distributions))
         self.dim = len(self.distributions)
         self.bounds = read_only(np.array([d.support() for d in self.distributions], dtype=float))
-        self.width = read_only(np.array([_width(d) for d in self.distributions]))
+        _check_spread(self.distributions)
         self.marginals = tuple(marginal_of(d) for d in self.distributions)
+        pairs = zip(self.distributions, self.marginals, strict=True)
+        self._spreads = tuple(_spread(distribution, marginal) for distribution, marginal in pairs)
+        self.width = read_only(np.array([spread.width for spread in self._spreads]))
 
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
@@ -70,6 +75,7 @@ class Product(Measure):
         other = object.__new__(Product)  # the constructor would approximate unnamed densities again
         other.distributions = tuple(self.distributions[d] for d in inputs)
         other.marginals = tuple(self.marginals[d] for d in inputs)
+        other._spreads = tuple(self._spreads[d] for d in inputs)
         other.dim, other.bounds, other.width = len(inputs), self.bounds[list(inputs)], self.width[list(inputs)]
         return other
 
@@ -82,17 +88,14 @@ class Product(Measure):
         """Return the measure that `to_dict` wrote; ValueError if only a digest of a distribution is stored."""
         return cls([distribution_from_dict(d) for d in content["distributions"]])
 
-    def cautions(self) -> list[str]:
-        """Return a sentence for each input that a model with one lengthscale for it cannot describe well."""
-        return list(self._cautions)
-
-    @cached_property
-    def _cautions(self) -> tuple[str, ...]:
-        return tuple(
-            caution(f"input {i}, {describe(d)},")
-            for i, d in enumerate(self.distributions)
-            if spans_many_scales(_range(d, 0.25), _range(d, SETTINGS.tail_probability))
-        )
+    def cautions(self, X: Array) -> list[str]:
+        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        if not len(X):
+            return []
+        inputs = enumerate(zip(self.distributions, self._spreads, X.T, strict=True))
+        with SILENCE, np.errstate(all="ignore"):
+            found = [cautions_on(f"input {i}, {describe(d)},", spread, seen, d.cdf) for i, (d, spread, seen) in inputs]
+        return list(chain.from_iterable(found))
 
     @cached_property
     def reach(self) -> Array:
@@ -115,17 +118,28 @@ class Product(Measure):
         return other
 
 
+def _check_spread(distributions: Sequence[Distribution]) -> None:
+    """Raise ValueError if half of a distribution is at a single point."""
+    for distribution in distributions:
+        if not _range(distribution, 0.25) > 0:
+            raise ValueError(
+                f"half of {describe(distribution)} is at a single point, to rounding: leave out an input that is "
+                "constant, and take the logarithm of one that spreads over so many orders of magnitude"
+            )
+
+
+def _spread(distribution: Distribution, marginal: Marginal) -> Spread:
+    """Return ranges of a distribution."""
+    tails = (0.25, SETTINGS.tail_probability, SETTINGS.far_tail_probability)
+    middle, central, extreme = (_range(distribution, tail) for tail in tails)
+    length = central
+    if isinstance(marginal, NumericMarginal):
+        density = marginal.density
+        length = shortest_length(density.upper - density.lower, density.masses, SETTINGS.tail_probability)
+    return Spread(middle, central, extreme, length)
+
+
 def _range(distribution: Distribution, tail: float) -> float:
     """Return the range of a distribution without a tail of that probability on either side."""
-    return float(distribution.ppf(1 - tail) - distribution.ppf(tail))
-
-
-def _width(distribution: Distribution) -> float:
-    """Return the width of a distribution; ValueError if most of it is at a single point."""
-    middle, central = _range(distribution, 0.25), _range(distribution, SETTINGS.tail_probability)
-    if not middle > 0:
-        raise ValueError(
-            f"half of {describe(distribution)} is at a single point, to rounding: leave out an input that is constant, "
-            "and take the logarithm of one that spreads over so many orders of magnitude"
-        )
-    return usual_width(middle, central, _range(distribution, SETTINGS.far_tail_probability))
+    with SILENCE, np.errstate(all="ignore"):
+        return float(distribution.ppf(1 - tail) - distribution.ppf(tail))
