@@ -35,7 +35,7 @@ def test_inputs_of_many_scales(distribution):
 
 
 def test_clusters_far_apart():
-    """What varies inside of a cluster is a part of the error bar although its neighbours are a thousand times as far."""
+    """What varies inside of a cluster is a part of the error bar, although the next one is a thousand times as far."""
     edges = np.array([0, 1, 1000, 1001, 1_000_000, 1_000_010])
     distribution = stats.rv_histogram(([5, 0, 3, 0, 2], edges), density=False)
     truth = 0.3 + 0.5 * (1 - np.log(2)) + 0.3 * (1 - np.log(1002 / 1001)) + 0.2 * (1 - np.log1p(1e-5) / 10)

@@ -20,11 +20,9 @@ WEIGHT_TOLERANCE = 1e-9
 #: Samples of more numbers than this are serialised as a digest: a journal would begin with a line of megabytes.
 MOST_SERIALISED_NUMBERS = 100_000
 
-
 #: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
 #: are made: each sum then takes a millisecond, and error bars differ by a few percent from those with all samples.
 MOST_LEARNING_SAMPLES = 512
-
 
 #: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
 #: for rounding.
@@ -75,7 +73,8 @@ class Empirical(Measure):
         """Set all attributes from samples (M, D) and weights (M,) that sum to one."""
         self.samples, self.weights, self.dim = samples, read_only(weights), samples.shape[1]
         self.bounds = read_only(np.column_stack([samples.min(axis=0), samples.max(axis=0)]))
-        self.width = read_only(np.array([_width(column, weights) for column in samples.T]))
+        self._spreads = [_spread(column, weights) for column in samples.T]
+        self.width = read_only(np.array([_width(spread) for spread in self._spreads]))
 
     def __repr__(self) -> str:
         return f"Empirical(<{len(self.samples)} samples of {self.dim} inputs>)"
@@ -172,8 +171,7 @@ class Empirical(Measure):
         """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
         sentences: list[str] = []
         samples, weights = self.whole.samples, self.whole.weights
-        for i, (column, seen) in enumerate(zip(samples.T, X.T, strict=True)):
-            spread = _spread(column, weights)
+        for i, (column, seen, spread) in enumerate(zip(samples.T, X.T, self._spreads, strict=True)):
             if spread.middle and len(X):
                 sentences += cautions_on(f"input {i} of the samples", spread, seen, partial(_below, column, weights))
         return sentences
@@ -192,12 +190,9 @@ def _spread(column: Array, weights: Array) -> Spread:
 
 def _below(column: Array, weights: Array, t: Array) -> Array:
     """Return the share of weighted values up to each t, shape (n,)."""
-    order = np.argsort(column)
-    masses = np.append(0.0, np.cumsum(weights[order]))
-    return np.asarray(masses[np.searchsorted(column[order], t, side="right")])
+    return np.array([weights[column <= end].sum() for end in t])
 
 
-def _width(column: Array, weights: Array) -> float:
+def _width(spread: Spread) -> float:
     """Return the width of weighted values; their range if most are the same, and 1 if all are."""
-    spread = _spread(column, weights)
     return spread.width if spread.middle else spread.extreme or 1.0
