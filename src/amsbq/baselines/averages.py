@@ -13,7 +13,6 @@ the error bar, and Student's distribution has R - 1 degrees of freedom.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,10 +21,9 @@ from ..design.sources import SourcesLike
 from ..execution.runner import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
-from ..measures.base import Measure
 from ..results.result import Result
 from ..validation import Array, RNGLike, count, seed_number, source_number
-from .sampling_run import SamplingRun
+from .sampling_run import SamplingRun, independent_draws, sobol_points
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,6 @@ class MonteCarloSettings:
     """Constants of the methods in this module."""
 
     replicates: int = 8  # scrambled sequences: t with 7 degrees of freedom is 1.2 times as wide as a Gaussian at 95 %
-    chunk: int = 1024  # points that are drawn at once, of which the run takes as many as it pays for
 
 
 SETTINGS = MonteCarloSettings()
@@ -86,8 +83,8 @@ def monte_carlo(
       source 0    1000       0        1000
     """
     seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
-    stopped = run.evaluate(((0, x) for x in independent_draws(run.measure, seed)), executor, workers)
-    return run.result(stopped, 0, running_averages(run.values(0)))
+    stopped = run.evaluate((((0,), x) for x in independent_draws(run.measure, seed)), executor, workers)
+    return run.result(stopped, running_averages(run.table()[:, 0]))
 
 
 def quasi_monte_carlo(
@@ -196,13 +193,6 @@ def secondary_only(
     return replace(found, estimate=Estimate([found.mean]), evaluations=evaluations)
 
 
-def independent_draws(measure: Measure, seed: int) -> Iterator[Array]:
-    """Yield independent draws from a measure without end, each of shape (D,)."""
-    rng = np.random.default_rng(seed)
-    while True:
-        yield from measure.sample(SETTINGS.chunk, rng)
-
-
 def running_averages(values: Array) -> list[Estimate | None]:
     """Return the average after each of n independent values, with Student's distribution; None before the first.
 
@@ -228,23 +218,15 @@ def _average_over_sobol_points(
     R = count(replicates, "replicates")
     if R < 2:
         raise ValueError(f"replicates must be at least 2, or there is no error bar, got {R}")
-    sequences = [_sobol_points(run.measure, [seed, r]) for r in range(R)]
+    sequences = [sobol_points(run.measure, [seed, r]) for r in range(R)]
     stopped = run.evaluate(
-        ((source, x) for one_round in zip(*sequences, strict=True) for x in one_round), executor, workers
+        (((source,), x) for one_round in zip(*sequences, strict=True) for x in one_round), executor, workers
     )
-    values = run.values(source)
+    values = run.table()[:, source]
     rounds = values[: len(values) // R * R].reshape(-1, R)
     averages = np.nancumsum(rounds, axis=0) / np.maximum(np.cumsum(np.isfinite(rounds), axis=0), 1)
     estimates: list[Estimate | None] = [None] * len(values)
     estimates[R - 1 : len(rounds) * R : R] = [running_averages(row)[-1] for row in averages]
     if not len(rounds):  # less than one round has no error bar
         estimates[-1:] = [Estimate([np.nanmean(values)])] if np.isfinite(values).any() else []
-    return run.result(stopped, source, estimates)
-
-
-def _sobol_points(measure: Measure, seed: list[int]) -> Iterator[Array]:
-    """Yield a scrambled Sobol sequence without end, through the quantiles of a measure; each point has shape (D,)."""
-    done, n = 0, SETTINGS.chunk
-    while True:
-        yield from measure.sobol(n, np.random.default_rng(seed))[done:]
-        done, n = n, 2 * n
+    return run.result(stopped, estimates)

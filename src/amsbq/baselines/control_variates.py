@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
@@ -31,8 +31,8 @@ from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike, seed_number
-from .averages import independent_draws, running_averages
-from .sampling_run import SamplingRun, SourceLocation
+from .averages import running_averages
+from .sampling_run import Draw, SamplingRun, independent_draws
 
 
 @dataclass(frozen=True)
@@ -109,32 +109,25 @@ def control_variate(
     seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
     if len(run.sources) < 2:
         raise ValueError("a control variate needs a secondary source: sources must have two entries or more")
-    stopped = run.evaluate(_locations(run, seed), executor, workers)
-    table = _values_by_location(run)
-    rows = np.flatnonzero(np.isfinite(table[:, 0]))
-    found = iter([_regression_estimate(table[: row + 1]) for row in rows])
-    primary = sorted((e for e in run.evaluations if e.source == 0), key=lambda e: e.id or 0)
-    result = run.result(stopped, 0, [next(found) if e.status == "ok" else None for e in primary])
-    # Secondary evaluations after the last primary one belong to the answer too.
-    return replace(result, estimate=_regression_estimate(table) or result.estimate)
+    stopped = run.evaluate(_draws(run, seed), executor, workers)
+    return run.progressive_result(stopped, _regression_estimate)
 
 
-def _locations(run: SamplingRun, seed: int) -> Iterator[SourceLocation]:
-    """Yield the secondary sources at each draw, and the primary one too as long as N / n is at least the best ratio."""
+def _draws(run: SamplingRun, seed: int) -> Iterator[Draw]:
+    """Yield the secondary sources at each location, and the primary one too where N / n is at least the best ratio."""
     L = len(run.sources)
     shared, ratio, next_review = 0, 1.0, L + SETTINGS.pilot
     for total, x in enumerate(independent_draws(run.measure, seed)):
-        yield from ((source, x) for source in range(1, L))
-        if total >= shared * ratio:
-            yield 0, x
-            shared += 1
+        with_primary = total >= shared * ratio
+        yield tuple(range(0 if with_primary else 1, L)), x
+        shared += with_primary
         if shared >= next_review:
             ratio, next_review = _best_ratio(run), 1 + int(SETTINGS.growth * shared)
 
 
 def _best_ratio(run: SamplingRun) -> float:
     """Return N / n with the smallest variance for the cost, at least 1, for an upper confidence limit of 1 - R²."""
-    table = _values_by_location(run)
+    table = run.table()
     shared = table[np.isfinite(table).all(axis=1)]
     y, Y = shared[:, 0], shared[:, 1:]
     dof = len(y) - Y.shape[1] - 1
@@ -144,16 +137,8 @@ def _best_ratio(run: SamplingRun) -> float:
     largest_variance = residuals @ residuals / chdtri(dof, SETTINGS.confidence)
     share = largest_variance / max(np.var(y, ddof=1), np.finfo(float).tiny)
     unexplained = float(np.clip(share, SETTINGS.least_unexplained, 1.0))
-    costs = [np.mean([e.cost for e in run.evaluations if e.source == s]) for s in range(len(run.sources))]
-    return max(math.sqrt((1 / unexplained - 1) * costs[0] / sum(costs[1:])), 1.0)
-
-
-def _values_by_location(run: SamplingRun) -> Array:
-    """Return the values of all sources, (N, 1 + M), one row for each location in the order of queries; NaN for none."""
-    rows: dict[tuple[float, ...], Array] = {}
-    for e in sorted(run.evaluations, key=lambda e: e.id or 0):
-        rows.setdefault(tuple(e.x), np.full(len(run.sources), np.nan))[e.source] = e.value
-    return np.array(list(rows.values())).reshape(-1, len(run.sources))
+    costs = run.average_costs()
+    return max(math.sqrt((1 / unexplained - 1) * costs[0] / costs[1:].sum()), 1.0)
 
 
 def _regression(y: Array, Y: Array) -> tuple[Array, Array]:
@@ -164,7 +149,7 @@ def _regression(y: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def _regression_estimate(table: Array) -> Estimate | None:
-    """Return μ̂ with Student's distribution from the values by location, or None if there are no primary values.
+    """Return μ̂ with Student's distribution from the values by draw, (N, 1 + M), or None if there are no primary values.
 
     With too few values for a regression, it is the average of the primary ones.
     """

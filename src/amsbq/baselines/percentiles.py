@@ -70,12 +70,12 @@ def percentile(
     if run.sources[0].measured:
         raise ValueError("the percentiles depend on how many the budget pays for: the cost must be known, not measured")
     grid = _finest_grid(run, 1.0 if nodes == "right" else 0.5)
-    stopped = run.evaluate(((0, x) for x in grid), executor, workers)
-    values = run.values(0)
+    stopped = run.evaluate((((0,), x) for x in grid), executor, workers)
+    values = run.table()[:, 0]
     estimates: list[Estimate | None] = [None] * len(values)  # the nodes are an estimate only all together
     if np.isfinite(values).any():
         estimates[-1] = Estimate([np.nanmean(values)])
-    return run.result("budget" if stopped == "exhausted" else stopped, 0, estimates)
+    return run.result(stopped, estimates)
 
 
 def _finest_grid(run: SamplingRun, shift: float) -> Array:
