@@ -69,7 +69,7 @@ class SamplingRun(Accounting):
         The iterator may have no end, and may look at ``evaluations`` to decide on the next draw. If it ends, it has no
         draw that the budget pays for.
         """
-        self._draws = draws
+        self._draws, self.stopped = draws, None
         return Runner(self, (), executor, workers).run()
 
     def ask(self) -> Query | None:
@@ -97,6 +97,11 @@ class SamplingRun(Accounting):
         X = self.measure.sobol(SETTINGS.cost_locations, 0)
         expected = self.source_costs.costs
         return np.array([np.mean(paid or cost.expected(X)) for paid, cost in zip(charged, expected, strict=True)])
+
+    def draw_costs(self, groups: Sequence[Group]) -> Array:
+        """Return the average cost of one draw of each group, shape (G,)."""
+        costs = self.average_costs()
+        return np.array([costs[list(group)].sum() for group in groups])
 
     def table(self) -> Array:
         """Return the values by draw, shape (N, L): NaN where a source was not evaluated, or failed."""
@@ -164,7 +169,7 @@ class SamplingRun(Accounting):
         return Result(answer, evaluations, self.spent, stopped, self.names, self.budget, inputs)
 
 
-def independent_draws(measure: Measure, seed: int) -> Iterator[Array]:
+def independent_draws(measure: Measure, seed: int | Sequence[int]) -> Iterator[Array]:
     """Yield independent draws from a measure without end, each of shape (D,)."""
     rng = np.random.default_rng(seed)
     while True:

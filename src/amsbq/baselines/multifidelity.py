@@ -1,0 +1,212 @@
+"""Multifidelity Monte Carlo: secondary sources as control variates one after the other, on nested draws.
+
+Notation: after selection there are k sources, the primary one first and the others by falling correlation ρ_i with it
+(ρ_1 = 1, ρ_{k+1} = 0). Source i has the variance σ_i², costs w_i, and is evaluated at the first n_i of a sequence of
+draws, n_1 ≤ ... ≤ n_k. With averages ȳ_i(n) over the first n draws (Peherstorfer, Willcox and Gunzburger, 2016),
+
+    μ̂ = ȳ_1(n_1) + Σ_{i>1} α_i (ȳ_i(n_i) - ȳ_i(n_{i-1})),    α_i = ρ_i σ_1 / σ_i,
+    Var μ̂ = σ_1²/n_1 + Σ_{i>1} (1/n_{i-1} - 1/n_i) (α_i² σ_i² - 2 α_i ρ_i σ_1 σ_i),
+    n_i ∝ √((ρ_i² - ρ_{i+1}²) / w_i),    and then    Var μ̂ = σ_1² (Σ_i √(w_i (ρ_i² - ρ_{i+1}²)))² / budget,
+
+if w_{i-1} (ρ_i² - ρ_{i+1}²) > w_i (ρ_{i-1}² - ρ_i²) for all i > 1. Of all sets of sources for which this is so, the
+one with the least variance is selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..design.costs import SETTINGS as COSTS
+from ..design.sources import SourcesLike
+from ..execution.runner import ExecutorLike
+from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike
+from ..results.result import Result
+from ..validation import Array, RNGLike
+from .averages import running_averages
+from .pilot import PilotedRun, joint_values, weighted_estimate
+from .sampling_run import Group, Samples
+
+
+def multifidelity_monte_carlo(
+    sources: SourcesLike,
+    measure: MeasureLike,
+    *,
+    budget: float,
+    covariance: ArrayLike | None = None,
+    pilot: int | None = None,
+    seed: RNGLike = None,
+    rng: RNGLike = None,
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
+) -> Result:
+    """Estimate the integral by multifidelity Monte Carlo.
+
+    The primary source is averaged over few draws, and each secondary source over more of them; the differences between
+    averages over many and over few draws correct the primary one's. Numbers of draws, weights, and the choice of the
+    secondary sources that are used at all are optimal for the correlations and costs of the sources.
+
+    The error bar is that of the estimator's variance formula: Gaussian with a known covariance; else with the sample
+    covariance, widened because the weights were fitted to it, and with Student's distribution.
+
+    Parameters
+    ----------
+    sources : list of functions or `Source`
+        As in `amsbq.integrate`, the primary one first, and at least one secondary source.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost.
+    covariance : (L, L) array, optional
+        Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
+    pilot : int, optional
+        Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
+        default as many as 30 % of the budget pays for, between L + 3 and 50.
+    seed : int, optional
+        Seed of the random numbers, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral of the primary source. Draws with a failed evaluation are left out.
+
+    References
+    ----------
+    Peherstorfer, B., Willcox, K. and Gunzburger, M. (2016). Optimal model management for multifidelity Monte Carlo
+    estimation. SIAM Journal on Scientific Computing 38(5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> import amsbq
+    >>> coarse = amsbq.Source(lambda x: 1 + x[0] + x[0] ** 2 / 2, cost=0.01)
+    >>> result = multifidelity_monte_carlo([lambda x: np.exp(x[0]), coarse], stats.norm(0, 0.5), budget=50)
+    >>> low, high = result.interval(0.95)
+    >>> bool(low < np.exp(0.125) < high)
+    True
+    """
+    run = PilotedRun(sources, measure, budget, covariance, pilot, seed, rng)
+    C = run.evaluate_pilot(executor, workers)
+    order: Group = (0,)
+    counts = None
+    if C is not None:
+        costs = run.average_costs()
+        order = best_order(C, costs)
+        left = run.budget - run.spent + run.size * costs[list(order)].sum()  # what the pilot evaluated of these is used
+        n = nested_counts(C, costs, order, left, max(run.size, 1))
+        counts = {order[i:]: int(more) for i, more in enumerate(np.diff(n, prepend=run.size))}
+    stopped = run.evaluate_planned(counts, executor, workers)
+    return run.progressive_result(stopped, lambda table: nested_estimate(run.samples(table), order, run.known))
+
+
+def best_order(covariance: Array, costs: Array) -> Group:
+    """Return the sources to use, the primary one first and the others by falling correlation with it.
+
+    Parameters
+    ----------
+    covariance : (L, L) array
+        Covariance matrix of the sources.
+    costs : (L,) array
+        Cost of an evaluation of each.
+    """
+    squared = _squared_correlations(covariance)
+    by_correlation = sorted(np.flatnonzero(squared[1:] > 0) + 1, key=lambda source: -squared[source])
+    orders = [(0, *map(int, some)) for m in range(len(costs)) for some in combinations(by_correlation, m)]
+    steps = {order: _steps(covariance, order) for order in orders}
+    possible = [order for order in orders if _in_order(steps[order], costs[list(order)])]
+    return min(possible, key=lambda order: np.sqrt(costs[list(order)] * steps[order]).sum())
+
+
+def nested_counts(covariance: Array, costs: Array, order: Group, budget: float, least: int) -> tuple[int, ...]:
+    """Return the numbers of evaluations n_i with the least variance that a budget pays for.
+
+    Parameters
+    ----------
+    covariance : (L, L) array
+        Covariance matrix of the sources.
+    costs : (L,) array
+        Cost of an evaluation of each.
+    order : tuple of int
+        The sources to use, as `best_order` returns them.
+    budget : float
+        In units of cost.
+    least : int
+        The least number of evaluations of the primary source; it is returned for all if there is nothing to choose.
+    """
+    C, w = covariance[np.ix_(order, order)], costs[list(order)]
+    options = _roundings(np.sqrt(_steps(covariance, order) / w), w, budget, least)
+    return min(options, key=lambda n: nested_variance(C, np.array(n)))
+
+
+def nested_variance(C: Array, n: Array) -> float:
+    """Return Var μ̂ for the covariance matrix C (k, k) of sources in order, and numbers of evaluations n (k,)."""
+    explained = C[0, 1:] ** 2 / np.diagonal(C)[1:]
+    return float(C[0, 0] / n[0] - ((1 / n[:-1] - 1 / n[1:]) * explained).sum())
+
+
+def nested_estimate(samples: Samples, order: Group, known: Array | None = None) -> Estimate | None:
+    """Return μ̂ with its distribution, or None if there are no values of the primary source.
+
+    While there are too few values to estimate a covariance matrix, it is their average.
+
+    Parameters
+    ----------
+    samples : dict
+        The values by group.
+    order : tuple of int
+        The sources to use, as `best_order` returns them.
+    known : (L, L) array, optional
+        The covariance matrix of the sources; by default that of the values at which all sources of ``order`` are known.
+    """
+    joint, k = joint_values(samples, order), len(order)
+    if len(joint) < (1 if known is not None else k + 2):
+        return next(reversed(running_averages(joint_values(samples, order[:1])[:, 0])), None)
+    C = np.atleast_2d(np.cov(joint.T)) if known is None else known[np.ix_(order, order)]
+    variances = np.where(np.diagonal(C) > 0, np.diagonal(C), np.inf)  # a constant source gets no weight
+    alone = [joint_values(samples, [source])[:, 0] for source in order]
+    mean = alone[0].mean()
+    for i in range(1, k):
+        with_finer = joint_values(samples, order[i - 1 : i + 1])[:, 1]
+        mean += C[0, i] / variances[i] * (alone[i].mean() - with_finer.mean())
+    n = np.array([len(values) for values in alone])
+    np.fill_diagonal(C := C.copy(), variances)
+    return weighted_estimate(mean, max(nested_variance(C, n), 0.0), len(joint) if known is None else None, k)
+
+
+def _steps(covariance: Array, order: Group) -> Array:
+    """Return ρ_i² - ρ_{i+1}² for each source in order."""
+    return -np.diff(_squared_correlations(covariance)[list(order)], append=0.0)
+
+
+def _squared_correlations(covariance: Array) -> Array:
+    """Return ρ² of each source with the primary one, shape (L,); zero for sources that do not vary."""
+    variances = np.diagonal(covariance)
+    shares: Array = covariance[0] ** 2 / np.where(variances > 0, variances, np.inf) / variances[0]
+    return shares.clip(max=1.0)
+
+
+def _in_order(steps: Array, w: Array) -> bool:
+    """Return whether w_{i-1} (ρ_i² - ρ_{i+1}²) > w_i (ρ_{i-1}² - ρ_i²) for all i > 1, and no step is negative."""
+    return bool((steps >= 0).all() and (w[:-1] * steps[1:] > w[1:] * steps[:-1]).all())
+
+
+def _roundings(ratios: Array, w: Array, budget: float, least: int) -> Iterator[tuple[int, ...]]:
+    """Yield nested numbers n_i ∝ ratios, each rounded down and up, the later ones by what the earlier ones leave."""
+    if not len(w):
+        yield ()
+        return
+    ideal, most = budget * ratios[0] / (w @ ratios), int(budget / w.sum() * (1 + COSTS.rounding))
+    for n in {max(min(int(rounded), most), least) for rounded in (np.floor(ideal), np.ceil(ideal))}:
+        for rest in _roundings(ratios[1:], w[1:], budget - n * w[0], n):
+            yield (n, *rest)
