@@ -2,7 +2,9 @@
 
 In come sources, a measure and a budget, as in `amsbq.integrate`.
 Out comes the same kind of `Result`; the standard deviation is NaN where a method has no error bar.
-Methods that draw their locations share `sampling_run`; those with a Gaussian process are in `bayesian`.
+Methods that draw their locations share `sampling_run`. Those over several sources begin with a pilot, and then divide the
+budget by what it tells: `levels` for sources in order, `pilot` for any. Gaussian processes are in `bayesian` and
+`multilevel_bq`.
 """
 
 from collections.abc import Callable
@@ -11,6 +13,10 @@ from ..results.result import Result
 from .averages import monte_carlo, quasi_monte_carlo, secondary_only
 from .bayesian import vanilla_bq
 from .control_variates import control_variate
+from .mlblue import mlblue
+from .multifidelity import multifidelity_monte_carlo
+from .multilevel import multilevel_monte_carlo
+from .multilevel_bq import multilevel_bq, multilevel_bq_estimate
 from .percentiles import percentile
 
 #: the methods by the names under which tables and figures show them
@@ -21,12 +27,21 @@ BASELINES: dict[str, Callable[..., Result]] = {
     "quasi Monte Carlo": quasi_monte_carlo,
     "secondary only": secondary_only,
     "control variate": control_variate,
+    "multilevel Monte Carlo": multilevel_monte_carlo,
+    "multifidelity Monte Carlo": multifidelity_monte_carlo,
+    "MLBLUE": mlblue,
+    "multilevel BQ": multilevel_bq,
 }
 
 __all__ = [
     "BASELINES",
     "control_variate",
+    "mlblue",
     "monte_carlo",
+    "multifidelity_monte_carlo",
+    "multilevel_bq",
+    "multilevel_bq_estimate",
+    "multilevel_monte_carlo",
     "percentile",
     "quasi_monte_carlo",
     "secondary_only",

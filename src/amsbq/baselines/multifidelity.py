@@ -28,7 +28,7 @@ from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike
 from .averages import running_averages
-from .pilot import PilotedRun, joint_values, weighted_estimate
+from .pilot import PilotedRun, joint_values, sample_covariance, weighted_estimate
 from .sampling_run import Group, Samples
 
 
@@ -151,7 +151,7 @@ def nested_counts(covariance: Array, costs: Array, order: Group, budget: float, 
 
 def nested_variance(C: Array, n: Array) -> float:
     """Return Var μ̂ for the covariance matrix C (k, k) of sources in order, and numbers of evaluations n (k,)."""
-    explained = C[0, 1:] ** 2 / np.diagonal(C)[1:]
+    explained = C[0, 1:] ** 2 / _positive(np.diagonal(C)[1:])
     return float(C[0, 0] / n[0] - ((1 / n[:-1] - 1 / n[1:]) * explained).sum())
 
 
@@ -172,15 +172,14 @@ def nested_estimate(samples: Samples, order: Group, known: Array | None = None) 
     joint, k = joint_values(samples, order), len(order)
     if len(joint) < (1 if known is not None else k + 2):
         return next(reversed(running_averages(joint_values(samples, order[:1])[:, 0])), None)
-    C = np.atleast_2d(np.cov(joint.T)) if known is None else known[np.ix_(order, order)]
-    variances = np.where(np.diagonal(C) > 0, np.diagonal(C), np.inf)  # a constant source gets no weight
+    C = sample_covariance(joint) if known is None else known[np.ix_(order, order)]
+    weights = C[0] / _positive(np.diagonal(C))
     alone = [joint_values(samples, [source])[:, 0] for source in order]
     mean = alone[0].mean()
     for i in range(1, k):
         with_finer = joint_values(samples, order[i - 1 : i + 1])[:, 1]
-        mean += C[0, i] / variances[i] * (alone[i].mean() - with_finer.mean())
+        mean += weights[i] * (alone[i].mean() - with_finer.mean())
     n = np.array([len(values) for values in alone])
-    np.fill_diagonal(C := C.copy(), variances)
     return weighted_estimate(mean, max(nested_variance(C, n), 0.0), len(joint) if known is None else None, k)
 
 
@@ -192,8 +191,13 @@ def _steps(covariance: Array, order: Group) -> Array:
 def _squared_correlations(covariance: Array) -> Array:
     """Return ρ² of each source with the primary one, shape (L,); zero for sources that do not vary."""
     variances = np.diagonal(covariance)
-    shares: Array = covariance[0] ** 2 / np.where(variances > 0, variances, np.inf) / variances[0]
+    shares: Array = covariance[0] ** 2 / _positive(variances) / variances[0]
     return shares.clip(max=1.0)
+
+
+def _positive(variances: Array) -> Array:
+    """Return variances to divide by: infinite instead of zero, so that a source that does not vary gets no weight."""
+    return np.where(variances > 0, variances, np.inf)
 
 
 def _in_order(steps: Array, w: Array) -> bool:

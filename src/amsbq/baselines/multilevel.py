@@ -6,13 +6,13 @@ costs C_l (both sources of a difference are evaluated), and n_l draws are made, 
 
     μ̂ = Σ_l Δ̄_l,    Var μ̂ = Σ_l V_l / n_l,    n_l ∝ √(V_l / C_l) for the least variance at the cost Σ_l n_l C_l.
 
-One draw after the other goes to the term that it helps most for its cost, V_l (1/n_l - 1/(n_l + 1)) / C_l, which leads
-to these numbers, in integers and within the budget.
+Each draw goes to the term whose variance it reduces most for its cost, V_l (1/n_l - 1/(n_l + 1)) / C_l, which leads to
+these numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,15 +22,12 @@ from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike, seed_number
-from .levels import level_differences, level_groups, level_order, most_useful
+from .levels import adaptive_draws, level_differences, level_groups, level_order
 from .pilot import pilot_size
-from .sampling_run import Draw, Group, SamplingRun, independent_draws
+from .sampling_run import SamplingRun, independent_draws
 
 #: draws of each level in the pilot: by default, so that the error bar has four degrees of freedom; and at least
 PILOT, FEWEST = 5, 2
-#: variances are estimated again when the number of draws of a level has grown by this factor: often enough to correct
-#: a wrong one soon, and without work that grows faster than the number of draws
-GROWTH = 1.2
 
 
 def multilevel_monte_carlo(
@@ -100,7 +97,8 @@ def multilevel_monte_carlo(
     seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
     groups = level_groups(level_order(run, order, "multilevel Monte Carlo"))
     size = pilot_size(run, groups, pilot, PILOT, FEWEST)
-    stopped = run.evaluate(_draws(run, groups, size, seed), executor, workers)
+    locations = [independent_draws(run.measure, seed)] * len(groups)
+    stopped = run.evaluate(adaptive_draws(run, groups, size, locations, power=2, rate=1.0), executor, workers)
     return run.progressive_result(stopped, lambda table: telescoping_sum(level_differences(run.samples(table), groups)))
 
 
@@ -124,22 +122,3 @@ def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
         return Estimate([mean], [0.0])
     shares = variances / total
     return Estimate([mean], [np.sqrt(total)], dof=float(1 / (shares**2 / (n - 1)).sum()))
-
-
-def _draws(run: SamplingRun, groups: list[Group], pilot: int, seed: int) -> Iterator[Draw]:
-    """Yield the draws of a pilot, and then those of the level that each draw helps most for its cost."""
-    locations = independent_draws(run.measure, seed)
-    for group in groups * pilot:
-        yield group, next(locations)
-    n, reviewed = np.full(len(groups), float(pilot)), np.zeros(len(groups))
-    while True:
-        if (n >= GROWTH * reviewed).any():
-            differences = level_differences(run.samples(run.table()), groups)
-            # Levels without a variance come first: with several workers, their values may not have arrived yet.
-            variances = np.array([values.var(ddof=1) if len(values) > 1 else np.inf for values in differences])
-            costs, reviewed = run.draw_costs(groups), n.copy()
-        level = most_useful(variances / n / (n + 1), costs, run)
-        if level is None:
-            return
-        n[level] += 1
-        yield groups[level], next(locations)

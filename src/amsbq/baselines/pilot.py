@@ -103,7 +103,7 @@ class PilotedRun(SamplingRun):
         values = self.samples(self.table()).get(self._all, np.zeros((0, len(self._all))))
         if len(values) < len(self._all) + 2 or np.ptp(values[:, 0]) == 0:
             return None
-        return np.cov(values.T)
+        return sample_covariance(values)
 
     def evaluate_planned(
         self, counts: Mapping[Group, int] | None, executor: ExecutorLike | None, workers: int
@@ -174,6 +174,12 @@ def joint_values(samples: Samples, sources: Sequence[int]) -> Array:
         if set(sources) <= set(group)
     ]
     return np.concatenate([np.zeros((0, len(sources))), *parts])
+
+
+def sample_covariance(values: Array) -> Array:
+    """Return the sample covariance matrix of values (n, k), shape (k, k); exactly zero for columns that do not vary."""
+    varies = np.ptp(values, axis=0) > 0
+    return np.cov(values.T).reshape(len(varies), -1) * np.outer(varies, varies)
 
 
 def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:

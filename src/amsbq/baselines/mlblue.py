@@ -1,0 +1,272 @@
+"""Multilevel best linear unbiased estimator: draws of any groups of sources, combined by generalised least squares.
+
+Notation: a draw of group g evaluates some of the L sources at one location and costs c_g; R_g (|g|, L) picks these
+sources, C_g is the covariance matrix of their values and y_g their average over n_g draws. Together the averages are a
+linear regression on the integrals μ (L,) of all sources, y_g = R_g μ + noise with covariance C_g / n_g, so that the
+linear unbiased estimator of least variance is (Schaden and Ullmann, 2020)
+
+    Ψ = Σ_g n_g R_gᵀ C_g⁻¹ R_g,    μ̂ = Ψ⁻¹ Σ_g n_g R_gᵀ C_g⁻¹ y_g,    Var μ̂_0 = (Ψ⁻¹)_00 = e_0ᵀ Ψ⁻¹ e_0.
+
+Without regard to integers, the best numbers are those with the least (Ψ⁻¹)_00 at the cost Σ_g n_g c_g. With the weights
+β_g = n_g C_g⁻¹ R_g Ψ⁻¹ e_0 it is Σ_g β_gᵀ C_g β_g / n_g, which is convex in all n_g and β_g together: for given
+weights the best n_g are in proportion to √(β_gᵀ C_g β_g / c_g). Taking best weights and best numbers in turn,
+
+    n_g ← n_g √(q_g / c_g), scaled to the budget,    q_g = λᵀ R_gᵀ C_g⁻¹ R_g λ,    λ = Ψ⁻¹ e_0,
+
+never increases the variance. At the optimum q_g / c_g is the same for all groups that are drawn, and not larger for
+the others; how far it is from that bounds how much less the variance could be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..design.costs import affordable
+from ..design.sources import SourcesLike
+from ..execution.runner import ExecutorLike
+from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike
+from ..results.result import Result
+from ..validation import Array, RNGLike
+from .averages import running_averages
+from .pilot import PilotedRun, joint_values, sample_covariance, weighted_estimate
+from .sampling_run import Group, Samples
+
+
+@dataclass(frozen=True)
+class BestLinearSettings:
+    """Constants of the estimator."""
+
+    most_sources: int = 10  # which have 1,023 groups: each step takes about a millisecond
+    ridge: float = 1e-10  # on correlations: sources that agree exactly have a singular covariance matrix
+    tolerance: float = 1e-3  # relative, of the variance of an allocation: less than what rounding to integers does
+    steps: int = 5000  # at most: allocations are good long before the tolerance is proven
+    material: float = 1e-3  # share of the budget below which a group is left out of the allocation
+    least: float = 1e-12  # of the budget for each group while optimising: no matrix becomes singular
+
+
+SETTINGS = BestLinearSettings()
+
+
+def mlblue(
+    sources: SourcesLike,
+    measure: MeasureLike,
+    *,
+    budget: float,
+    covariance: ArrayLike | None = None,
+    pilot: int | None = None,
+    seed: RNGLike = None,
+    rng: RNGLike = None,
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
+) -> Result:
+    """Estimate the integral by the multilevel best linear unbiased estimator (MLBLUE).
+
+    Any group of sources may be evaluated together at independent draws. The numbers of draws are optimal for the
+    covariance matrix and the costs of the sources, and the values are combined by generalised least squares. With a
+    known covariance matrix, and but for rounding to integers, no linear unbiased estimator from independent draws of
+    groups has a smaller variance: multilevel and multifidelity Monte Carlo and all approximate control variates are
+    such estimators.
+
+    The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else with the sample
+    covariance, widened because the weights were fitted to it, and with Student's distribution.
+
+    Parameters
+    ----------
+    sources : list of functions or `Source`
+        As in `amsbq.integrate`, the primary one first, and one to nine secondary sources.
+    measure : measure, or anything that `amsbq.as_measure` takes
+        The distribution of the inputs.
+    budget : float
+        In units of cost.
+    covariance : (L, L) array, optional
+        Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
+    pilot : int, optional
+        Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
+        default as many as 30 % of the budget pays for, between L + 3 and 50.
+    seed : int, optional
+        Seed of the random numbers, by default 0.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: a seed, or a generator that draws one.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where to evaluate, as in `amsbq.integrate`.
+    workers : int
+        Number of evaluations at the same time.
+
+    Returns
+    -------
+    Result
+        The integral of the primary source. Draws with a failed evaluation are left out.
+
+    References
+    ----------
+    Schaden, D. and Ullmann, E. (2020). On multilevel best linear unbiased estimators. SIAM/ASA Journal on Uncertainty
+    Quantification 8(2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> import amsbq
+    >>> coarse = amsbq.Source(lambda x: 1 + x[0] + x[0] ** 2 / 2, cost=0.01)
+    >>> result = mlblue([lambda x: np.exp(x[0]), coarse], stats.norm(0, 0.5), budget=50)
+    >>> low, high = result.interval(0.95)
+    >>> bool(low < np.exp(0.125) < high)
+    True
+    """
+    run = PilotedRun(sources, measure, budget, covariance, pilot, seed, rng)
+    if len(run.sources) > SETTINGS.most_sources:
+        raise ValueError(
+            f"there are too many groups of {len(run.sources)} sources: choose at most {SETTINGS.most_sources}"
+        )
+    C = run.evaluate_pilot(executor, workers)
+    counts = None
+    if C is not None:
+        groups = all_groups(len(C))
+        fixed = {groups[-1]: run.size} if run.size else {}
+        numbers = best_allocation(C, groups, run.draw_costs(groups), run.budget - run.spent, fixed)
+        counts = dict(zip(groups, numbers, strict=True))
+    stopped = run.evaluate_planned(counts, executor, workers)
+    return run.progressive_result(stopped, lambda table: least_squares_estimate(run.samples(table), run.known))
+
+
+def all_groups(n_sources: int) -> list[Group]:
+    """Return all groups of sources, from single ones to all together.
+
+    >>> all_groups(2)
+    [(0,), (1,), (0, 1)]
+    """
+    return [group for size in range(1, n_sources + 1) for group in combinations(range(n_sources), size)]
+
+
+def least_squares_estimate(samples: Samples, known: Array | None = None) -> Estimate | None:
+    """Return μ̂_0 with its distribution, or None if there are no values of the primary source.
+
+    While there are too few values to estimate a covariance matrix, it is their average.
+
+    Parameters
+    ----------
+    samples : dict
+        The values by group.
+    known : (L, L) array, optional
+        The covariance matrix of the sources; by default that of the values at which all sources are known.
+    """
+    drawn = {group: values for group, values in samples.items() if len(values)}
+    L = 1 + max((source for group in drawn for source in group), default=0) if known is None else len(known)
+    joint, primary = joint_values(drawn, range(L)), joint_values(drawn, [0])[:, 0]
+    enough = len(primary) > 0 if known is not None else len(joint) >= L + 2 and np.ptp(joint[:, 0]) > 0
+    if not enough:
+        return next(reversed(running_averages(primary)), None)
+    C = sample_covariance(joint) if known is None else known
+    Psi, total = np.zeros((L, L)), np.zeros(L)
+    for P, (group, values) in zip(precisions(C, list(drawn)), drawn.items(), strict=True):
+        Psi += len(values) * P
+        total += P[:, group] @ values.sum(axis=0)
+    weights = _solution(Psi)
+    return weighted_estimate(float(weights @ total), float(weights[0]), len(joint) if known is None else None, L)
+
+
+def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
+    """Return R_gᵀ C_g⁻¹ R_g for each group, shape (G, L, L): what one draw of it adds to Ψ."""
+    variances = np.diagonal(covariance)
+    scales = np.sqrt(np.where(variances > 0, variances, 1.0))  # a source that does not vary is correlated with none
+    correlation = covariance / np.outer(scales, scales)
+    np.fill_diagonal(correlation, 1 + SETTINGS.ridge)
+    found = np.zeros((len(groups), *covariance.shape))
+    for P, group in zip(found, groups, strict=True):
+        rows = np.ix_(group, group)
+        P[rows] = np.linalg.inv(correlation[rows]) / np.outer(scales[list(group)], scales[list(group)])
+    return found
+
+
+def best_allocation(
+    covariance: Array, groups: Sequence[Group], costs: Array, budget: float, fixed: dict[Group, int]
+) -> list[int]:
+    """Return numbers of draws n_g of small variance that a budget pays for.
+
+    One group after the other, the expensive ones first, the best number is rounded up or down, whichever leaves the
+    smaller variance if the others are optimal.
+
+    Parameters
+    ----------
+    covariance : (L, L) array
+        Covariance matrix of the sources.
+    groups : list of Group
+        The groups that may be drawn.
+    costs : (G,) array
+        Cost of one draw of each.
+    budget : float
+        In units of cost; without ``fixed`` draws it pays for at least one of the group of all sources.
+    fixed : dict
+        Numbers of draws that exist already, by group.
+    """
+    P = precisions(covariance, groups)
+    Psi = sum((n * P[groups.index(group)] for group, n in fixed.items()), np.zeros(covariance.shape))
+    counts, open_groups = np.zeros(len(groups), dtype=int), np.ones(len(groups), dtype=bool)
+    with_primary = np.array([0 in group for group in groups])
+    while (rows := np.flatnonzero(open_groups & affordable(costs, budget))).size:
+        n = relaxed_allocation(P[rows], costs[rows], budget, Psi)
+        spent = n * costs[rows]
+        first = not fixed and not counts[with_primary].any()  # there is no estimate without a primary value
+        wanted = with_primary[rows] if first else spent > SETTINGS.material * budget
+        if not wanted.any():
+            break
+        at = int(np.argmax(np.where(wanted, spent if first else costs[rows], 0.0)))
+        g = rows[at]
+        options = []
+        for number in {max(int(n[at]), int(first)), int(np.ceil(n[at]))}:
+            if affordable(number * costs[g], budget):
+                rest, after, left = rows[rows != g], Psi + number * P[g], max(budget - number * costs[g], 0.0)
+                ideal = relaxed_allocation(P[rest], costs[rest], left, after)
+                options.append((variance_of(after + np.tensordot(ideal, P[rest], 1)), number))
+        number = min(options)[1]
+        counts[g], open_groups[g] = number, False
+        Psi, budget = Psi + number * P[g], max(budget - number * costs[g], 0.0)
+    return [int(number) for number in counts]
+
+
+def relaxed_allocation(P: Array, costs: Array, budget: float, Psi: Array) -> Array:
+    """Return the numbers n_g, not rounded, with the least variance that a budget pays for, shape (G,).
+
+    Parameters
+    ----------
+    P : (G, L, L) array
+        What one draw of each group adds to Ψ.
+    costs : (G,) array
+        Cost of one draw of each group.
+    budget : float
+        In units of cost.
+    Psi : (L, L) array
+        Ψ of the draws that exist already.
+    """
+    n = np.full(len(costs), budget) / costs / max(len(costs), 1)
+    for _ in range(SETTINGS.steps if budget > 0 and len(costs) else 0):
+        weights = _solution(Psi + np.tensordot(n, P, 1))
+        q = np.einsum("i,gij,j->g", weights, P, weights) / costs
+        # If all of the budget went where q is largest, the variance could fall by at most the difference.
+        if (q.max() - (q * n * costs).sum() / budget) * budget <= SETTINGS.tolerance * weights[0]:
+            break
+        shares = np.maximum(n * costs * np.sqrt(np.maximum(q, 0.0)), SETTINGS.least * budget)
+        n = shares / shares.sum() * budget / costs
+    return n
+
+
+def variance_of(Psi: Array) -> float:
+    """Return (Ψ⁻¹)_00, the variance of the estimator."""
+    return float(_solution(Psi)[0])
+
+
+def _solution(Psi: Array) -> Array:
+    """Return Ψ⁻¹ e_0, shape (L,); zero for sources that were never drawn. The primary one was."""
+    drawn = np.flatnonzero(np.diagonal(Psi) > 0)
+    scales = np.sqrt(np.diagonal(Psi)[drawn])
+    unit = np.zeros(len(drawn))
+    unit[0] = 1 / scales[0]
+    weights = np.zeros(len(Psi))
+    weights[drawn] = np.linalg.solve(Psi[np.ix_(drawn, drawn)] / np.outer(scales, scales), unit) / scales
+    return weights
