@@ -2,8 +2,8 @@
 
 In come sources, a measure and a budget, as in `amsbq.integrate`.
 Out comes the same kind of `Result`; the standard deviation is NaN where a method has no error bar.
-Methods that draw their locations share `sampling_run`. Those over several sources begin with a pilot, and then divide the
-budget by what it tells: `levels` for sources in order, `pilot` for any. Gaussian processes are in `bayesian` and
+Methods that draw their locations share `sampling_run`. Those over several sources begin with a pilot, and then divide
+the budget by what it tells: `levels` for sources in order, `pilot` for any. Gaussian processes are in `bayesian` and
 `multilevel_bq`.
 """
 

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..design.sources import SourcesLike
 from ..execution.runner import ExecutorLike
@@ -209,6 +210,26 @@ def running_averages(values: Array) -> list[Estimate | None]:
         Estimate([mean + centre], [scale] if j > 1 else None, dof=max(j - 1, 1)) if j else None
         for mean, scale, j in zip(means, scales, k.tolist(), strict=True)
     ]
+
+
+def sum_of_averages(mean: float, variances: Array, dof: ArrayLike) -> Estimate:
+    """Return a sum of independent averages, with Student's distribution.
+
+    The degrees of freedom are those of Welch and Satterthwaite, between the least one and the sum of all of them.
+
+    Parameters
+    ----------
+    mean : float
+        The sum.
+    variances : (k,) array
+        The estimated variance of each average.
+    dof : (k,) array
+        The degrees of freedom of each of these variances.
+    """
+    total = variances.sum()
+    if total == 0:
+        return Estimate([mean], [0.0])
+    return Estimate([mean], [np.sqrt(total)], dof=float(1 / ((variances / total) ** 2 / dof).sum()))
 
 
 def _average_over_sobol_points(

@@ -34,7 +34,7 @@ from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike
 from .averages import running_averages
-from .pilot import PilotedRun, joint_values, sample_covariance, weighted_estimate
+from .pilot import PilotedRun, joint_values, linear_estimate, sample_covariance
 from .sampling_run import Group, Samples
 
 
@@ -73,8 +73,8 @@ def mlblue(
     groups has a smaller variance: multilevel and multifidelity Monte Carlo and all approximate control variates are
     such estimators.
 
-    The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else with the sample
-    covariance, widened because the weights were fitted to it, and with Student's distribution.
+    The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else from sample
+    variances, widened because the weights were fitted to a sample, and with Student's distribution.
 
     Parameters
     ----------
@@ -163,12 +163,12 @@ def least_squares_estimate(samples: Samples, known: Array | None = None) -> Esti
     if not enough:
         return next(reversed(running_averages(primary)), None)
     C = sample_covariance(joint) if known is None else known
-    Psi, total = np.zeros((L, L)), np.zeros(L)
-    for P, (group, values) in zip(precisions(C, list(drawn)), drawn.items(), strict=True):
-        Psi += len(values) * P
-        total += P[:, group] @ values.sum(axis=0)
-    weights = _solution(Psi)
-    return weighted_estimate(float(weights @ total), float(weights[0]), len(joint) if known is None else None, L)
+    groups = sorted(drawn, key=len, reverse=True)  # all sources first
+    P, n = precisions(C, groups), np.array([len(drawn[group]) for group in groups])
+    weights = np.einsum("g,gij,j->gi", n, P, _solution(np.tensordot(n, P, 1)))  # β_g, in the columns of the group
+    terms = [drawn[group] @ w[list(group)] for group, w in zip(groups, weights, strict=True)]
+    variances = np.einsum("gi,ij,gj->g", weights, C, weights)
+    return linear_estimate(terms, variances, L if known is None else None)
 
 
 def precisions(covariance: Array, groups: Sequence[Group]) -> Array:

@@ -28,7 +28,7 @@ from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike
 from .averages import running_averages
-from .pilot import PilotedRun, joint_values, sample_covariance, weighted_estimate
+from .pilot import PilotedRun, joint_values, linear_estimate, sample_covariance
 from .sampling_run import Group, Samples
 
 
@@ -50,8 +50,8 @@ def multifidelity_monte_carlo(
     averages over many and over few draws correct the primary one's. Numbers of draws, weights, and the choice of the
     secondary sources that are used at all are optimal for the correlations and costs of the sources.
 
-    The error bar is that of the estimator's variance formula: Gaussian with a known covariance; else with the sample
-    covariance, widened because the weights were fitted to it, and with Student's distribution.
+    The error bar is that of the estimator's variance formula: Gaussian with a known covariance; else from sample
+    variances, widened because the weights were fitted to a sample, and with Student's distribution.
 
     Parameters
     ----------
@@ -173,14 +173,16 @@ def nested_estimate(samples: Samples, order: Group, known: Array | None = None) 
     if len(joint) < (1 if known is not None else k + 2):
         return next(reversed(running_averages(joint_values(samples, order[:1])[:, 0])), None)
     C = sample_covariance(joint) if known is None else known[np.ix_(order, order)]
-    weights = C[0] / _positive(np.diagonal(C))
-    alone = [joint_values(samples, [source])[:, 0] for source in order]
-    mean = alone[0].mean()
-    for i in range(1, k):
-        with_finer = joint_values(samples, order[i - 1 : i + 1])[:, 1]
-        mean += weights[i] * (alone[i].mean() - with_finer.mean())
-    n = np.array([len(values) for values in alone])
-    return weighted_estimate(mean, max(nested_variance(C, n), 0.0), len(joint) if known is None else None, k)
+    drawn = [joint, *(samples.get(order[i:], np.zeros((0, k - i))) for i in range(1, k))]
+    m = np.array([len(values) for values in drawn])
+    n = m.cumsum()
+    alpha = np.append(1.0, C[0, 1:] / _positive(np.diagonal(C)[1:]))
+    terms, variances = [], []
+    for i in np.flatnonzero(m):  # the draws of all sources from i on: what they contribute to each average
+        weights = alpha[i:] * m[i] * np.diff(1 / n[i:], prepend=0.0)
+        terms.append(drawn[i] @ weights)
+        variances.append(weights @ C[i:, i:] @ weights)
+    return linear_estimate(terms, variances, k if known is None else None)
 
 
 def _steps(covariance: Array, order: Group) -> Array:

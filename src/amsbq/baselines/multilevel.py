@@ -22,6 +22,7 @@ from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result
 from ..validation import Array, RNGLike, seed_number
+from .averages import sum_of_averages
 from .levels import adaptive_draws, level_differences, level_groups, level_order
 from .pilot import pilot_size
 from .sampling_run import SamplingRun, independent_draws
@@ -113,12 +114,8 @@ def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
     n = np.array([len(values) for values in differences])
     if not n.all():
         return None
-    mean = sum(values.mean() for values in differences)
+    mean = float(sum(values.mean() for values in differences))
     if n.min() < FEWEST:
         return Estimate([mean])
-    variances = np.array([values.var(ddof=1) for values in differences]) / n
-    total = variances.sum()
-    if total == 0:
-        return Estimate([mean], [0.0])
-    shares = variances / total
-    return Estimate([mean], [np.sqrt(total)], dof=float(1 / (shares**2 / (n - 1)).sum()))
+    variances = np.array([values.var(ddof=1) for values in differences])
+    return sum_of_averages(mean, variances / n, n - 1)

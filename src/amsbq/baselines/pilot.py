@@ -19,6 +19,7 @@ from ..execution.runner import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..validation import Array, RNGLike, brief, correlations, count, numbers, seed_number
+from .averages import sum_of_averages
 from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 
 
@@ -195,23 +196,29 @@ def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
     return matrix
 
 
-def weighted_estimate(mean: float, variance: float, n: int | None, k: int) -> Estimate:
-    """Return an estimate whose weights are optimal for a covariance matrix that is known, or that was estimated.
+def linear_estimate(terms: Sequence[Array], variances: Sequence[float], n_fitted: int | None) -> Estimate:
+    """Return the sum of averages over independent draws of groups of sources, by weights for a covariance matrix.
 
-    Weights of k sources that are optimal for the sample covariance of n values make the variance by the formula too
-    small by (n - k) / (n - 1), and the actual one too large by (n - 2) / (n - k - 1) if the values are Gaussian, as in
-    linear regression (Lavenberg and Welch, 1981). Student's distribution then has n - k degrees of freedom.
+    With a known matrix it is Gaussian. Otherwise the variance of each term is that of its values, or, for terms with
+    fewer values than the first one, by the formula. If the weights of k sources are fitted to n Gaussian values of
+    each, the variance of these values is too small by (n - k) / (n - 1), and the actual one is too large by
+    (n - 2) / (n - k - 1), as in linear regression (Lavenberg and Welch, 1981).
 
     Parameters
     ----------
-    mean, variance : float
-        The estimate, and its variance by the formula.
-    n : int or None
-        Number of values that the covariance was estimated from, at least k + 2; None if it is known.
-    k : int
-        Number of sources.
+    terms : list of (n_g,) arrays
+        The weighted sums of the values of each draw; first those draws from which the matrix was estimated.
+    variances : list of float
+        The variance of one draw of each term by the formula.
+    n_fitted : int or None
+        The number of sources, k, if the matrix was estimated, from at least k + 2 values; None if it is known.
     """
-    if n is None:
-        return Estimate([mean], [np.sqrt(variance)])
-    loss = (n - 1) / (n - k) * (n - 2) / (n - k - 1)
-    return Estimate([mean], [np.sqrt(variance * loss)], dof=n - k)
+    mean, n = float(sum(values.mean() for values in terms)), np.array([len(values) for values in terms])
+    if n_fitted is None:
+        return Estimate([mean], [np.sqrt((variances / n).sum())])
+    first, k = n[0], n_fitted
+    of_draws = [z.var(ddof=1) if len(z) >= first else v for z, v in zip(terms, variances, strict=True)]
+    parts, dof = np.array(of_draws) / n, np.maximum(n, first) - 1
+    parts[0] *= (first - 1) / (first - k) * (first - 2) / (first - k - 1)
+    dof[0] = first - k
+    return sum_of_averages(mean, parts, dof)
