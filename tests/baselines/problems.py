@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 import amsbq
 
 #: costs and cells of the levels of the two-point boundary value problem, its inputs, and its integral on 32 cells
 BOUNDARY_COSTS, BOUNDARY_CELLS = (1.0, 0.15, 0.05), (32, 4, 2)
 BOUNDARY_TRUTH = -3.413622
+BOUNDARY_INPUTS = amsbq.as_measure([(0, 1), stats.norm()])
 
 
 def boundary_value(X: Any, cells: int) -> Any:

@@ -10,6 +10,7 @@ import amsbq
 from amsbq import baselines
 
 NORMAL = stats.norm(0, 0.5)
+SEVERAL = ["control variate", "multilevel Monte Carlo", "multifidelity Monte Carlo", "MLBLUE"]
 
 
 def fine(x):
@@ -65,7 +66,7 @@ def test_quasi_monte_carlo_goes_on_with_the_same_sequence():
     np.testing.assert_array_equal(first, expected)
 
 
-@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "control variate"])
+@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", *SEVERAL])
 def test_intervals_cover(name):
     inside = 0
     for seed in range(80):
@@ -132,7 +133,7 @@ def test_vanilla_bq_is_the_integral_from_the_primary_source():
     assert (alone.mean, alone.std) == (same.mean, same.std)
 
 
-@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "control variate", "percentiles"])
+@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "percentiles", "multilevel BQ", *SEVERAL])
 def test_failures_are_charged_and_left_out(name):
     def fails_above(x):
         if x[0] > 0.6:
@@ -147,19 +148,19 @@ def test_failures_are_charged_and_left_out(name):
     assert np.isfinite(result.mean)
 
 
-@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "control variate", "percentiles"])
+@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "percentiles", "multilevel BQ", *SEVERAL])
 def test_nothing_to_report_is_said(name):
     def broken(x):
         raise RuntimeError("no licence")
 
     with pytest.raises(RuntimeError, match="no licence"):
-        baselines.BASELINES[name]([broken, broken], NORMAL, budget=4)
+        baselines.BASELINES[name]([broken, broken], NORMAL, budget=15)
 
 
-@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "secondary only", "control variate"])
+@pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "secondary only", "multilevel BQ", *SEVERAL])
 def test_rng_is_a_seed_or_a_generator_that_draws_one(name):
     def locations(**options):
-        result = baselines.BASELINES[name](SOURCES, NORMAL, budget=4, **options)
+        result = baselines.BASELINES[name](SOURCES, NORMAL, budget=6, **options)
         return [(e.source, *e.x) for e in result.evaluations]
 
     assert locations() == locations(seed=0)

@@ -207,8 +207,8 @@ def running_averages(values: Array) -> list[Estimate | None]:
     squares = np.maximum(np.cumsum(y * y) - k * means**2, 0.0)
     scales = np.sqrt(squares / np.maximum(k - 1, 1) / np.maximum(k, 1))
     return [
-        Estimate([mean + centre], [scale] if j > 1 else None, dof=max(j - 1, 1)) if j else None
-        for mean, scale, j in zip(means, scales, k.tolist(), strict=True)
+        None if j == 0 else Estimate([mean]) if j == 1 else sum_of_averages(mean, np.array([scale**2]), j - 1)
+        for mean, scale, j in zip(means + centre, scales, k.tolist(), strict=True)
     ]
 
 
