@@ -68,9 +68,9 @@ def test_quasi_monte_carlo_goes_on_with_the_same_sequence():
 
 @pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", *SEVERAL])
 def test_intervals_cover(name):
-    inside = 0
+    inside, sources = 0, [fine, amsbq.Source(coarse, cost=0.2)]
     for seed in range(80):
-        low, high = baselines.BASELINES[name](SOURCES, NORMAL, budget=12, seed=seed).interval(0.9)
+        low, high = baselines.BASELINES[name](sources, NORMAL, budget=12, seed=seed).interval(0.9)
         inside += low < TRUTH < high
     assert stats.binom(80, 0.9).ppf(1e-4) <= inside  # skewed functions make it a little less than exact
 
@@ -154,7 +154,7 @@ def test_nothing_to_report_is_said(name):
         raise RuntimeError("no licence")
 
     with pytest.raises(RuntimeError, match="no licence"):
-        baselines.BASELINES[name]([broken, broken], NORMAL, budget=15)
+        baselines.BASELINES[name]([broken, amsbq.Source(broken, cost=0.1)], NORMAL, budget=12)
 
 
 @pytest.mark.parametrize("name", ["Monte Carlo", "quasi Monte Carlo", "secondary only", "multilevel BQ", *SEVERAL])

@@ -76,13 +76,13 @@ def test_result_and_evaluations_tell_the_same():
 
 def test_the_error_falls_like_the_root_of_the_budget_and_the_interval_covers():
     pair = [HERMITE[0], as_sources(lambda X, slope: X[:, 0] + slope * (X[:, 0] ** 2 - 1), [0.5], [0.25])[0]]
-    budgets, rmse, inside = np.array([8.0, 32.0, 128.0]), [], 0
+    budgets, rmse, inside = np.array([8.0, 24.0, 72.0]), [], 0
     for budget in budgets:
         found = [baselines.multilevel_monte_carlo(pair, stats.norm(), budget=budget, seed=s) for s in range(40)]
         rmse.append(np.sqrt(np.mean([r.mean**2 for r in found])))
         inside += sum(low < 0 < high for low, high in (r.interval(0.9) for r in found))
     slope = np.polyfit(np.log(budgets), np.log(rmse), 1)[0]
-    assert slope == pytest.approx(-0.5, abs=0.17)  # three times what the 40 errors of each budget leave uncertain
+    assert slope == pytest.approx(-0.5, abs=0.2)  # three times what the 40 errors of each budget leave uncertain
     assert stats.binom(120, 0.9).ppf(1e-4) <= inside
 
 

@@ -26,3 +26,14 @@ def test_multifidelity_monte_carlo_of_mxmcpy():
     assert mlblue_variance() < theirs.variance
     multilevel = mxmc.Optimizer(ISHIGAMI_COSTS, COVARIANCE).optimize("mlmc", BUDGET)
     assert mlblue_variance() < multilevel.variance
+
+
+def test_mlblue_of_pyapprox():
+    statest = pytest.importorskip("pyapprox.statest")
+    allocation = pytest.importorskip("pyapprox.statest.groupacv.allocation")
+    backend = pytest.importorskip("pyapprox.util.backends.numpy").NumpyBkd()
+    mean = statest.MultiOutputMean(1, backend)
+    mean.set_pilot_quantities(COVARIANCE)
+    estimator = statest.MLBLUEEstimator(mean, ISHIGAMI_COSTS)
+    theirs = allocation.GroupACVAllocationOptimizer(estimator).optimize(BUDGET, round_nsamples=False)
+    assert mlblue_variance() == pytest.approx(float(np.exp(theirs.objective_value[0])), rel=1e-3)

@@ -245,7 +245,8 @@ def _average_over_sobol_points(
     )
     values = run.table()[:, source]
     rounds = values[: len(values) // R * R].reshape(-1, R)
-    averages = np.nancumsum(rounds, axis=0) / np.maximum(np.cumsum(np.isfinite(rounds), axis=0), 1)
+    made = np.cumsum(np.isfinite(rounds), axis=0)
+    averages = np.where(made > 0, np.nancumsum(rounds, axis=0) / np.maximum(made, 1), np.nan)
     estimates: list[Estimate | None] = [None] * len(values)
     estimates[R - 1 : len(rounds) * R : R] = [running_averages(row)[-1] for row in averages]
     if not len(rounds):  # less than one round has no error bar

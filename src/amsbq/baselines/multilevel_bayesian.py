@@ -68,7 +68,8 @@ def multilevel_bq(
     standard deviation times the number of its draws to the power of -``rate``.
 
     Hyperparameters are those at the mode of their posterior, and levels are taken to be independent, so that the error
-    bar is narrower than that of `amsbq.integrate`. A level has 500 draws at most; if all of them do, the run stops.
+    bar is too narrow: on a boundary value problem with three levels, its 95 % interval held the truth in 40 % of 40
+    designs. A level has 500 draws at most; if all of them do, the run stops.
 
     Parameters
     ----------

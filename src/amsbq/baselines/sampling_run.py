@@ -94,9 +94,11 @@ class SamplingRun(Accounting):
         charged: list[list[float]] = [[] for _ in self.sources]
         for e in self.evaluations:
             charged[e.source].append(e.cost)
+        if all(charged):
+            return np.array([np.mean(costs) for costs in charged])
         X = self.measure.sobol(SETTINGS.cost_locations, 0)
-        expected = self.source_costs.costs
-        return np.array([np.mean(paid or cost.expected(X)) for paid, cost in zip(charged, expected, strict=True)])
+        pairs = zip(charged, self.source_costs.costs, strict=True)
+        return np.array([np.mean(paid or cost.expected(X)) for paid, cost in pairs])
 
     def draw_costs(self, groups: Sequence[Group]) -> Array:
         """Return the average cost of one draw of each group, shape (G,)."""
