@@ -84,7 +84,7 @@ def loaded_by(code):
 
 def test_import_brings_in_nothing_else():
     loaded = {module.split(".")[0] for module in loaded_by("import amsbq")}
-    needed = "import multiprocessing, numpy, scipy.linalg, scipy.stats, scipy.special, scipy.optimize, threadpoolctl"
+    needed = "import numpy, scipy.linalg, scipy.stats, scipy.special, scipy.optimize, threadpoolctl, multiprocessing"
     known = {module.split(".")[0] for module in loaded_by(needed)}
     assert loaded - known - set(sys.stdlib_module_names) <= {"amsbq"}
 

@@ -32,6 +32,7 @@ from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian
 from .measures.product import Product
 from .measures.uniform import Uniform
+from .processes.pool import ResilientProcessPool
 from .results.diagnostics import Finding
 from .results.result import Result
 
@@ -58,6 +59,7 @@ __all__ = [
     "Posterior",
     "Product",
     "Query",
+    "ResilientProcessPool",
     "Result",
     "RunInterrupted",
     "Source",

@@ -13,8 +13,9 @@ from .design.initial import Initial
 from .design.integrator import Integrator
 from .design.sources import SourcesLike
 from .design.stopping import StopRule, evaluations, tolerance
+from .execution.executors import ExecutorLike
 from .execution.journal import JournalPath
-from .execution.runner import ExecutorLike, RunInterrupted, run
+from .execution.runner import RunInterrupted, run
 from .gp.data import Data
 from .gp.posterior import MultiSourceGP
 from .gp.threads import threads_for

@@ -623,7 +623,7 @@ def test_stop_rules():
     assert stopping.tolerance(relative=0.99 * half / mean)(it) is None
     assert stopping.evaluations(8)(it) == "evaluations"
     assert stopping.evaluations(9)(it) is None
-    assert stopping.rate_below(2 * it.rate)(it) == "exhausted"
+    assert stopping.rate_below(2 * it.rate)(it) == "rate"
     assert stopping.rate_below(0.5 * it.rate)(it) is None
     assert stopping.tolerance(absolute=1e9)(Integrator(sources(), UNIT, budget=100)) is None
 

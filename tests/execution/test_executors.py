@@ -15,8 +15,8 @@ from pickle import PicklingError
 import pytest
 
 import amsbq
-from amsbq.execution import executors
-from amsbq.execution.executors import CrashedCall, ResilientProcessPool
+from amsbq.processes import pool as pool_module
+from amsbq.processes.pool import CrashedCall, ResilientProcessPool
 
 PATIENCE = 60  # seconds for what takes less than one, on a machine that is busy
 
@@ -113,7 +113,7 @@ def test_functions_that_cannot_be_imported():
 
 SCRIPT = """
 import amsbq
-from amsbq.execution.executors import ResilientProcessPool
+from amsbq import ResilientProcessPool
 
 class Simulator:
     slope = 2
@@ -173,7 +173,7 @@ def test_wrong_numbers_of_workers_are_refused():
 
 HOLDS_A_POOL = """
 import os, pathlib, signal, sys, time
-from amsbq.execution.executors import ResilientProcessPool
+from amsbq import ResilientProcessPool
 def wait_for(path):
     print(os.getpid(), flush=True)
     while not path.exists():
@@ -223,7 +223,7 @@ def test_a_process_that_dies_takes_its_programs_with_it(tmp_path):
 
 def test_processes_that_die_before_any_call_are_the_fault_of_no_call(monkeypatch):
     """The pool is broken, not the call, which is not charged."""
-    monkeypatch.setattr(executors, "prepare_process", partial(os._exit, 3))
+    monkeypatch.setattr(pool_module, "prepare_process", partial(os._exit, 3))
     with ResilientProcessPool(1) as pool:
         with pytest.raises(BrokenProcessPool) as caught:
             pool.submit(divmod, 17, 5).result(PATIENCE)

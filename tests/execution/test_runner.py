@@ -308,7 +308,7 @@ def test_a_resumed_run_tries_retired_sources_again(down, tmp_path):
     options = {"model": fixed(), "journal": tmp_path / "run.jsonl"}
     with pytest.warns(UserWarning, match="tried again when the run is resumed"):
         before = integrate(pair(*broken), UNIT, budget=8, **options)
-    assert before.stopped == ("exhausted" if down == 0 else "budget")
+    assert before.stopped == ("failures" if down == 0 else "budget")
     assert f"of {before.names[down]}, which was retired" in str(amsbq.read_result(tmp_path / "run.jsonl").diagnose())
     after = integrate(pair(*working), UNIT, budget=8 if down == 0 else 12, **options)
     new = after.evaluations[len(before.evaluations) :]

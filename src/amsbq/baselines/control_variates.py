@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..design.costs import ConstantCost, affordable
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result

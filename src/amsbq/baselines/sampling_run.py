@@ -17,7 +17,8 @@ import numpy as np
 from ..design.accounting import Accounting, Query, StopReason
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike, Runner, no_result_error
+from ..execution.executors import ExecutorLike
+from ..execution.runner import Runner, no_result_error
 from ..inference.estimate import Estimate
 from ..inference.schedule import scheduled_refit
 from ..measures.adapters import MeasureLike

@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from ..design.stopping import tolerance
-from ..execution.executors import ResilientProcessPool
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress
 from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.runner import run
+from ..processes.interrupts import terminable
+from ..processes.pool import ResilientProcessPool
 from ..results.summary import as_json, state, state_text, table
 from ..visualization.report import report
 from .problem_file import Problem, load_problem
@@ -71,7 +69,7 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
-    with _terminable() as signals:
+    with terminable() as signals:
         try:
             with _executor(problem, options) as executor:
                 result = run(
@@ -89,6 +87,8 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
                 raise
             print(f"amsbq: terminated; go on with: amsbq resume {journal}", file=sys.stderr)
             return ExitCode.TERMINATED
+    unfinished = result.stopped in ("failures", "interrupted")
+    again = f"amsbq resume {journal}" + ("" if unfinished else f" --budget {2 * it.budget:g}")
     if options.json:
         print(json.dumps(as_json(result)))
     else:
@@ -97,7 +97,7 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
             if finding.level == "warning":
                 print(f"warning: {finding}")
         print(f"look at it with: amsbq report {journal}")
-        print(f"go on with: amsbq resume {journal} --budget {2 * it.budget:g}")
+        print(f"go on with: {again}")
     if result.stopped == "interrupted":
         return ExitCode.TERMINATED if signals else ExitCode.INTERRUPTED
     primary = [e for e in result.evaluations if e.source == 0]
@@ -106,33 +106,10 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     last = f" The last time: {primary[-1].reason}." if primary else ""
     print(
         f"amsbq: no evaluation of {it.names[0]} was successful, and the integral is a guess.{last} "
-        f"Once that is mended, go on with: amsbq resume {journal} --budget {2 * it.budget:g}",
+        f"Once that is mended, go on with: {again}",
         file=sys.stderr,
     )
     return ExitCode.FAILED
-
-
-@contextmanager
-def _terminable() -> Iterator[list[int]]:
-    """Make SIGTERM end a run in order, without waiting for evaluations; yield a list that shows if it has come."""
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def end(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
-        received.append(number)
-        interrupt = signal.getsignal(signal.SIGINT)
-        if not callable(interrupt):
-            raise KeyboardInterrupt
-        interrupt(number, frame)  # of the run, which knows when it can be interrupted
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:

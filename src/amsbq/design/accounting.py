@@ -24,7 +24,9 @@ from .sources import SourcesLike, as_sources, source_names
 Status: TypeAlias = Literal["ok", "failed"]
 
 #: why a run stopped; a stop rule of the user may return any other text
-StopReason: TypeAlias = Literal["budget", "tolerance", "exhausted", "evaluations", "interrupted"] | str
+StopReason: TypeAlias = (
+    Literal["budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
+)
 
 #: the largest size of a value and of its variance: floats end at 1.8e308, and models that are nearly singular have
 #: weights of observations up to about 1e7 times as large as the values

@@ -183,7 +183,7 @@ class DecisionMaker(Accounting):
 
     def _retire(self, source: int, reason: str) -> None:
         if source == 0:
-            self.stopped = "exhausted"
+            self.stopped = "failures"
         consequence = "the run ends with what it knows" if source == 0 else "the run goes on without it"
         warn(
             f"{self.names[source]} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "

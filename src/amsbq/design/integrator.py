@@ -65,7 +65,8 @@ class Integrator(DecisionMaker):
     rate : float
         The acquisition rate at which the latest query was chosen.
     stopped : str or None
-        Why nothing more is asked: "budget", or "exhausted" if nothing is left to learn.
+        Why nothing more is asked: "budget"; "exhausted" if nothing is left to learn; "failures" if the primary source
+        is retired.
 
     Examples
     --------
@@ -250,8 +251,8 @@ class Integrator(DecisionMaker):
         return belief
 
     def _reinstate(self) -> None:
-        """Give retired sources another chance, also if the run has stopped because of them."""
-        if self.failures.retired and self.stopped == "exhausted":
+        """Give retired sources another chance, also if nothing was left to evaluate without them."""
+        if self.failures.retired and self.stopped in ("failures", "exhausted"):
             self.stopped = None
         self.failures.reinstate()
 

@@ -52,4 +52,4 @@ def evaluations(most: int) -> StopRule:
 def rate_below(floor: float) -> StopRule:
     """Return a rule that stops when the latest query was chosen at a rate (utility per cost) below the floor."""
     limit = number(floor, "floor")
-    return lambda it: "exhausted" if it.rate < limit else None
+    return lambda it: "rate" if it.rate < limit else None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ..design.sources import Observation
-from ..processes import GUARDIAN
+from ..processes.guardian import GUARDIAN
 from ..validation import Array, brief
 from .evaluate import as_observation, one_line
 

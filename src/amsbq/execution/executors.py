@@ -1,44 +1,31 @@
-"""Where sources are evaluated: a pool of processes that survives their crashes, and calls for all other executors.
+"""Where sources are evaluated: in this thread, in threads of their own, or by an executor; and how long they may take.
 
-Each worker of the pool is a thread that owns one process. A call that crashes, or that has to be ended, therefore takes
-no other call with it. The processes are those of `loky`, which sends functions by reference where they can be imported
-and by value (with `cloudpickle`) where they cannot: lambdas, closures, functions of a script or a notebook.
-
-The workers of other executors cannot be ended from outside. Their calls have the timeout with them, see `TimedCall`.
+A `ResilientProcessPool` ends calls from outside. The workers of other executors cannot be ended: their calls have the
+timeout with them, see `TimedCall`.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, InvalidStateError, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from threading import Thread
+from typing import Any, Protocol, TypeAlias
 
-from ..processes import GUARDIAN, lead_process_group, prepare_process
-from ..validation import Array, count
-from .evaluate import Outcome, evaluate, evaluate_into, one_line
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from ..processes.guardian import GUARDIAN, lead_process_group
+from ..processes.pool import ResilientProcessPool
+from ..validation import Array, brief
+from .evaluate import Outcome, evaluate, evaluate_into
 
 
 @dataclass(frozen=True)
 class ExecutorSettings:
-    """Times in seconds, and a number of tries."""
+    """Times in seconds."""
 
-    #: how often a call is tried whose process dies; twice, because the reason may have passed: another program needed
-    #: the memory, or somebody ended the wrong process
-    tries: int = 2
     #: that a thread gets to end after the programs that it waits for were killed
     ending: float = 0.5
     #: between two looks whether an evaluation with a timeout has started in a pool, which does not tell
@@ -51,178 +38,18 @@ class ExecutorSettings:
 SETTINGS = ExecutorSettings()
 
 
+class SupportsExecutor(Protocol):
+    """A client of a cluster that offers an executor, such as ``distributed.Client``."""
+
+    def get_executor(self, **options: Any) -> Executor:
+        """Return an executor that evaluates on the cluster."""
+
+
+ExecutorLike: TypeAlias = Executor | SupportsExecutor
+
+
 class ExecutorError(RuntimeError):
     """An executor that does not work; what it was to evaluate stays pending, and is not charged."""
-
-
-class CrashedCall(BrokenProcessPool):
-    """A call that has ended its process in every try: the fault of the call, not of the pool."""
-
-
-class ResilientProcessPool(Executor):
-    """An executor that evaluates calls in processes and replaces those that die.
-
-    A process can die of a segmentation fault, a lack of memory, or a signal. Its call is then tried once more in a new
-    process; if that dies as well, the call's future raises `CrashedCall`, a kind of `BrokenProcessPool`. Other calls
-    are not affected.
-
-    Functions need not be importable: lambdas, closures and functions of the main script are sent by value. The main
-    script is not imported again, so it needs no ``if __name__ == "__main__":``. Processes are started when they are
-    first needed. They do not get the Ctrl-C of a terminal, which is meant for the program that uses the pool. They end
-    when that program ends, however it ends, and so does everything that they have started.
-
-    Use the pool in a ``with`` statement, or call `shutdown`.
-
-    Parameters
-    ----------
-    workers : int
-        The number of processes, and of calls that are evaluated at the same time. Further calls wait for their turn.
-
-    Examples
-    --------
-    >>> with ResilientProcessPool(1) as pool:
-    ...     print(pool.submit(pow, 2, 10).result())
-    1024
-    """
-
-    def __init__(self, workers: int) -> None:
-        if count(workers, "workers") < 1:
-            raise ValueError("workers must be at least 1")
-        self._calls: _Queue = SimpleQueue()
-        self._shutdown: Future[None] = Future()
-        self._lock = Lock()
-        self._workers = [_Worker(self._calls, self._shutdown) for _ in range(workers)]
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Evaluate ``fn(*args, **kwargs)`` in one of the processes and return its future.
-
-        ``future.cancel()`` ends a call even when it is running: its process is killed, with everything that it has
-        started, and the future raises `CancelledError`.
-        """
-        call = _Call(partial(fn, *args, **kwargs))
-        with self._lock:
-            if self._shutdown.done():
-                raise RuntimeError("the pool has been shut down and takes no more calls")
-            self._calls.put(call)
-        return call
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes, also those that are busy: one that hangs would be waited for without end.
-
-        Parameters
-        ----------
-        wait : bool
-            Whether to return only after the processes have ended.
-        cancel_futures : bool
-            Has no effect: futures of calls that have not ended are always cancelled.
-        """
-        with self._lock:
-            if not self._shutdown.done():
-                self._shutdown.set_result(None)
-                for _ in self._workers:
-                    self._calls.put(None)
-        if wait:
-            for worker in self._workers:
-                worker.join()
-
-
-class _Call(Future[T]):
-    """The future of a call; unlike others it can be cancelled while the call is running."""
-
-    def __init__(self, function: Callable[[], T]) -> None:
-        super().__init__()
-        self.function = function
-        self.abandoned: Future[None] = Future()  # done when the call is to be ended; a future, to be waited for
-
-    def cancel(self) -> bool:
-        if super().cancel():
-            return True
-        with suppress(InvalidStateError):
-            self.abandoned.set_result(None)
-        return not self.done()
-
-
-_Queue: TypeAlias = "SimpleQueue[_Call[Any] | None]"
-
-
-class _Worker(Thread):
-    """A thread that takes calls from a queue, until it takes None, and evaluates them in a process of its own."""
-
-    def __init__(self, calls: _Queue, shutdown: Future[None]) -> None:
-        super().__init__(daemon=True)
-        self._calls, self._shutdown = calls, shutdown
-        self._process: Any = None  # a loky pool of one process
-        self._pid = 0  # of that process, which leads a process group
-        self.start()
-
-    def run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            if self._shutdown.done():
-                call.cancel()
-            else:
-                with suppress(Exception):  # the call will try it again, and raise it
-                    self._start_process()  # before the call counts as running: the time that it takes is not its own
-            if call.set_running_or_notify_cancel():
-                try:
-                    call.set_result(self._evaluate(call))
-                except BaseException as error:
-                    call.set_exception(error)
-            del call  # or its result would be kept until the next call
-        self._end_process()
-
-    def _evaluate(self, call: _Call[T]) -> T:
-        """Return the result of a call; raise its error, or `CrashedCall` if its process dies in every try."""
-        for _ in range(SETTINGS.tries):
-            self._start_process()
-            try:
-                return self._try(call)
-            except BrokenProcessPool as error:
-                self._end_process()
-                death = error
-        raise CrashedCall(
-            f"the process that evaluated it has died {SETTINGS.tries} times: {one_line(death)}"
-        ) from death
-
-    def _try(self, call: _Call[T]) -> T:
-        """Return the result of a call; raise its error, or `CancelledError` if it is to be ended before it has one."""
-        answer: Future[T] = self._process.submit(call.function)
-        events: tuple[Future[Any], ...] = (answer, call.abandoned, self._shutdown)
-        wait(events, return_when=FIRST_COMPLETED)
-        if not answer.done():
-            self._end_process()
-            raise CancelledError("the call was cancelled and its process was ended")
-        return answer.result()
-
-    def _start_process(self) -> None:
-        """Start a process, unless there is one, and wait until it is ready for a call.
-
-        A process that dies before that is the fault of no call: after all tries `BrokenProcessPool` is raised.
-        """
-        if self._process is not None:
-            return
-        from loky import ProcessPoolExecutor
-
-        for tries_left in reversed(range(SETTINGS.tries)):
-            process = ProcessPoolExecutor(1, initializer=prepare_process, initargs=(os.getpid(),))
-            try:
-                self._pid = process.submit(os.getpid).result()
-                break
-            except BrokenProcessPool:
-                process.shutdown(kill_workers=True)
-                if not tries_left:
-                    raise
-        self._process = process
-        GUARDIAN.watch(-self._pid, self._pid)
-
-    def _end_process(self) -> None:
-        """End the process, whatever it is doing, with everything that it has started."""
-        if self._process is not None:
-            self._process.shutdown(kill_workers=True)
-            if hasattr(os, "killpg"):
-                with suppress(OSError):  # there is nothing left of the group, unless the process has died by itself
-                    os.killpg(self._pid, signal.SIGKILL)
-            GUARDIAN.release(-self._pid, self._pid)
-            self._process = None
 
 
 class TimedCall:
@@ -320,14 +147,19 @@ class Dispatcher:
 
     Parameters
     ----------
-    executor : Executor or None
+    executor : Executor, Dask client or None
         None evaluates in threads.
     threads : bool
         Without an executor: whether evaluations without a timeout have a thread of their own as well.
     """
 
-    def __init__(self, executor: Executor | None, threads: bool) -> None:
-        self.executor, self._threads = executor, threads
+    def __init__(self, executor: ExecutorLike | None, threads: bool) -> None:
+        as_executor = getattr(executor, "get_executor", None)  # of a Dask client
+        offered: Any = executor if as_executor is None else as_executor(pure=False)
+        if executor is not None and not callable(getattr(offered, "submit", None)):
+            raise TypeError(f"executor must be one of concurrent.futures, or like it, got {brief(executor)}")
+        self.executor: Executor | None = offered
+        self._threads = threads
         self._resilient = isinstance(executor, ResilientProcessPool)
         self._watched: set[int] = set()
 

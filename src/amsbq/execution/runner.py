@@ -7,15 +7,14 @@ to evaluate stays pending, and is not charged.
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -23,23 +22,15 @@ from ..design.accounting import Accounting, Query, StopReason, rejection
 from ..design.failures import recorded_reason
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule
+from ..processes.interrupts import Interrupts
+from ..processes.pool import CrashedCall
 from ..results.result import Result
-from ..validation import brief, count
+from ..validation import count
 from .evaluate import Outcome, error_text
-from .executors import CrashedCall, Dispatcher, ExecutorError, Started
+from .executors import Dispatcher, ExecutorError, ExecutorLike, Started
 from .journal import Event, Journal, JournalError, JournalPath
 from .progress import Progress, progress_display
 from .resume import EventLog, begin_or_resume
-
-
-class SupportsExecutor(Protocol):
-    """A client of a cluster that offers an executor, such as ``distributed.Client``."""
-
-    def get_executor(self, **options: Any) -> Executor:
-        """Return an executor that evaluates on the cluster."""
-
-
-ExecutorLike: TypeAlias = Executor | SupportsExecutor
 
 
 @dataclass(frozen=True)
@@ -164,19 +155,14 @@ class Runner:
         executor: ExecutorLike | None = None,
         workers: int = 1,
     ) -> None:
-        as_executor = getattr(executor, "get_executor", None)  # of a Dask client
-        offered: Any = executor if as_executor is None else as_executor(pure=False)
         self.it, self.rules = it, rules
-        self.executor: Executor | None = offered
-        if executor is not None and not callable(getattr(self.executor, "submit", None)):
-            raise TypeError(f"executor must be one of concurrent.futures, or like it, got {brief(executor)}")
         self.workers = count(workers, "workers")
         if self.workers < 1:
             raise ValueError("workers must be at least 1")
         self.log = EventLog()
-        self._dispatcher = Dispatcher(self.executor, threads=self.workers > 1)
+        self._dispatcher = Dispatcher(executor, threads=self.workers > 1)
         self._running: dict[Future[Outcome], tuple[Query, Started]] = {}
-        self._interrupted = self._stop_now = self._telling = False
+        self._interrupts = Interrupts()
         self._last_event = time.monotonic()  # when a call was last submitted, or has ended
 
     def run(self, progress: Progress = lambda it: None) -> StopReason:
@@ -184,7 +170,7 @@ class Runner:
         self._progress = progress
         self._unanswered = self.it.pending  # of a run that is resumed
         reason: StopReason | None = None
-        with self._first_interrupt_noted():
+        with self._interrupts.handled():
             try:
                 while reason is None:
                     reason = self._fill() or (self.it.stopped if not self._running else None)
@@ -209,43 +195,20 @@ class Runner:
                 self._dispatcher.close()
         return reason
 
-    @contextmanager
-    def _first_interrupt_noted(self) -> Iterator[None]:
-        """Only note the first interrupt, so that evaluations can end; anything else that comes here stops at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def note(signal_number: int, frame: Any) -> None:
-            if signal_number == signal.SIGINT and not self._interrupted:
-                self._interrupted = True
-                with suppress(RuntimeError):  # a signal may come while something is being printed
-                    print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
-                return
-            if self._stop_now or not self._telling:
-                raise KeyboardInterrupt
-            self._interrupted = self._stop_now = True
-
-        before = signal.signal(signal.SIGINT, note)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
     def _fill(self) -> StopReason | None:
         """Give every free worker something to do, or return a reason to stop."""
-        while len(self._running) < self.workers and not self._interrupted:
+        while len(self._running) < self.workers and not self._interrupts.noted:
             if self._unanswered:
                 self._submit(self._unanswered.pop(0))
                 continue
             reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
             query = self.it.ask() if reason is None else None
-            if query is None or self._interrupted:
-                return reason or ("interrupted" if self._interrupted else None)
+            if query is None or self._interrupts.noted:
+                return reason or ("interrupted" if self._interrupts.noted else None)
             self.log.asked(query)
             self._submit(query)
             self._progress(self.it)
-        return "interrupted" if self._interrupted else None
+        return "interrupted" if self._interrupts.noted else None
 
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
@@ -262,7 +225,7 @@ class Runner:
     def _collect(self) -> None:
         """Wait until something has ended or has exceeded its timeout, and tell."""
         patience = min(started.seconds_left() for _, started in self._running.values())
-        if self.executor is not None:
+        if self._dispatcher.executor is not None:
             patience = min(patience, SETTINGS.check_executor)
         done, _ = wait(
             self._running,
@@ -297,7 +260,6 @@ class Runner:
 
     def _abandon(self) -> None:
         """Tell what has ended, and end everything else as far as that is possible."""
-        self._stop_now = False
         for future in [future for future in self._running if future.done()]:
             with suppress(ExecutorError, KeyboardInterrupt):  # that one stays pending
                 self._tell(future)
@@ -306,20 +268,9 @@ class Runner:
             started.future.cancel()
         self._running.clear()
 
-    @contextmanager
-    def _undisturbed(self) -> Iterator[None]:
-        """Put off an interrupt until an answer is logged and told: it is paid for."""
-        self._telling = True
-        try:
-            yield
-        finally:
-            self._telling = False
-        if self._stop_now:
-            raise KeyboardInterrupt
-
     def _tell(self, future: Future[Outcome], ended: Outcome | None = None) -> None:
         """Judge the outcome of a call, or the one that it was ended with, log it, and tell the integrator."""
-        with self._undisturbed():
+        with self._interrupts.postponed():  # until an answer is logged and told: it is paid for
             query, _ = self._running.pop(future)
             outcome = ended or self._outcome(future)
             source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason

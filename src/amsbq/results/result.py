@@ -30,8 +30,10 @@ NO_MODEL = "the result is of a method without one, or its journal does not hold 
 REASONS = {
     "budget": "the budget does not pay for more",
     "tolerance": "the tolerance is reached",
-    "exhausted": "nothing is left that is worth evaluating",
+    "rate": "evaluations tell too little for their cost",
     "evaluations": "as many evaluations were made as were allowed",
+    "exhausted": "nothing is left that is worth evaluating",
+    "failures": "the primary source failed too often in a row and was retired",
     "interrupted": "it was interrupted",
 }
 
@@ -55,8 +57,8 @@ class Result:
     spent : float
         The cost of all evaluations.
     stopped : str
-        "budget", "tolerance", "exhausted", "evaluations", "interrupted", or what a stop rule returned; empty while a
-        run goes on.
+        "budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted", or what a stop rule of the
+        user returned; empty while a run goes on.
     names : list of str
         Names of the sources.
     budget : float

@@ -1,0 +1,82 @@
+"""Signals that interrupt a run: one Ctrl-C waits for what is running; a second one and SIGTERM do not."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+
+class Interrupts:
+    """Interrupts of a run: the first Ctrl-C is only noted, so that evaluations can end; all others stop it at once.
+
+    Attributes
+    ----------
+    noted : bool
+        Whether an interrupt has come.
+    """
+
+    def __init__(self) -> None:
+        self.noted = False
+        self._postponing = self._postponed = False
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle Ctrl-C while the context is open; in a thread other than the main one, which gets none, do nothing."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and not self.noted:
+            self.noted = True
+            with suppress(RuntimeError):  # a signal may come while something is being printed
+                print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
+            return
+        self.noted = True
+        if self._postponed or not self._postponing:
+            raise KeyboardInterrupt
+        self._postponed = True
+
+    @contextmanager
+    def postponed(self) -> Iterator[None]:
+        """Raise `KeyboardInterrupt` only after the context: what happens there must come to its end."""
+        self._postponing = True
+        try:
+            yield
+        finally:
+            self._postponing = False
+        if self._postponed:
+            self._postponed = False
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def terminable() -> Iterator[list[int]]:
+    """Make SIGTERM interrupt a run, without waiting for evaluations; yield a list that is not empty if it has come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+        received.append(number)
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):
+            raise KeyboardInterrupt
+        interrupt(number, frame)  # of the run, which knows when it can be interrupted
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
