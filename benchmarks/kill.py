@@ -62,11 +62,10 @@ cost = 0.1
 """
 
 
-def fine(calls: Path | None, x: Any) -> float:
+def fine(calls: Path, x: Any) -> float:
     """The primary source: notes its calls, and takes 20 ms in a program of its own."""
-    if calls is not None:
-        with calls.open("a") as file:
-            file.write(f"{float(x[0])!r}\n")
+    with calls.open("a") as file:
+        file.write(f"{float(x[0])!r}\n")
     subprocess.run(["sleep", "0.02"], check=True)
     return float(np.sin(5 * x[0]) + x[0])
 
@@ -79,7 +78,7 @@ def coarse(x: Any) -> float:
     return float(np.sin(5 * x[0]) + 0.2)
 
 
-def run(path: Path, seed: int, where: str, calls: Path | None = None, address: str = "") -> Any:
+def run(path: Path, seed: int, where: str, calls: Path, address: str = "") -> Any:
     """The run that is killed."""
     sources = [
         amsbq.Source(partial(fine, calls), name="fine"),
@@ -223,9 +222,10 @@ def check(folder: Path, seed: int, where: str, again: Counter[str]) -> None:
     assert primary <= set(calls), "something was told that was never evaluated"
     assert all(calls[x] <= 1 + again[x] for x in calls), "something was evaluated again without need"
     if where == "serial":
-        whole = folder / "whole.jsonl"
+        whole, calls_of_whole = folder / "whole.jsonl", folder / "whole.calls"
         whole.unlink(missing_ok=True)
-        assert everything(run(journal, seed, where)) == everything(run(whole, seed, where)), "it ended differently"
+        resumed = everything(run(journal, seed, where, folder / f"{seed}.calls"))
+        assert resumed == everything(run(whole, seed, where, calls_of_whole)), "it ended differently"
 
 
 def everything(result: Any) -> Any:

@@ -303,7 +303,7 @@ def test_without_its_primary_source_a_run_ends():
     it = Integrator(sources(), UNIT, budget=20, model=fixed())
     with pytest.warns(UserWarning, match="fine failed 5 times in a row and is retired; the run ends"):
         run(it, (None, COARSE))
-    assert it.stopped == "exhausted"
+    assert it.stopped == "failures"
     assert np.isfinite(it.estimate().std)
 
 
@@ -312,7 +312,7 @@ def test_if_everything_fails_there_is_an_end_and_no_answer():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run(it, (None, None))
-    assert it.stopped == "exhausted"
+    assert it.stopped == "failures"
     with pytest.raises(ValueError, match="nothing to estimate from"):
         it.estimate()
 

@@ -1,235 +1,313 @@
-"""The pool of processes: calls that crash, hang or cannot be imported, and what becomes of the others."""
+"""Runs by executors of all kinds: those that do not work, time-outs, and workers that crash or hang."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from pickle import PicklingError
 
+import numpy as np
 import pytest
 
-import amsbq
-from amsbq.processes import pool as pool_module
-from amsbq.processes.pool import CrashedCall, ResilientProcessPool
-
-PATIENCE = 60  # seconds for what takes less than one, on a machine that is busy
-
-
-def eventually(condition, seconds=PATIENCE):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
+from amsbq import ResilientProcessPool, Source, integrate
+from amsbq.execution import executors
+from amsbq.execution.state import read_state
+from amsbq.external import Command
+from tests.design.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
+from tests.execution.test_runner import coarse, fine, pair
+from tests.waiting import eventually, is_running
 
 
-def is_running(pid):
-    """Whether there is a process of that number which has not ended (a zombie has)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+@pytest.mark.parametrize("kind", ["threads", "thread pool", "process pool"])
+def test_workers_and_executors(kind):
+    if kind == "threads":
+        result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), workers=4)
+    else:
+        pool = {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[kind]
+        with pool(2) as executor:
+            result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), executor=executor, workers=2)
+    assert result.stopped == "budget"
+    assert result.spent <= 4
+    assert abs(result.mean - TRUTH) < 4 * result.std
+    assert {e.status for e in result.evaluations} == {"ok"}
 
 
-def note_and_die(path):
-    with open(path, "a") as file:
-        file.write("tried\n")
-    os._exit(3)
+def crash(x):
+    """Crash in a part of the inputs, unless this is the process of the run."""
+    if x[0] > 0.6 and multiprocessing.parent_process() is not None:
+        os._exit(1)
+    return fine(x)
 
 
-def die_the_first_time(path):
-    if path.exists():
-        return os.getpid()
-    path.touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-    return None
+def pending_after_a_broken_executor(executor, path, function=fine, match="the executor does not work", workers=2):
+    """The state after a run that its executor has ended: nothing is lost, failed, or charged for what is pending."""
+    source = Source(function, name="fine")
+    with pytest.raises(RuntimeError, match=match):
+        integrate(source, UNIT, budget=20, model=fixed(L=1), executor=executor, workers=workers, seed=3, journal=path)
+    state = read_state(path)
+    assert state.pending
+    assert state.stopped == ""
+    assert all(e.status == "ok" and e.cost == 1.0 for e in state.evaluations)
+    return state
 
 
-def wait_in(folder):
-    """Note the number of the process, and wait for a file."""
-    (folder / "pid").write_text(str(os.getpid()))
-    while not (folder / "go").exists():
-        time.sleep(0.02)
-    return os.getpid()
+def test_a_worker_process_that_dies_ends_the_run_and_is_not_charged(tmp_path):
+    with ProcessPoolExecutor(1) as executor:
+        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", crash, "BrokenProcessPool", 1)
+    assert len(state.pending) == 1
+    result = integrate(
+        Source(crash, name="fine"),
+        UNIT,
+        budget=20,
+        model=fixed(L=1),
+        seed=3,
+        journal=tmp_path / "run.jsonl",
+        max_evaluations=12,
+    )
+    assert [e.id for e in result.evaluations] == list(range(12))
+    assert np.array_equal(result.evaluations[len(state.evaluations)].x, state.pending[0].x)
+    assert result.spent == 12
 
 
-def pid_in(folder):
-    assert eventually(lambda: (folder / "pid").exists() and (folder / "pid").read_text())
-    return int((folder / "pid").read_text())
+class Unreliable(ThreadPoolExecutor):
+    """An executor that after a few calls takes no more, or cancels them."""
+
+    def __init__(self, after, how):
+        super().__init__(2)
+        self.calls, self.how = [0] * after, how
+
+    def submit(self, fn, /, *args, **kwargs):
+        if self.calls:
+            self.calls.pop()
+            return super().submit(fn, *args, **kwargs)
+        if self.how == "cancels":
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+        raise RuntimeError("cannot schedule new futures after shutdown")
 
 
-def test_a_call_whose_process_dies_is_tried_once_more(tmp_path):
-    with ResilientProcessPool(1) as pool:
-        before = pool.submit(os.getpid).result(PATIENCE)
-        after = pool.submit(die_the_first_time, tmp_path / "tried").result(PATIENCE)
-    assert after != before
+@pytest.mark.parametrize("how", ["raises", "cancels"])
+def test_an_executor_that_stops_to_work_ends_the_run(how, tmp_path, capfd):
+    """What it still evaluates is kept: it is paid for."""
 
-
-def test_a_call_whose_process_dies_twice_is_an_error_and_the_others_go_on(tmp_path):
-    """Not even the calls that run at the same time are lost, or evaluated a second time."""
-    with ResilientProcessPool(2) as pool:
-        neighbour = pool.submit(wait_in, tmp_path)
-        pid = pid_in(tmp_path)
-        crash = pool.submit(note_and_die, tmp_path / "tries")
-        with pytest.raises(BrokenProcessPool, match=r"has died 2 times.*EXIT\(3\)"):
-            crash.result(PATIENCE)
-        assert (tmp_path / "tries").read_text() == "tried\n" * 2
-        assert not neighbour.done()
-        assert pool.submit(divmod, 17, 5).result(PATIENCE) == (3, 2)
-        (tmp_path / "go").touch()
-        assert neighbour.result(PATIENCE) == pid
-
-
-def test_errors_of_a_call_are_its_own():
-    with ResilientProcessPool(1) as pool:
-        before = pool.submit(os.getpid).result(PATIENCE)
-        with pytest.raises(ZeroDivisionError):
-            pool.submit(divmod, 1, 0).result(PATIENCE)
-        with pytest.raises(PicklingError):
-            pool.submit(repr, threading.Lock()).result(PATIENCE)
-        assert pool.submit(os.getpid).result(PATIENCE) == before
-
-
-def test_no_more_calls_at_a_time_than_there_are_processes():
-    with ResilientProcessPool(2) as pool:
-        pids = {future.result(PATIENCE) for future in [pool.submit(os.getpid) for _ in range(20)]}
-        assert len(pids) <= 2
-        hanging = [pool.submit(time.sleep, 3600) for _ in range(3)]
-        assert eventually(lambda: sum(future.running() for future in hanging) == 2)
+    def slow(x):
         time.sleep(0.2)
-        assert [future.running() for future in hanging] == [True, True, False]
+        return FINE(x)
+
+    with Unreliable(5, how) as executor:
+        match = "cannot schedule new futures" if how == "raises" else "CancelledError"
+        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", slow, match)
+    assert len(state.evaluations) == 5
+    assert len(state.pending) == 1
+    assert "the executor does not work; stopping after what is running" in capfd.readouterr().err
 
 
-def test_functions_that_cannot_be_imported():
-    offset = 3
-    with ResilientProcessPool(1) as pool:
-        assert pool.submit(lambda x: x + offset, 4).result(PATIENCE) == 7
+def test_functions_that_cannot_be_sent_end_the_run(tmp_path):
+    with ProcessPoolExecutor(1) as executor:
+        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", lambda x: x[0], "pickle")
+    assert state.evaluations == []
 
 
-SCRIPT = """
-import amsbq
-from amsbq import ResilientProcessPool
-
-class Simulator:
-    slope = 2
-    def __call__(self, x):
-        return self.slope * x[0]
-
-def coarse(x):
-    return x[0]
-
-with ResilientProcessPool(2) as pool:
-    sources = [amsbq.Source(Simulator(), name="fine"), amsbq.Source(coarse, cost=0.1)]
-    result = amsbq.integrate(sources, (0, 1), budget=2.5, model="icm", executor=pool, workers=2)
-print({e.reason for e in result.evaluations}, all(e.value == (2 - e.source) * e.x[0] for e in result.evaluations))
-"""
+class KilledWorker(Exception):
+    """As Dask raises it for a call that has ended several of its workers."""
 
 
-def test_functions_of_the_main_script(tmp_path):
-    """Also without a guard: the processes do not import the script again."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "{''} True\n", done.stderr
+def test_a_call_that_ends_all_workers_of_a_cluster_has_failed():
+    class Cluster(ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            future = Future()
+            future.set_exception(KilledWorker("4 workers have died"))
+            return future
+
+    with (
+        Cluster() as executor,
+        pytest.warns(UserWarning, match="retired"),
+        pytest.raises(RuntimeError, match="4 workers"),
+    ):
+        integrate(Source(fine), UNIT, budget=20, model=fixed(L=1), executor=executor)
 
 
-def test_a_call_is_cancelled_while_it_runs(tmp_path):
-    with ResilientProcessPool(1) as pool:
-        call = pool.submit(wait_in, tmp_path)
-        pid = pid_in(tmp_path)
-        assert call.cancel()
-        with pytest.raises(CancelledError):
-            call.result(PATIENCE)
-        assert not is_running(pid)
-        assert pool.submit(divmod, 17, 5).result(PATIENCE) == (3, 2)
-        assert not call.cancel()
+def test_sources_that_take_for_ever():
+    """Their threads are left behind; the run, and then the interpreter, go on without them."""
+    calls = [0]
+
+    def secondary(x):
+        calls[0] += 1
+        if calls[0] % 4 == 0:
+            time.sleep(3600)
+        return COARSE(x)
+
+    start = time.monotonic()
+    sources = [Source(FINE), Source(secondary, cost=0.1, timeout=0.2)]
+    result = integrate(sources, UNIT, budget=3, model=fixed())
+    assert time.monotonic() - start < 60
+    failed = [e for e in result.evaluations if e.status == "failed"]
+    assert failed
+    assert all("timeout of 0.2 s" in e.reason for e in failed)
+    assert result.stopped == "budget"
 
 
-def test_shutdown_ends_processes_that_hang(tmp_path):
-    with ResilientProcessPool(1) as pool:
-        running = pool.submit(wait_in, tmp_path)
-        waiting = pool.submit(divmod, 17, 5)
-        pid = pid_in(tmp_path)
-    assert not is_running(pid)
-    assert wait([running, waiting], PATIENCE).not_done == set()
-    for future in (running, waiting):
-        with pytest.raises(CancelledError):
-            future.result()
-    with pytest.raises(RuntimeError, match="shut down"):
-        pool.submit(divmod, 17, 5)
-    pool.shutdown()
+def test_the_interpreter_ends_while_a_source_does_not():
+    code = (
+        "import time, amsbq\n"
+        "slow = amsbq.Source(lambda x: time.sleep(3600), cost=0.1, timeout=0.05)\n"
+        "print(amsbq.integrate([lambda x: x[0], slow], (0, 1), budget=3, model='vbq').stopped)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "budget"
 
 
-def test_wrong_numbers_of_workers_are_refused():
-    with pytest.raises(ValueError, match="at least 1"):
-        ResilientProcessPool(0)
-    with pytest.raises(TypeError, match="whole number"):
-        ResilientProcessPool(1.5)
+def test_the_interpreter_ends_while_a_thread_of_a_pool_hangs():
+    code = (
+        "import time, amsbq\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "slow = amsbq.Source(lambda x: time.sleep(3600), cost=0.1, timeout=0.2)\n"
+        "with ThreadPoolExecutor(1) as pool:\n"
+        "    initial = [(1, [0.5]), (0, [0.5]), (0, [0.2])]\n"
+        "    fine = lambda x: x[0]\n"
+        "    result = amsbq.integrate([fine, slow], (0, 1), budget=2.1, model='icm', executor=pool, initial=initial)\n"
+        "print([e.status for e in result.evaluations])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "['failed', 'ok', 'ok']"
 
 
-HOLDS_A_POOL = """
-import os, pathlib, signal, sys, time
-from amsbq import ResilientProcessPool
-def wait_for(path):
-    print(os.getpid(), flush=True)
-    while not path.exists():
-        time.sleep(0.02)
-    return "done"
-signal.signal(signal.SIGINT, lambda *_: None)
-with ResilientProcessPool(2) as pool:
-    pool.submit(os.getpid).result()  # one that is idle, beside one that is busy
-    print(pool.submit(wait_for, pathlib.Path(sys.argv[1])).result(), pool.submit(divmod, 17, 5).result())
-"""
+def test_waiting_for_a_turn_is_no_timeout():
+    def slow(x):
+        time.sleep(0.2)
+        return FINE(x)
+
+    with ThreadPoolExecutor(1) as executor:
+        source = Source(slow, timeout=5.0)
+        result = integrate(source, UNIT, budget=6, model=fixed(L=1), executor=executor, workers=6)
+    assert {e.status for e in result.evaluations} == {"ok"}
 
 
-def holder_of_a_pool(path):
-    """A program of its own with a pool of which one process waits for a file, and the number of that process."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    program = subprocess.Popen([sys.executable, "-c", HOLDS_A_POOL, path], **pipes)
-    return program, int(program.stdout.readline())
+def slow_but_in_time(x):
+    time.sleep(0.7)
+    return fine(x)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_processes_end_with_a_program_that_is_killed(tmp_path):
-    program, pid = holder_of_a_pool(tmp_path / "go")
-    with program:
-        assert is_running(pid)
-        program.kill()
-        assert eventually(lambda: not is_running(pid))
+def test_waiting_in_the_queue_of_a_process_pool_is_no_timeout():
+    """A pool of one process says of two calls that they are running."""
+    with ProcessPoolExecutor(1) as executor:
+        source = Source(slow_but_in_time, timeout=1.3)
+        result = integrate(source, UNIT, budget=4, model=fixed(L=1), executor=executor, workers=4)
+    assert [e.reason for e in result.evaluations] == [""] * 4
 
 
-def start_a_program(path):
-    """Start a program, note its number, and wait for it, in this process or another."""
-    program = subprocess.Popen(["sleep", "3600"])
-    path.write_text(str(program.pid))
-    program.wait()
+def hang_at_first(folder, x):
+    """Hang in two calls, in a program and then in Python, and work from then on."""
+    calls = len(list(folder.glob("call *")))
+    (folder / f"call {calls}").touch()
+    if calls == 0:
+        program = subprocess.Popen(["sleep", "3600"])
+        (folder / "pid").write_text(str(program.pid))
+        program.wait()
+    if calls == 1:
+        time.sleep(3600)
+    return fine(x)
 
 
-def test_a_process_that_dies_takes_its_programs_with_it(tmp_path):
-    with ResilientProcessPool(1) as pool:
-        process = pool.submit(os.getpid).result(PATIENCE)
-        call = pool.submit(start_a_program, tmp_path / "pid")
-        program = pid_in(tmp_path)
-        os.kill(process, signal.SIGKILL)
+def executor_named(name):
+    if name == "dask":
+        distributed = pytest.importorskip("distributed")
+        cluster = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
+        return distributed.Client(cluster, set_as_default=False)
+    return {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[name](1)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("name", ["thread pool", "process pool", "dask"])
+def test_time_outs_hold_in_every_executor(name, tmp_path):
+    """There is one worker only: all later evaluations need that of those that hung."""
+    with executor_named(name) as executor:
+        source = Source(partial(hang_at_first, tmp_path), timeout=0.5, cost="measured")
+        result = integrate(
+            source, UNIT, budget=50, model=fixed(L=1), executor=executor, workers=2, max_evaluations=5, progress=False
+        )
+        by_id = sorted(result.evaluations, key=lambda e: e.id)
+        assert [e.status for e in by_id] == ["failed", "failed", "ok", "ok", "ok"]
+        assert all("timeout of 0.5 s" in e.reason and e.cost == 0.5 for e in by_id[:2])
+        assert "its thread cannot be ended, and goes on" in by_id[1].reason
+    program = int((tmp_path / "pid").read_text())
+    if name == "process pool":  # of a process with one call at a time it is known what that has started
         assert eventually(lambda: not is_running(program))
-        assert eventually(lambda: (tmp_path / "pid").read_text() not in ("", str(program)))  # of the second try
-        call.cancel()
-        assert eventually(lambda: not is_running(pid_in(tmp_path)))
+    else:
+        os.kill(program, signal.SIGKILL)
 
 
-def test_processes_that_die_before_any_call_are_the_fault_of_no_call(monkeypatch):
-    """The pool is broken, not the call, which is not charged."""
-    monkeypatch.setattr(pool_module, "prepare_process", partial(os._exit, 3))
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor])
+def test_a_timeout_kills_the_program_of_a_command(pool, workers, tmp_path):
+    command = Command(["sh", "-c", "echo $$ >> pids; sleep 3600 & echo $! >> pids; wait; echo {x}"], ["x"], tmp_path)
+    sources, initial = [FINE, Source(command, timeout=0.5, cost=0.1)], [(1, [0.5]), (0, [0.5])]
+    with nullcontext() if pool is None else pool(workers) as executor:
+        result = integrate(
+            sources, UNIT, budget=5, executor=executor, workers=workers, initial=initial, max_evaluations=2
+        )
+    failed = [e for e in result.evaluations if e.source == 1]
+    assert failed
+    assert {e.reason for e in failed} == {"it took more than the timeout of 0.5 s"}
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 2 * len(failed)
+    assert eventually(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_an_executor_whose_threads_all_hang_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "SETTINGS", replace(executors.SETTINGS, stalled=1.0))
+    done = threading.Event()
+    with ThreadPoolExecutor(2) as executor:
+        for _ in range(2):
+            executor.submit(done.wait)
+        source = Source(FINE, timeout=0.5)
+        with pytest.raises(RuntimeError, match="no evaluation has begun or ended for 2 s, although none may take more"):
+            integrate(source, UNIT, budget=5, executor=executor, workers=2, journal=tmp_path / "run.jsonl")
+        done.set()
+    assert len(read_state(tmp_path / "run.jsonl").pending) == 2
+    assert read_state(tmp_path / "run.jsonl").evaluations == []
+
+
+def crash_above(limit, x):
+    if x[0] > limit:
+        os._exit(1)
+    return float(x[0])
+
+
+def run_in_a_pool(function, **options):
     with ResilientProcessPool(1) as pool:
-        with pytest.raises(BrokenProcessPool) as caught:
-            pool.submit(divmod, 17, 5).result(PATIENCE)
-        assert not isinstance(caught.value, CrashedCall)
-        monkeypatch.undo()
-        assert pool.submit(divmod, 17, 5).result(PATIENCE) == (3, 2)
+        return integrate(Source(function, **options), UNIT, budget=5, model=fixed(L=1), executor=pool)
+
+
+def test_a_run_survives_a_source_that_crashes():
+    result = run_in_a_pool(partial(crash_above, 0.6))
+    assert {e.status for e in result.evaluations} == {"ok", "failed"}
+    for e in result.evaluations:
+        assert ("has died 2 times" if e.x[0] > 0.6 else "") in e.reason
+        assert (e.status == "failed") == (e.x[0] > 0.6)
+
+
+def test_a_run_has_its_worker_back_after_a_timeout(tmp_path):
+    """The pool has one process only: all later evaluations need that of the one that hung, which was killed."""
+
+    def hang_the_first_time(x):  # sent by value: the time to import a module would count as well
+        if not (tmp_path / "pid").exists():
+            (tmp_path / "pid").write_text(str(os.getpid()))
+            time.sleep(3600)
+        return float(x[0])
+
+    result = run_in_a_pool(hang_the_first_time, timeout=1.0)
+    assert [e.reason for e in result.evaluations] == ["it took more than the timeout of 1 s", *[""] * 4]
+    assert not is_running(int((tmp_path / "pid").read_text()))
 
 
 FORKS = """
@@ -255,47 +333,3 @@ def test_processes_of_any_pool_end_with_a_run_that_is_killed(tmp_path):
         assert busy < set(found)
         program.kill()
         assert eventually(lambda: not any(is_running(pid) for pid in found), seconds=10)
-
-
-def test_an_interrupt_on_the_terminal_is_not_for_the_processes(tmp_path):
-    """It reaches all of them, as here; what is running goes on, and so does the pool."""
-    program, _ = holder_of_a_pool(tmp_path / "go")
-    with program:
-        os.killpg(program.pid, signal.SIGINT)
-        time.sleep(0.5)
-        (tmp_path / "go").touch()
-        assert program.communicate(timeout=PATIENCE) == ("done (3, 2)\n", "")
-
-
-def crash_above(limit, x):
-    if x[0] > limit:
-        os._exit(1)
-    return float(x[0])
-
-
-def hang_the_first_time(path, x):
-    if not path.exists():
-        path.touch()
-        time.sleep(3600)
-    return float(x[0])
-
-
-def run_in_a_pool(function, **options):
-    with ResilientProcessPool(1) as pool:
-        source = amsbq.Source(function, **options)
-        return amsbq.integrate(source, amsbq.Uniform(0, 1), budget=5, model="vbq", executor=pool)
-
-
-def test_a_run_survives_a_source_that_crashes():
-    result = run_in_a_pool(partial(crash_above, 0.6))
-    assert {e.status for e in result.evaluations} == {"ok", "failed"}
-    for e in result.evaluations:
-        assert ("has died 2 times" if e.x[0] > 0.6 else "") in e.reason
-        assert (e.status == "failed") == (e.x[0] > 0.6)
-
-
-def test_a_run_has_its_worker_back_after_a_timeout(tmp_path):
-    """The pool has one process only: all later evaluations need that of the one that hung."""
-    result = run_in_a_pool(partial(hang_the_first_time, tmp_path / "tried"), timeout=5)
-    assert [e.status for e in result.evaluations] == ["failed", "ok", "ok", "ok", "ok"]
-    assert "timeout of 5 s" in result.evaluations[0].reason

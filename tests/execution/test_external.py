@@ -527,7 +527,7 @@ def test_a_dask_cluster_that_loses_a_worker():
                 os.kill(killed[0], 9)
 
         sources = [amsbq.Source(dask_fine, name="fine"), amsbq.Source(dask_coarse, cost=0.1, name="coarse")]
-        result = amsbq.integrate(sources, UNIT, budget=6, model="lmc", executor=client, workers=2, stop=stop)
+        result = amsbq.integrate(sources, UNIT, budget=5, model="icm", executor=client, workers=2, stop=stop)
     assert killed
     assert close_to_truth(result)
 

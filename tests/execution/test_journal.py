@@ -579,7 +579,7 @@ def test_measured_costs_are_remembered(tmp_path):
         assert everything(run(path, sources=sources, budget=6.0)) == whole
 
 
-@pytest.mark.parametrize("reason", ["budget", "exhausted", "tolerance", "evaluations"])
+@pytest.mark.parametrize("reason", ["budget", "exhausted", "failures", "out of time"])
 def test_a_stop_by_a_rule_holds_as_long_as_the_rule(tmp_path, reason):
     """Whatever the rule calls it."""
     path = tmp_path / "run.jsonl"

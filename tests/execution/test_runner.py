@@ -8,26 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from functools import wraps
 
 import numpy as np
 import pytest
 from scipy import stats
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import amsbq
-from amsbq import Observation, Source, integrate
-from amsbq.execution import executors
-from amsbq.execution.journal import read_journal
+from amsbq import Observation, Source, integrate, stopping
 from amsbq.execution.state import read_state
-from amsbq.external import Command
-from amsbq.gp.threads import threads_for
 from tests.design.test_integrator import COARSE, FINE, TRUTH, UNIT, fixed
-from tests.execution.test_executors import eventually, is_running
 
 
 def fine(x):
@@ -126,51 +116,6 @@ def test_nothing_ever_works():
         integrate(pair(raises, raises), UNIT, budget=20)
 
 
-def test_sources_that_take_for_ever():
-    """Their threads are left behind; the run, and then the interpreter, go on without them."""
-    calls = [0]
-
-    def secondary(x):
-        calls[0] += 1
-        if calls[0] % 4 == 0:
-            time.sleep(3600)
-        return COARSE(x)
-
-    start = time.monotonic()
-    sources = [Source(FINE), Source(secondary, cost=0.1, timeout=0.2)]
-    result = integrate(sources, UNIT, budget=3, model=fixed())
-    assert time.monotonic() - start < 60
-    failed = [e for e in result.evaluations if e.status == "failed"]
-    assert failed
-    assert all("timeout of 0.2 s" in e.reason for e in failed)
-    assert result.stopped == "budget"
-
-
-def test_the_interpreter_ends_while_a_source_does_not():
-    code = (
-        "import time, amsbq\n"
-        "slow = amsbq.Source(lambda x: time.sleep(3600), cost=0.1, timeout=0.05)\n"
-        "print(amsbq.integrate([lambda x: x[0], slow], (0, 1), budget=3, model='vbq').stopped)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "budget"
-
-
-def test_the_interpreter_ends_while_a_thread_of_a_pool_hangs():
-    code = (
-        "import time, amsbq\n"
-        "from concurrent.futures import ThreadPoolExecutor\n"
-        "slow = amsbq.Source(lambda x: time.sleep(3600), cost=0.1, timeout=0.2)\n"
-        "with ThreadPoolExecutor(1) as pool:\n"
-        "    initial = [(1, [0.5]), (0, [0.5]), (0, [0.2])]\n"
-        "    fine = lambda x: x[0]\n"
-        "    result = amsbq.integrate([fine, slow], (0, 1), budget=2.1, model='icm', executor=pool, initial=initial)\n"
-        "print([e.status for e in result.evaluations])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "['failed', 'ok', 'ok']"
-
-
 def test_tolerances():
     loose = integrate(pair(), UNIT, budget=30, model=fixed(), abs_tol=0.1)
     tight = integrate(pair(), UNIT, budget=30, model=fixed(), rel_tol=0.01)
@@ -190,18 +135,14 @@ def test_stop_rules_are_plain_functions():
     assert "three" in str(result)
 
 
-@pytest.mark.parametrize("kind", ["threads", "thread pool", "process pool"])
-def test_workers_and_executors(kind):
-    if kind == "threads":
-        result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), workers=4)
-    else:
-        pool = {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[kind]
-        with pool(2) as executor:
-            result = integrate(pair(fine, coarse), UNIT, budget=4, model=fixed(), executor=executor, workers=2)
-    assert result.stopped == "budget"
-    assert result.spent <= 4
-    assert abs(result.mean - TRUTH) < 4 * result.std
-    assert {e.status for e in result.evaluations} == {"ok"}
+def test_a_rate_below_the_floor_stops_as_long_as_the_rule_is_given(tmp_path):
+    options = {"model": fixed(), "journal": tmp_path / "run.jsonl"}
+    result = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(0.5), **options)
+    assert (result.stopped, result.integrator.rate < 0.5) == ("rate", True)
+    assert "evaluations tell too little for their cost" in str(result)
+    again = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(0.5), **options)
+    assert (again.stopped, len(again.evaluations)) == ("rate", len(result.evaluations))
+    assert integrate(pair(), UNIT, budget=5, **options).stopped == "budget"
 
 
 @pytest.mark.parametrize(("workers", "most"), [(8, 2), (4, 5), (1, 3)])
@@ -210,208 +151,29 @@ def test_no_more_evaluations_than_are_allowed(workers, most):
     assert len(result.evaluations) == most
 
 
-def crash(x):
-    if x[0] > 0.6:
-        os._exit(1)
-    return fine(x)
-
-
-def pending_after_a_broken_executor(executor, path, function=fine, match="the executor does not work", workers=2):
-    """The state after a run that its executor has ended: nothing is lost, failed, or charged for what is pending."""
-    source = Source(function, name="fine")
-    with pytest.raises(RuntimeError, match=match):
-        integrate(source, UNIT, budget=20, model=fixed(L=1), executor=executor, workers=workers, seed=3, journal=path)
-    state = read_state(path)
-    assert state.pending
-    assert state.stopped == ""
-    assert all(e.status == "ok" and e.cost == 1.0 for e in state.evaluations)
-    return state
-
-
-def test_a_worker_process_that_dies_ends_the_run_and_is_not_charged(tmp_path):
-    with ProcessPoolExecutor(1) as executor:
-        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", crash, "BrokenProcessPool", 1)
-    assert len(state.pending) == 1
-    result = integrate(
-        Source(fine), UNIT, budget=20, model=fixed(L=1), seed=3, journal=tmp_path / "run.jsonl", max_evaluations=12
-    )
-    assert [e.id for e in result.evaluations] == list(range(12))
-    assert np.array_equal(result.evaluations[len(state.evaluations)].x, state.pending[0].x)
-    assert result.spent == 12
-
-
-class Unreliable(ThreadPoolExecutor):
-    """An executor that after a few calls takes no more, or cancels them."""
-
-    def __init__(self, after, how):
-        super().__init__(2)
-        self.calls, self.how = [0] * after, how
-
-    def submit(self, fn, /, *args, **kwargs):
-        if self.calls:
-            self.calls.pop()
-            return super().submit(fn, *args, **kwargs)
-        if self.how == "cancels":
-            future = Future()
-            future.cancel()
-            future.set_running_or_notify_cancel()
-            return future
-        raise RuntimeError("cannot schedule new futures after shutdown")
-
-
-@pytest.mark.parametrize("how", ["raises", "cancels"])
-def test_an_executor_that_stops_to_work_ends_the_run(how, tmp_path, capfd):
-    """What it still evaluates is kept: it is paid for."""
-
-    def slow(x):
-        time.sleep(0.2)
-        return FINE(x)
-
-    with Unreliable(5, how) as executor:
-        match = "cannot schedule new futures" if how == "raises" else "CancelledError"
-        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", slow, match)
-    assert len(state.evaluations) == 5
-    assert len(state.pending) == 1
-    assert "the executor does not work; stopping after what is running" in capfd.readouterr().err
-
-
-def test_functions_that_cannot_be_sent_end_the_run(tmp_path):
-    with ProcessPoolExecutor(1) as executor:
-        state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", lambda x: x[0], "pickle")
-    assert state.evaluations == []
-
-
-class KilledWorker(Exception):
-    """As Dask raises it for a call that has ended several of its workers."""
-
-
-def test_a_call_that_ends_all_workers_of_a_cluster_has_failed():
-    class Cluster(ThreadPoolExecutor):
-        def submit(self, fn, /, *args, **kwargs):
-            future = Future()
-            future.set_exception(KilledWorker("4 workers have died"))
-            return future
-
-    with (
-        Cluster() as executor,
-        pytest.warns(UserWarning, match="retired"),
-        pytest.raises(RuntimeError, match="4 workers"),
-    ):
-        integrate(Source(fine), UNIT, budget=20, model=fixed(L=1), executor=executor)
-
-
 @pytest.mark.parametrize("down", [0, 1])
 def test_a_resumed_run_tries_retired_sources_again(down, tmp_path):
     """A licence server that was down must not retire a source for ever."""
-    working = [FINE, COARSE]
-    broken = [raises if source == down else working[source] for source in (0, 1)]
+    is_down = [True]
+
+    @wraps((FINE, COARSE)[down])
+    def unreliable(x):
+        return raises(x) if is_down[0] else (FINE, COARSE)[down](x)
+
+    sources = pair(unreliable) if down == 0 else pair(secondary=unreliable)
     options = {"model": fixed(), "journal": tmp_path / "run.jsonl"}
     with pytest.warns(UserWarning, match="tried again when the run is resumed"):
-        before = integrate(pair(*broken), UNIT, budget=8, **options)
+        before = integrate(sources, UNIT, budget=8, **options)
     assert before.stopped == ("failures" if down == 0 else "budget")
+    assert ("failed too often in a row and was retired" in str(before)) == (down == 0)
     assert f"of {before.names[down]}, which was retired" in str(amsbq.read_result(tmp_path / "run.jsonl").diagnose())
-    after = integrate(pair(*working), UNIT, budget=8 if down == 0 else 12, **options)
+    is_down[0] = False
+    after = integrate(sources, UNIT, budget=8 if down == 0 else 12, **options)
     new = after.evaluations[len(before.evaluations) :]
     assert any(e.source == down for e in new)
     assert {e.status for e in new} == {"ok"}
     assert after.stopped == "budget"
     assert read_state(tmp_path / "run.jsonl").stopped == "budget"
-
-
-def test_waiting_for_a_turn_is_no_timeout():
-    def slow(x):
-        time.sleep(0.2)
-        return FINE(x)
-
-    with ThreadPoolExecutor(1) as executor:
-        source = Source(slow, timeout=5.0)
-        result = integrate(source, UNIT, budget=6, model=fixed(L=1), executor=executor, workers=6)
-    assert {e.status for e in result.evaluations} == {"ok"}
-
-
-def slow_but_in_time(x):
-    time.sleep(1.0)
-    return fine(x)
-
-
-def test_waiting_in_the_queue_of_a_process_pool_is_no_timeout():
-    """A pool of one process says of two calls that they are running."""
-    with ProcessPoolExecutor(1) as executor:
-        source = Source(slow_but_in_time, timeout=1.7)
-        result = integrate(source, UNIT, budget=4, model=fixed(L=1), executor=executor, workers=4)
-    assert [e.reason for e in result.evaluations] == [""] * 4
-
-
-def hang_at_first(folder, x):
-    """Hang in two calls, in a program and then in Python, and work from then on."""
-    calls = len(list(folder.glob("call *")))
-    (folder / f"call {calls}").touch()
-    if calls == 0:
-        program = subprocess.Popen(["sleep", "3600"])
-        (folder / "pid").write_text(str(program.pid))
-        program.wait()
-    if calls == 1:
-        time.sleep(3600)
-    return fine(x)
-
-
-def executor_named(name):
-    if name == "dask":
-        distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
-        return distributed.Client(cluster, set_as_default=False)
-    return {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[name](1)
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("name", ["thread pool", "process pool", "dask"])
-def test_time_outs_hold_in_every_executor(name, tmp_path):
-    """There is one worker only: all later evaluations need that of those that hung."""
-    with executor_named(name) as executor:
-        source = Source(partial(hang_at_first, tmp_path), timeout=1.0, cost="measured")
-        result = integrate(
-            source, UNIT, budget=50, model=fixed(L=1), executor=executor, workers=2, max_evaluations=5, progress=False
-        )
-        by_id = sorted(result.evaluations, key=lambda e: e.id)
-        assert [e.status for e in by_id] == ["failed", "failed", "ok", "ok", "ok"]
-        assert all("timeout of 1 s" in e.reason and e.cost == 1.0 for e in by_id[:2])
-        assert "its thread cannot be ended, and goes on" in by_id[1].reason
-    program = int((tmp_path / "pid").read_text())
-    if name == "process pool":  # of a process with one call at a time it is known what that has started
-        assert eventually(lambda: not is_running(program))
-    else:
-        os.kill(program, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor])
-def test_a_timeout_kills_the_program_of_a_command(pool, workers, tmp_path):
-    command = Command(["sh", "-c", "echo $$ >> pids; sleep 3600 & echo $! >> pids; wait; echo {x}"], ["x"], tmp_path)
-    sources, initial = [FINE, Source(command, timeout=0.5, cost=0.1)], [(1, [0.5]), (0, [0.5])]
-    with nullcontext() if pool is None else pool(workers) as executor:
-        result = integrate(
-            sources, UNIT, budget=5, executor=executor, workers=workers, initial=initial, max_evaluations=2
-        )
-    failed = [e for e in result.evaluations if e.source == 1]
-    assert failed
-    assert {e.reason for e in failed} == {"it took more than the timeout of 0.5 s"}
-    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    assert len(pids) == 2 * len(failed)
-    assert eventually(lambda: not any(is_running(pid) for pid in pids))
-
-
-def test_an_executor_whose_threads_all_hang_ends_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(executors, "SETTINGS", replace(executors.SETTINGS, stalled=1.0))
-    done = threading.Event()
-    with ThreadPoolExecutor(2) as executor:
-        for _ in range(2):
-            executor.submit(done.wait)
-        source = Source(FINE, timeout=0.5)
-        with pytest.raises(RuntimeError, match="no evaluation has begun or ended for 2 s, although none may take more"):
-            integrate(source, UNIT, budget=5, executor=executor, workers=2, journal=tmp_path / "run.jsonl")
-        done.set()
-    assert len(read_state(tmp_path / "run.jsonl").pending) == 2
-    assert read_state(tmp_path / "run.jsonl").evaluations == []
 
 
 def test_runs_that_end_before_they_begin():
@@ -642,57 +404,3 @@ def test_progress_on_a_terminal():
 def test_no_progress_without_a_terminal(capfd):
     integrate(pair(), UNIT, budget=2.5, model=fixed())
     assert capfd.readouterr() == ("", "")
-
-
-def blas_threads():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-
-
-def test_runs_in_several_threads_leave_nothing_changed():
-    """Neither the number of threads of linear algebra nor the filters of warnings, which all threads share."""
-    filters, shown = list(warnings.filters), warnings.showwarning
-
-    def run(seed):
-        integrate(pair(), [stats.beta(2, 3 + 0.1 * seed)], budget=2.5, model="icm", seed=seed)
-
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        for _ in range(3):
-            threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert blas_threads() == before
-            assert warnings.filters == filters
-            assert warnings.showwarning is shown
-
-
-def test_the_limit_of_threads_is_lifted_when_nobody_needs_it():
-    """In whatever order its users come and go."""
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        first, second = threads_for(10), threads_for(20)
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert set(blas_threads()) == {1}
-        second.__exit__(None, None, None)
-        assert blas_threads() == before
-    assert set(before) == {2}
-
-
-@pytest.mark.filterwarnings("ignore:the mesh is coarse")
-def test_warnings_of_sources_are_not_those_of_the_model(tmp_path):
-    """They come from other threads while the model is learned."""
-
-    def warns(x):
-        for _ in range(20):
-            warnings.warn("the mesh is coarse", stacklevel=1)
-            time.sleep(0.005)
-        return FINE(x)
-
-    integrate(pair(warns, warns), UNIT, budget=3, model="icm", workers=4, journal=tmp_path / "run.jsonl")
-    fits = [event for event in read_journal(tmp_path / "run.jsonl")[1] if event["event"] == "fitted"]
-    assert fits
-    assert not any("mesh" in message for fit in fits for message in fit["warnings"])
