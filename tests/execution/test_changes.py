@@ -206,14 +206,14 @@ def test_nothing_is_written_where_nothing_has_changed(tmp_path):
 def test_another_model_learns_anew(tmp_path, model):
     """Hyperparameters of the old one are not used, at once or after another resume."""
     path = tmp_path / "run.jsonl"
-    first = run(path, budget=2.0)
-    changed = run(path, budget=2.0, model=model, accept_changes=True)
+    first = run(path, budget=3.0)
+    changed = run(path, budget=3.0, model=model, accept_changes=True)
     data = [(e.source, e.x, e.value) for e in changed.evaluations]
     s, X, y = (np.array(column) for column in zip(*data, strict=True))
     told = amsbq.estimate(s, X, y, UNIT, model=model)
     assert changed.mean == pytest.approx(told.mean, rel=1e-9)
     assert changed.std == pytest.approx(told.std, rel=1e-6)
-    assert run(path, budget=2.0, model=model).mean == changed.mean
+    assert run(path, budget=3.0, model=model).mean == changed.mean
     assert len(changed.evaluations) >= len(first.evaluations)
 
 

@@ -139,8 +139,9 @@ def test_no_error_of_a_source_ends_a_run(name, workers, tmp_path, monkeypatch):
             raise ERRORS[name]()
         return float(x[0])
 
-    options = {"initial": [(0, [0.2]), (0, [0.7])], "model": "icm", "workers": workers, "journal": tmp_path / "run"}
-    result = amsbq.integrate(sometimes, UNIT, budget=3, **options)
+    initial = [(0, [x]) for x in (0.1, 0.2, 0.4, 0.7)]
+    options = {"initial": initial, "model": "icm", "workers": workers, "journal": tmp_path / "run"}
+    result = amsbq.integrate(sometimes, UNIT, budget=4, **options)
     failed = [e for e in result.evaluations if e.x[0] > 0.5]
     assert failed
     recorded = [event["reason"] for event in read_journal(tmp_path / "run")[1] if event["event"] == "failed"]
@@ -172,8 +173,10 @@ def test_numbers_that_overflow_in_the_model_are_failed_evaluations(model, answer
     def sometimes(x):
         return answer if x[0] > 0.5 else amsbq.Observation(x[0])
 
-    options = {"initial": [(0, [0.2]), (0, [0.7])], "model": fixed_model() if model == "fixed" else model}
-    result = amsbq.integrate(sometimes, UNIT, budget=4, **options)
+    initial = [(0, [x]) for x in (0.1, 0.2, 0.4, 0.7)]
+    result = amsbq.integrate(
+        sometimes, UNIT, budget=5, initial=initial, model=fixed_model() if model == "fixed" else model
+    )
     failed = [e for e in result.evaluations if e.x[0] > 0.5]
     assert failed
     assert all(e.status == "failed" and "is too large" in e.reason for e in failed)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..measures.adapters import MeasureLike, as_measure
 from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
 from .costs import affordable
-from .failures import recorded_reason
+from .failures import recorded_reason, rejection
 from .learned_costs import SourceCosts
 from .sources import SourcesLike, as_sources, source_names
 
@@ -27,10 +27,6 @@ Status: TypeAlias = Literal["ok", "failed"]
 StopReason: TypeAlias = (
     Literal["budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
 )
-
-#: the largest size of a value and of its variance: floats end at 1.8e308, and models that are nearly singular have
-#: weights of observations up to about 1e7 times as large as the values
-LARGEST = 2e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,30 +91,6 @@ class Evaluation:
     reason: str
     mean: float = math.nan
     std: float = math.nan
-
-
-def rejection(value: float, valid: tuple[float, float] | None, variance: float = 0.0) -> str:
-    """Return why a value cannot be used, or an empty text if it can.
-
-    Parameters
-    ----------
-    value : float
-        The value of a source.
-    valid : (low, high) or None
-        The range of acceptable values, both ends included; None accepts every value that the model can use.
-    variance : float
-        Variance of the noise on the value.
-
-    >>> rejection(12.0, (0.0, 10.0))
-    'the value 12 is outside the valid range, 0 to 10'
-    """
-    if not math.isfinite(value):
-        return f"the value must be finite, got {value}"
-    if max(abs(value), variance) > LARGEST:
-        return f"the value {value:.6g} with variance {variance:.6g} is too large: neither may exceed {LARGEST:g}"
-    if valid is not None and not valid[0] <= value <= valid[1]:
-        return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
-    return ""
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -1,6 +1,8 @@
-"""Failed evaluations: where not to ask again at once, and which sources to retire."""
+"""Failed evaluations: which values are refused, where not to ask again at once, and which sources to retire."""
 
 from __future__ import annotations
+
+import math
 
 from ..validation import Array
 
@@ -16,6 +18,10 @@ REASON_LENGTH = 2000
 
 #: of these, the characters from the end, where tracebacks and programs say what was wrong
 REASON_END = 800
+
+#: the largest size of a value and of its variance: floats end at 1.8e308, and models that are nearly singular have
+#: weights of observations up to about 1e7 times as large as the values
+LARGEST = 2e300
 
 
 class Failures:
@@ -61,6 +67,30 @@ class Failures:
     def avoided(self, evaluations: int) -> list[tuple[int, Array]]:
         """Return the sources and locations (source, x) to be avoided after that many evaluations of any source."""
         return [(source, x) for source, x, until in self._avoided if until > evaluations]
+
+
+def rejection(value: float, valid: tuple[float, float] | None, variance: float = 0.0) -> str:
+    """Return why a value cannot be used, or an empty text if it can.
+
+    Parameters
+    ----------
+    value : float
+        The value of a source.
+    valid : (low, high) or None
+        The range of acceptable values, both ends included; None accepts every value that the model can use.
+    variance : float
+        Variance of the noise on the value.
+
+    >>> rejection(12.0, (0.0, 10.0))
+    'the value 12 is outside the valid range, 0 to 10'
+    """
+    if not math.isfinite(value):
+        return f"the value must be finite, got {value}"
+    if max(abs(value), variance) > LARGEST:
+        return f"the value {value:.6g} with variance {variance:.6g} is too large: neither may exceed {LARGEST:g}"
+    if valid is not None and not valid[0] <= value <= valid[1]:
+        return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
+    return ""
 
 
 def recorded_reason(reason: object) -> str:

@@ -65,8 +65,7 @@ class Integrator(DecisionMaker):
     rate : float
         The acquisition rate at which the latest query was chosen.
     stopped : str or None
-        Why nothing more is asked: "budget"; "exhausted" if nothing is left to learn; "failures" if the primary source
-        is retired.
+        Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
 
     Examples
     --------
@@ -126,9 +125,7 @@ class Integrator(DecisionMaker):
                 self.rate = queries[-1].rate if queries else self.rate
                 if not choices:
                     break
-        if n is not None:
-            return queries
-        return queries[0] if queries else None
+        return queries if n is not None else next(iter(queries), None)
 
     @locked
     def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:

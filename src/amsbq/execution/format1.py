@@ -15,7 +15,7 @@ from typing import Any
 
 from scipy import stats
 
-from ..design.accounting import rejection
+from ..design.failures import rejection
 from ..design.integrator import Integrator
 from ..gp.coregionalisation import Term
 from ..gp.dictionaries import gp_to_dict

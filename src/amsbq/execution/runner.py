@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..design.accounting import Accounting, Query, StopReason, rejection
-from ..design.failures import recorded_reason
+from ..design.accounting import Accounting, Query, StopReason
+from ..design.failures import recorded_reason, rejection
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule
 from ..processes.interrupts import Interrupts
