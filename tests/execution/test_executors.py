@@ -315,7 +315,7 @@ import os, sys, time
 from concurrent.futures import ProcessPoolExecutor
 import amsbq
 def fine(x):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())
     time.sleep(3600)
 if __name__ == "__main__":
     with ProcessPoolExecutor(3) as pool:
@@ -328,8 +328,11 @@ def test_processes_of_any_pool_end_with_a_run_that_is_killed(tmp_path):
     """Also the one that has had no call."""
     (tmp_path / "script.py").write_text(FORKS)
     with subprocess.Popen([sys.executable, tmp_path / "script.py"], stdout=subprocess.PIPE, text=True) as program:
-        busy = {int(program.stdout.readline()) for _ in range(2)}
-        found = [int(pid) for pid in subprocess.check_output(["pgrep", "-P", str(program.pid)], text=True).split()]
-        assert busy < set(found)
-        program.kill()
-        assert eventually(lambda: not any(is_running(pid) for pid in found), seconds=10)
+        try:
+            busy = {int(program.stdout.readline()) for _ in range(2)}
+            children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text()
+        finally:
+            program.kill()
+    found = {int(pid) for pid in children.split()}
+    assert busy < found
+    assert eventually(lambda: not any(is_running(pid) for pid in found), seconds=10)

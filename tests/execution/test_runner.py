@@ -311,6 +311,27 @@ def test_interruption_keeps_what_is_known(how, on_interrupt, capfd):
     assert ("stopping after what is running" in capfd.readouterr().err) == (how == "signal")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_an_interrupt_makes_fail_is_made_again(workers, tmp_path):
+    """Ctrl-C reaches the programs of a source as well."""
+    calls = []
+
+    def interrupted(x):
+        calls.append(x)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            raise RuntimeError("its program was ended by signal 2")
+        return FINE(x)
+
+    options = {"budget": 6, "model": fixed(L=1), "workers": workers, "journal": tmp_path / "run.jsonl"}
+    result = integrate(interrupted, UNIT, on_interrupt="return", **options)
+    assert (result.stopped, result.pending) == ("interrupted", 1)
+    resumed = integrate(interrupted, UNIT, **options)
+    assert [e.status for e in resumed.evaluations] == ["ok"] * 6
+    assert len(calls) == 7
+
+
 def test_progress_is_given_the_integrator():
     seen = []
     result = integrate(pair(), UNIT, budget=3, model=fixed(), progress=seen.append)

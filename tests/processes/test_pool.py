@@ -169,16 +169,16 @@ def test_wrong_numbers_of_workers_are_refused():
 HOLDS_A_POOL = """
 import os, pathlib, signal, sys, time
 from amsbq import ResilientProcessPool
-def wait_for(name):
-    print(os.getpid(), flush=True)
-    while not pathlib.Path(sys.argv[1], name).exists():
+def wait_for(folder, name):
+    os.write(1, f"{os.getpid()}\\n".encode())
+    while not pathlib.Path(folder, name).exists():
         time.sleep(0.02)
     return "done"
 signal.signal(signal.SIGINT, lambda *_: None)
 with ResilientProcessPool(2) as pool:
     pool.submit(os.getpid).result()  # one that is idle, beside one that is busy
-    print(pool.submit(wait_for, "go").result(), pool.submit(divmod, 17, 5).result(), flush=True)
-    pool.submit(wait_for, "never").result()
+    print(pool.submit(wait_for, sys.argv[1], "go").result(), pool.submit(divmod, 17, 5).result(), flush=True)
+    pool.submit(wait_for, sys.argv[1], "never").result()
 """
 
 
@@ -187,15 +187,17 @@ def test_processes_get_no_interrupt_of_the_terminal_and_end_with_their_program(t
     """Ctrl-C reaches all processes, as here; what is running goes on, and so does the pool."""
     pipes = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen([sys.executable, "-c", HOLDS_A_POOL, tmp_path], **pipes) as program:
-        first = int(program.stdout.readline())
-        os.killpg(program.pid, signal.SIGINT)
-        time.sleep(0.3)
-        (tmp_path / "go").touch()
-        assert program.stdout.readline() == "done (3, 2)\n"
-        second = int(program.stdout.readline())
-        assert is_running(second)
-        program.kill()
-        assert eventually(lambda: not is_running(first) and not is_running(second), seconds=10)
+        try:
+            first = int(program.stdout.readline())
+            os.killpg(program.pid, signal.SIGINT)
+            time.sleep(0.3)
+            (tmp_path / "go").touch()
+            assert program.stdout.readline() == "done (3, 2)\n"
+            second = int(program.stdout.readline())
+            assert is_running(second)
+        finally:
+            program.kill()
+    assert eventually(lambda: not is_running(first) and not is_running(second), seconds=10)
 
 
 def start_a_program(path):

@@ -128,8 +128,8 @@ def no_result_error(it: Accounting, stopped: StopReason) -> BaseException:
 class Runner:
     """Evaluates what an integrator asks for, until it stops or a rule stops it.
 
-    Interrupted once, it asks for no more and waits for what is running. Interrupted twice, it ends what is running as
-    far as that is possible, and stops at once.
+    Interrupted once, it asks for no more and waits for what is running; what fails then stays pending. Interrupted
+    twice, it ends what is running as far as that is possible, and stops at once.
 
     Parameters
     ----------
@@ -273,6 +273,8 @@ class Runner:
         with self._interrupts.postponed():  # until an answer is logged and told: it is paid for
             query, _ = self._running.pop(future)
             outcome = ended or self._outcome(future)
+            if ended is None and outcome.observation is None and self._interrupts.noted:
+                return  # the interrupt may have ended a program of the source: the query stays pending
             source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason
             cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
             if found is not None:
