@@ -26,8 +26,8 @@ def events(tmp_path_factory):
     def fine(x):
         return float("nan") if x[0] > 0.9 else x[0]
 
-    initial = [(0, [0.2]), (0, [0.95]), (1, [0.2]), (1, [0.6])]
-    for budget, cost in ((3, 0.1), (4, 0.2)):
+    initial = [(0, [0.2]), (0, [0.7]), (0, [0.95]), (1, [0.2]), (1, [0.6])]
+    for budget, cost in ((4, 0.1), (5, 0.2)):
         sources = [amsbq.Source(fine, name="fine"), amsbq.Source(fine, cost=cost, name="coarse")]
         options = {"journal": path, "progress": False, "model": "icm", "accept_changes": True}
         amsbq.integrate(sources, amsbq.Uniform(0, 1), budget=budget, initial=initial, **options)

@@ -1,6 +1,7 @@
 """Journals of a problem that has changed: refused with both versions, or accepted by the user and said so."""
 
 import functools
+import importlib
 import json
 import math
 import shutil
@@ -128,12 +129,15 @@ def test_another_histogram_is_refused(tmp_path, edges):
         opened(path, measure=histogram([30_000, 3, 1, 70_000], edges))
 
 
-def test_a_script_and_the_module_that_it_is_are_the_same(tmp_path):
+def test_a_script_and_the_module_that_it_is_are_the_same(tmp_path, monkeypatch):
     script = "import amsbq\ndef fine(x): return 0.0\nprint(amsbq.Source(fine).definition())\n"
     (tmp_path / "simulators.py").write_text(script)
-    for arguments in (["simulators.py"], ["-m", "simulators"], ["-c", "import simulators"]):
+    for arguments in (["simulators.py"], ["-m", "simulators"]):
         said = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert said.stdout == "{'callable': 'simulators.fine'}\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    assert amsbq.Source(importlib.import_module("simulators").fine).definition() == {"callable": "simulators.fine"}
+    del sys.modules["simulators"]
 
 
 def test_project_and_journal_can_be_moved_together(tmp_path):

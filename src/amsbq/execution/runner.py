@@ -7,6 +7,7 @@ to evaluate stays pending, and is not charged.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -15,8 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ..design.accounting import Accounting, Query, StopReason
 from ..design.failures import recorded_reason, rejection
@@ -227,11 +226,8 @@ class Runner:
         patience = min(started.seconds_left() for _, started in self._running.values())
         if self._dispatcher.executor is not None:
             patience = min(patience, SETTINGS.check_executor)
-        done, _ = wait(
-            self._running,
-            timeout=None if np.isinf(patience) else min(max(patience, 0), threading.TIMEOUT_MAX),
-            return_when=FIRST_COMPLETED,
-        )
+        timeout = None if math.isinf(patience) else min(max(patience, 0), threading.TIMEOUT_MAX)
+        done, _ = wait(self._running, timeout, return_when=FIRST_COMPLETED)
         for future in sorted(done, key=lambda f: self._running[f][0].id):
             self._last_event = time.monotonic()
             self._tell(future)
