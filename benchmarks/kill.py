@@ -242,7 +242,7 @@ def cluster(needed: bool) -> Iterator[str]:
         return
     from distributed import LocalCluster
 
-    with LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as one:  # type: ignore[no-untyped-call]
+    with LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as one:  # type: ignore[no-untyped-call]
         yield one.scheduler_address
 
 

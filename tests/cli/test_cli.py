@@ -489,7 +489,7 @@ def test_streams_are_left_as_they_were(tmp_path, monkeypatch):
 
 def test_dask_from_the_command_line(problem, typed):
     distributed = pytest.importorskip("distributed")
-    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(1, threads_per_worker=1, **options) as cluster:
         answer = json.loads(typed("run", problem, "--dask", cluster.scheduler_address, "--json").out)
     assert all(e["status"] == "ok" for e in answer["evaluations"])

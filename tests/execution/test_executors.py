@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -218,12 +218,20 @@ def hang_at_first(folder, x):
     return fine(x)
 
 
+@contextmanager
 def executor_named(name):
+    """An executor with one worker."""
     if name == "dask":
         distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
-        return distributed.Client(cluster, set_as_default=False)
-    return {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[name](1)
+        options = {"processes": False, "dashboard_address": "127.0.0.1:0"}
+        with (
+            distributed.LocalCluster(1, threads_per_worker=1, **options) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+    else:
+        with {"thread pool": ThreadPoolExecutor, "process pool": ProcessPoolExecutor}[name](1) as pool:
+            yield pool
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -514,7 +514,9 @@ def test_documented_json_is_what_is_sent():
 def test_a_dask_cluster_that_loses_a_worker():
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         pids = client.run(os.getpid)

@@ -22,6 +22,7 @@ from amsbq.execution.runner import run as run_it
 
 UNIT = amsbq.Uniform(0, 1)
 STORED = Path(__file__).parent / "journals"
+from tests.waiting import eventually
 
 
 def fine(x):
@@ -128,7 +129,7 @@ def test_it_can_be_cut_anywhere(tmp_path):
     whole = everything(run(path))
     content = path.read_bytes()
     end_of_last_three = len(b"".join(content.splitlines(keepends=True)[:-3]))
-    for size in range(end_of_last_three, len(content)):
+    for size in range(end_of_last_three, len(content), 2):
         path.write_bytes(content[:size])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -200,9 +201,9 @@ def test_the_journal_of_another_run_is_refused(tmp_path, change, said):
 
 def test_another_measure_is_another_run(tmp_path):
     path = tmp_path / "run.jsonl"
-    run(path, "icm", 2.0)
+    run(path, "icm", 3.0)
     with pytest.raises(JournalError, match=r"measure was Uniform\(\[0.0\], \[1.0\]\), and now is Uniform"):
-        amsbq.integrate(SOURCES, amsbq.Uniform(0, 2), budget=2.0, model="icm", journal=path)
+        amsbq.integrate(SOURCES, amsbq.Uniform(0, 2), budget=3.0, model="icm", journal=path)
 
 
 def test_observations_that_are_not_in_the_journal_must_be_there_again(tmp_path):
@@ -224,9 +225,9 @@ def test_samples_are_told_apart(tmp_path):
     path = tmp_path / "run.jsonl"
     rng = np.random.default_rng(0)
     samples = rng.uniform(size=(50, 1))
-    amsbq.integrate(SOURCES, amsbq.Empirical(samples), budget=2.0, model="icm", journal=path)
+    amsbq.integrate(SOURCES, amsbq.Empirical(samples), budget=3.0, model="icm", journal=path)
     with pytest.raises(JournalError, match=r"measure was Empirical.* with checksum \w+, and now is Empirical"):
-        amsbq.integrate(SOURCES, amsbq.Empirical(samples + 0.01), budget=2.0, model="icm", journal=path)
+        amsbq.integrate(SOURCES, amsbq.Empirical(samples + 0.01), budget=3.0, model="icm", journal=path)
 
 
 def test_what_is_no_journal_is_refused(tmp_path):
@@ -324,7 +325,7 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
     path = tmp_path / "run.jsonl"
     whole = everything(run(path))
     size = path.stat().st_size
-    for limit in np.linspace(0.3, 0.95, 4) * size:
+    for limit in (0.4 * size, 0.9 * size):
         path.unlink()
         code = FULL.format(tests=str(Path(__file__).parents[2]), limit=int(limit), path=str(path))
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -467,6 +468,10 @@ run({path!r}, "icm", 2.6, [amsbq.Source(slow, name="fine"), SOURCES[1]])
 """
 
 
+def journal_lines(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
 def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     """A few times; benchmarks/kill.py does it as often as you like."""
     path, calls = tmp_path / "run.jsonl", tmp_path / "calls"
@@ -474,15 +479,13 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     code = KILLED.format(tests=str(Path(__file__).parents[2]), path=str(path), calls=str(calls))
     rng, kills = np.random.default_rng(0), 0
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    while kills < 12:
-        process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-        try:
-            process.wait(rng.uniform(1.5, 4.0))
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
+    for _ in range(4):
+        lines = journal_lines(path) + int(rng.integers(1, 10))
+        with subprocess.Popen([sys.executable, "-c", code], env=environment) as process:
+            assert eventually(lambda: journal_lines(path) >= lines or process.poll() is not None)  # noqa: B023
+            process.kill()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert everything(run(path, "icm", 2.6)) == whole
