@@ -19,10 +19,10 @@ from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
 from amsbq.execution.resume import begin_or_resume
 from amsbq.execution.runner import run as run_it
+from tests.waiting import eventually
 
 UNIT = amsbq.Uniform(0, 1)
 STORED = Path(__file__).parent / "journals"
-from tests.waiting import eventually
 
 
 def fine(x):
