@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result

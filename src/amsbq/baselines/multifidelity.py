@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..design.costs import SETTINGS as COSTS
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..results.result import Result

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ..api import estimate
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..gp.data import Data
 from ..inference.estimate import Estimate
 from ..inference.structures import Noise, noise_levels

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..design.accounting import StopReason
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
-from ..execution.runner import ExecutorLike
+from ..execution.executors import ExecutorLike
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..validation import Array, RNGLike, brief, correlations, count, numbers, seed_number
