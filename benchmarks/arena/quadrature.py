@@ -1,0 +1,161 @@
+"""Quadrature rules for true integrals: Gauss rules, their products and sparse grids. None of them uses the library.
+
+Notation: an input has a rule of nodes (m,) and weights (m,) for its distribution; X is (n, D) and w is (n,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import product
+from math import comb
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr
+
+from amsbq.validation import Array
+
+from .problem import Function, Moments
+
+Rule: TypeAlias = tuple[Array, Array]
+CHUNK = 20_000  # points that are evaluated at once, to bound the memory
+FAR = 9.0  # standard deviations at which the normal distribution is cut off: 1e-19 is beyond
+
+
+@lru_cache
+def legendre(n: int) -> Rule:
+    """Return the Gauss rule for the uniform distribution on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return (1 + nodes) / 2, weights / 2
+
+
+@lru_cache
+def hermite(n: int) -> Rule:
+    """Return the Gauss rule for the standard normal distribution."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    return nodes, weights / weights.sum()
+
+
+def panels(ends: Sequence[float], n: int) -> Rule:
+    """Return Gauss rules with n nodes on each of the intervals between ends, for the Lebesgue measure."""
+    t, w = legendre(n)
+    low, width = np.asarray(ends[:-1])[:, None], np.diff(ends)[:, None]
+    return (low + width * t).ravel(), (width * w).ravel()
+
+
+def line(marginal: Any, n: int, breaks: Sequence[float] = ()) -> Rule:
+    """Return a rule for a scipy.stats distribution, with n nodes; a uniform one may have breaks, n nodes between each.
+
+    Distributions that are neither uniform nor normal are integrated over z, with x the quantile of Φ(z), by 18 panels.
+    """
+    if marginal.dist.name == "uniform":
+        low, high = marginal.support()
+        nodes, weights = panels([low, *breaks, high], n)
+        return nodes, weights / (high - low)
+    if marginal.dist.name == "norm":
+        nodes, weights = hermite(n)
+        return marginal.mean() + marginal.std() * nodes, weights
+    z, weights = panels(np.linspace(-FAR, FAR, 19).tolist(), n)
+    weights = weights * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    return np.where(z < 0, marginal.ppf(ndtr(z)), marginal.isf(ndtr(-z))), weights / weights.sum()
+
+
+def sums(f: Function, rules: Sequence[Rule]) -> Array:
+    """Return Σ w f and Σ w f² over the product of the rules."""
+    sizes = [len(nodes) for nodes, _ in rules]
+    total = np.zeros(2)
+    for start in range(0, int(np.prod(sizes)), CHUNK):
+        index = np.unravel_index(np.arange(start, min(start + CHUNK, int(np.prod(sizes)))), sizes)
+        X = np.stack([nodes[i] for (nodes, _), i in zip(rules, index, strict=True)], axis=1)
+        w = np.prod([weights[i] for (_, weights), i in zip(rules, index, strict=True)], axis=0)
+        y = f(X)
+        total += [w @ y, w @ y**2]
+    return total
+
+
+def moments_of(sums_of: Array, coarser: Array | None = None) -> Moments:
+    """Return moments from Σ w f and Σ w f², with the difference to another rule as the error."""
+    mean, std = float(sums_of[0]), float(np.sqrt(sums_of[1] - sums_of[0] ** 2))
+    return Moments(mean, std, 0.0 if coarser is None else float(abs(mean - coarser[0]) / std))
+
+
+def by_product(marginals: Sequence[Any], f: Function, orders: int | Sequence[int]) -> Callable[[], Moments]:
+    """Return a function that integrates by a product of Gauss rules, and again with 3/4 of their nodes."""
+    sizes = [orders] * len(marginals) if isinstance(orders, int) else orders
+
+    def moments() -> Moments:
+        fine = [line(marginal, n) for marginal, n in zip(marginals, sizes, strict=True)]
+        coarse = [line(marginal, -(-3 * n // 4)) for marginal, n in zip(marginals, sizes, strict=True)]
+        return moments_of(sums(f, fine), sums(f, coarse))
+
+    return moments
+
+
+def by_panels(
+    marginals: Sequence[Any], f: Function, breaks: Sequence[Sequence[float]], n: int
+) -> Callable[[], Moments]:
+    """Return a function that integrates over uniform inputs by Gauss rules between breaks, (D) lists of them."""
+
+    def moments() -> Moments:
+        fine, coarse = (
+            sums(f, [line(m, k, at) for m, at in zip(marginals, breaks, strict=True)]) for k in (n, -(-3 * n // 4))
+        )
+        return moments_of(fine, coarse)
+
+    return moments
+
+
+def by_sparse_grid(
+    marginals: Sequence[Any], f: Function, level: int, importance: Sequence[float] | None = None
+) -> Callable[[], Moments]:
+    """Return a function that integrates by a sparse grid of Gauss rules, and again by one of a lower level.
+
+    The combination technique over index vectors k with Σ_d k_d / importance_d ≤ level, where index k has 2k + 1 nodes.
+    """
+    weights = np.ones(len(marginals)) if importance is None else 1 / np.asarray(importance)
+
+    def smolyak(q: float) -> Array:
+        inside = set(_indices(weights, q))
+        total = np.zeros(2)
+        for k in inside:
+            coefficient = _coefficient(k, inside)
+            if coefficient:
+                total += coefficient * sums(f, [line(m, 2 * i + 1) for m, i in zip(marginals, k, strict=True)])
+        return total
+
+    return lambda: moments_of(smolyak(level), smolyak(level - 1))
+
+
+def _indices(weights: Array, q: float, k: tuple[int, ...] = ()) -> Any:
+    """Yield all index vectors whose weighted sum is at most q."""
+    if len(k) == len(weights):
+        yield k
+        return
+    i = 0
+    while (left := q - i * weights[len(k)]) > -1e-9:
+        yield from _indices(weights, left, (*k, i))
+        i += 1
+
+
+def _coefficient(k: tuple[int, ...], inside: set[tuple[int, ...]], first: int = 0) -> int:
+    """Return Σ (-1)^|S| over the sets S of inputs, from the first on, whose indices can all be raised by one."""
+    total = 1
+    for d in range(first, len(k)):
+        up = (*k[:d], k[d] + 1, *k[d + 1 :])
+        if up in inside:
+            total -= _coefficient(up, inside, d + 1)
+    return total
+
+
+def corner_sum(a: Array, b: float, power: int) -> float:
+    """Return E[(a·U - b)₊^power] for U uniform on the unit cube and a > 0.
+
+    Integrating (a·u - b)₊^power over all D inputs raises the power by D; the corners of the cube are left.
+    """
+    D = len(a)
+    corners = np.array(list(product((0, 1), repeat=D)))
+    signs = (-1.0) ** (D - corners.sum(axis=1))
+    ends = np.maximum(corners @ a - b, 0.0) ** (power + D) if power + D else (corners @ a > b).astype(float)
+    rising = np.prod([power + d for d in range(1, D + 1)])
+    return float(signs @ ends / rising / np.prod(a))

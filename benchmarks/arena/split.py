@@ -1,0 +1,51 @@
+"""The split of the problems into development and validation. It was written down before any result was seen.
+
+Choices are made on development: model structures, priors, constants. Validation is looked at afterwards, and reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, TypeAlias
+
+from .families import MAKERS
+from .problem import Problem
+
+Half: TypeAlias = Literal["development", "validation"]
+
+#: families that both halves must have, so that none of them is held out
+IN_BOTH_HALVES = (
+    "boundary-value",
+    "many-inputs",
+    "mediocre",
+    "misleading",
+    "nearly-free",
+    "non-stationary",
+    "rough",
+    "skewed",
+    "smooth",
+)
+#: Genz's functions, on which constants of the library were chosen
+SEEN_FAMILIES = ("genz",)
+N_HELD_OUT = 3
+
+
+def _held_out() -> tuple[str, ...]:
+    """Return the first families in the order of the SHA-256 of their names, without those that may not be held out."""
+    free = [name for name in MAKERS if name not in (*IN_BOTH_HALVES, *SEEN_FAMILIES)]
+    return tuple(sorted(free, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:N_HELD_OUT])
+
+
+#: families of which nothing is development: diffusion, column and one-source
+HELD_OUT = _held_out()
+
+
+def half_of(problem: Problem) -> Half:
+    """Return which half a problem belongs to.
+
+    Problems on which constants of the library were once chosen are development. Held-out families are validation. Of
+    all other problems, those with even numbers are development and those with odd numbers are validation.
+    """
+    if problem.seen:
+        return "development"
+    return "validation" if problem.family in HELD_OUT or problem.index % 2 else "development"
