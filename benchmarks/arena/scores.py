@@ -1,0 +1,118 @@
+"""Scores of methods: errors, the cost of accuracy, and how well error bars hold. Pure functions of numbers.
+
+Everything is in standard deviations of the primary source under the measure, and relative to the true integral: an
+*error* is mean minus truth, an interval (low, high) holds the truth if low ≤ 0 ≤ high. Rows of a trajectory are in the
+order of their costs. Arrays of runs have shape (n,); NaN stands for runs without the number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from amsbq.experiments.study import cost_to_stay_below
+from amsbq.validation import Array
+
+LEVELS = (0.5, 0.8, 0.95)  #: of central intervals
+ACCURACIES = (0.1, 0.01, 0.001)  #: errors, and half widths, whose cost is wanted
+BUDGETS = (3.0, 5.0, 10.0)  #: costs at which methods are compared; the last one is that of a whole run
+
+
+@dataclass(frozen=True)
+class Row:
+    """One estimate of a trajectory, after a cost."""
+
+    cost: float
+    error: float
+    std: float  # NaN without an error bar
+    intervals: tuple[tuple[float, float], ...] = ()  # (low, high) at each of LEVELS; empty without an error bar
+    surprise: float = math.nan  # -log density of the truth
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % interval; infinite without one."""
+        low, high = self.intervals[-1] if self.intervals else (-math.inf, math.inf)
+        return (high - low) / 2
+
+    def holds(self, level: float) -> bool:
+        """Return whether the interval of one of LEVELS holds the truth."""
+        low, high = self.intervals[LEVELS.index(level)]
+        return low <= 0 <= high
+
+
+def at_cost(rows: list[Row], cost: float) -> Row | None:
+    """Return the last row within a cost; None if there is none."""
+    within = [row for row in rows if row.cost <= cost * (1 + 1e-9)]
+    return within[-1] if within else None
+
+
+def cost_of_accuracy(rows: list[Row], accuracy: float) -> float:
+    """Return the cost from which on the error stays within an accuracy; infinity if it does not."""
+    return cost_to_stay_below(np.array([row.cost for row in rows]), np.array([abs(r.error) for r in rows]), accuracy)
+
+
+def certified_cost(rows: list[Row], accuracy: float) -> float:
+    """Return the cost at which a user who waits for a half width within an accuracy stops, and is right to.
+
+    That is the first row whose 95 % interval is that narrow; infinity if there is none, or if that interval does not
+    hold the truth: a narrow interval elsewhere certifies nothing.
+    """
+    first = next((row for row in rows if row.half_width <= accuracy), None)
+    return first.cost if first is not None and first.holds(0.95) else math.inf
+
+
+def false_certificate(rows: list[Row], accuracy: float) -> bool:
+    """Return whether the first 95 % interval with a half width within an accuracy misses the truth."""
+    first = next((row for row in rows if row.half_width <= accuracy), None)
+    return first is not None and not first.holds(0.95)
+
+
+def rmse(errors: Array) -> tuple[float, float]:
+    """Return the root mean square of errors, and its standard error, by the variance of the squares."""
+    squares = np.asarray(errors, dtype=float) ** 2
+    root = math.sqrt(squares.mean())
+    if len(squares) < 2 or not root:
+        return root, math.nan
+    return root, float(squares.std(ddof=1) / math.sqrt(len(squares)) / (2 * root))
+
+
+#: errors below it are rounding errors, and as good as each other: it bounds the logarithm
+LEAST_ERROR = 1e-9
+
+
+def geometric_mean(errors: Array) -> tuple[float, float]:
+    """Return the geometric mean of absolute errors, and the standard error of its logarithm."""
+    logs = np.log(np.maximum(np.abs(errors), LEAST_ERROR))
+    spread = float(logs.std(ddof=1) / math.sqrt(len(logs))) if len(logs) > 1 else math.nan
+    return float(np.exp(logs.mean())), spread
+
+
+def typical_error(errors_by_problem: Iterable[Array]) -> float:
+    """Return the geometric mean over problems of the root mean square error over seeds.
+
+    Every problem counts alike, however large its errors are, and within a problem no seed wins by luck.
+    """
+    roots = [max(rmse(errors)[0], LEAST_ERROR) for errors in errors_by_problem]
+    return float(np.exp(np.mean(np.log(roots))))
+
+
+def share(hits: Array) -> tuple[float, float]:
+    """Return the share of hits, and its standard error, in which (k + 1) / (n + 2) is the share: it is never 0."""
+    hits = np.asarray(hits, dtype=float)
+    n = len(hits)
+    smoothed = (hits.sum() + 1) / (n + 2)
+    return float(hits.mean()), math.sqrt(smoothed * (1 - smoothed) / n)
+
+
+def ratio_quantiles(errors: Array, stds: Array) -> tuple[float, ...]:
+    """Return the quantiles of |error| / std at each of LEVELS; 0.67, 1.28 and 1.96 for calibrated Gaussians."""
+    ratios = np.abs(errors) / np.asarray(stds)
+    return tuple(float(q) for q in np.quantile(ratios, LEVELS))
+
+
+def interval_score(low: float, high: float, level: float = 0.95) -> float:
+    """Return the interval score of an interval for the truth 0 (Gneiting and Raftery 2007): width plus penalty."""
+    return (high - low) + 2 / (1 - level) * (max(low, 0.0) + max(-high, 0.0))
