@@ -1,0 +1,106 @@
+"""Fixed designs: observations that exist already, and estimates of the integral from them.
+
+Levels of a hierarchy have nested designs: twice as many points from each level to the next coarser one, which is also
+evaluated at the points of the finer one. Other secondary sources have space-filling designs of four times as many
+points as the primary one, half of whose points they share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+import amsbq
+from amsbq.inference.structures import ModelName
+from amsbq.validation import Array
+
+from .problem import Problem
+
+#: evaluations of the finest level: as few as a difference can be seen in, and about what the largest budget pays for
+SIZES = (2, 6)
+RATIO = 4  # secondary points for each primary one, where they are not levels
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Observations of all sources of a problem: sources (N,), locations (N, D), values (N,), variances (N,)."""
+
+    sources: Array
+    X: Array
+    y: Array
+    variances: Array
+    cost: float
+
+    def of(self, source: int) -> tuple[Array, Array]:
+        """Return locations and values of a source."""
+        at = self.sources == source
+        return self.X[at], self.y[at]
+
+
+Estimator: TypeAlias = Callable[[Problem, Observations, int], amsbq.Estimate]
+
+
+def observe(problem: Problem, size: int, seed: int) -> Observations:
+    """Return observations of all sources, with that many of the primary one."""
+    L, rng = len(problem.functions), np.random.default_rng([seed, size])
+    if problem.ordered:
+        shared = problem.measure.sobol(size * 2 ** (L - 1), rng)
+        designs = [shared[: size * 2**level] for level in range(L)]
+    else:
+        n = 3 * size  # pairs are cheaper than hierarchies, and a primary source alone needs more
+        own, shared = problem.measure.sobol(n, rng), problem.measure.sobol(RATIO * n, rng)
+        designs = [np.concatenate([shared[: n // 2], own[n // 2 :]]) if L > 1 else own, *[shared] * (L - 1)]
+    sources = problem.sources(seed)
+    found = [[_observation(source.function(x)) for x in X] for source, X in zip(sources, designs, strict=True)]
+    flat = [observation for of_source in found for observation in of_source]
+    cost = sum(float(problem.cost_of(source, X).sum()) for source, X in enumerate(designs))
+    return Observations(
+        np.repeat(np.arange(L), [len(X) for X in designs]),
+        np.concatenate(designs),
+        np.array([observation.value for observation in flat]),
+        np.array([observation.variance for observation in flat]),
+        cost,
+    )
+
+
+def _observation(value: float | amsbq.Observation) -> amsbq.Observation:
+    return value if isinstance(value, amsbq.Observation) else amsbq.Observation(value)
+
+
+def by_model(model: ModelName) -> Estimator:
+    """Return the estimator `amsbq.estimate` with a model."""
+
+    def estimate(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
+        noise = [source.noise for source in problem.sources(seed)]
+        return amsbq.estimate(
+            data.sources, data.X, data.y, problem.measure, model=model, noise=noise, noise_var=data.variances, seed=seed
+        )
+
+    return estimate
+
+
+def differences(data: Observations) -> list[tuple[Array, Array]]:
+    """Return for each level the points of its design, and its values minus those of the next coarser level there."""
+    levels = [data.of(source) for source in range(int(data.sources.max()) + 1)]
+    finer = [(X, y - levels[k + 1][1][: len(y)]) for k, (X, y) in enumerate(levels[:-1])]
+    return [*finer, levels[-1]]
+
+
+def multilevel_bq(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
+    """Return the sum of independent Bayesian quadratures of the differences between levels (Li et al. 2023)."""
+    found = [
+        amsbq.estimate(np.zeros(len(y), dtype=int), X, y, problem.measure, model="vbq", seed=seed)
+        for X, y in differences(data)
+    ]
+    return amsbq.Estimate([sum(e.mean for e in found)], [math.sqrt(sum(e.std**2 for e in found))])
+
+
+def telescoping_averages(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
+    """Return the sum of averages of the differences between levels, as in multilevel Monte Carlo."""
+    found = [y for _, y in differences(data)]
+    variance = sum(np.var(y, ddof=1) / len(y) for y in found)
+    return amsbq.Estimate([sum(y.mean() for y in found)], [math.sqrt(variance)], dof=min(len(y) for y in found) - 1)
