@@ -7,5 +7,5 @@
 
 `problem` says what a problem is, `families` has them, `split` divides them into development and validation,
 `quadrature` and `truths` compute their integrals. `methods` lists the competitors and `designs` the fixed designs,
-`runs` and `store` make results and keep them, `scores` says how good they are, `tables`, `figures` and `report` show it.
+`runs` and `store` make results and keep them, `scores` judges them, and `tables`, `figures` and `report` show them.
 """

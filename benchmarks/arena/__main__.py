@@ -37,7 +37,7 @@ def main() -> None:
     methods = list(METHODS) if "all" in chosen else chosen
     jobs = runs.wanted(options.family, methods, 1 if options.quick else options.seeds, options.quick)
     runs.run_all(jobs, options.workers)
-    print(report.summary({job for job in jobs}))
+    print(report.summary(set(jobs)))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ from amsbq.validation import Array
 
 from .problem import Problem
 
-#: evaluations of the finest level: as few as a difference can be seen in, and about what the largest budget pays for
-SIZES = (2, 6)
+#: evaluations of the primary source, if it is the finest level and if not: as few as a difference can be seen in, and
+#: about what the largest budget pays for
+SIZES = ((2, 5), (6, 12))
 RATIO = 4  # secondary points for each primary one, where they are not levels
 
 
@@ -44,14 +45,14 @@ class Observations:
 Estimator: TypeAlias = Callable[[Problem, Observations, int], amsbq.Estimate]
 
 
-def observe(problem: Problem, size: int, seed: int) -> Observations:
-    """Return observations of all sources, with that many of the primary one."""
-    L, rng = len(problem.functions), np.random.default_rng([seed, size])
+def observe(problem: Problem, sizes: tuple[int, int], seed: int) -> Observations:
+    """Return observations of all sources, for one of SIZES."""
+    n = sizes[0] if problem.ordered else sizes[1]
+    L, rng = len(problem.functions), np.random.default_rng([seed, n])
     if problem.ordered:
-        shared = problem.measure.sobol(size * 2 ** (L - 1), rng)
-        designs = [shared[: size * 2**level] for level in range(L)]
+        shared = problem.measure.sobol(n * 2 ** (L - 1), rng)
+        designs = [shared[: n * 2**level] for level in range(L)]
     else:
-        n = 3 * size  # pairs are cheaper than hierarchies, and a primary source alone needs more
         own, shared = problem.measure.sobol(n, rng), problem.measure.sobol(RATIO * n, rng)
         designs = [np.concatenate([shared[: n // 2], own[n // 2 :]]) if L > 1 else own, *[shared] * (L - 1)]
     sources = problem.sources(seed)
@@ -99,7 +100,7 @@ def multilevel_bq(problem: Problem, data: Observations, seed: int) -> amsbq.Esti
     return amsbq.Estimate([sum(e.mean for e in found)], [math.sqrt(sum(e.std**2 for e in found))])
 
 
-def telescoping_averages(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
+def averages(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
     """Return the sum of averages of the differences between levels, as in multilevel Monte Carlo."""
     found = [y for _, y in differences(data)]
     variance = sum(np.var(y, ddof=1) / len(y) for y in found)

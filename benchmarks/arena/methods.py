@@ -35,9 +35,11 @@ class MethodSettings:
     #: of an active run, so that sources which cost nothing do not take minutes; it has what it found by then
     max_evaluations: int = 150
     #: of a stored trajectory: the last estimate in each cell of this width is kept
-    cost_step: float = 0.25
-    #: of the baselines, from the second evaluation to the last
-    baseline_budgets: tuple[float, ...] = (2.0, *BUDGETS[:2], 7.0, BUDGETS[-1])
+    cost_step: float = 0.5
+    #: with which the baselines are run, one after the other
+    baseline_budgets: tuple[float, ...] = (*BUDGETS[:2], 7.0, BUDGETS[-1])
+    #: scrambled sequences among which Sobol points are divided: with more, there is no error bar at a budget of 5
+    replicates: int = 4
     #: scales below this share of the output's standard deviation are rounding errors
     least_scale: float = 1e-14
     #: raise it when the way in which runs are recorded changes otherwise
@@ -90,7 +92,7 @@ def row(cost: float, estimate: amsbq.Estimate, truth: Moments) -> Row:
     ends = [blurred.interval(level) for level in LEVELS]
     intervals = tuple(((low - truth.mean) / unit, (high - truth.mean) / unit) for low, high in ends)
     surprise = -blurred.log_density(truth.mean) - math.log(unit)
-    return Row(cost, error, blurred.std / unit, intervals, surprise)
+    return Row(cost, error, blurred.std / unit, intervals, surprise, blurred.cdf(truth.mean))
 
 
 def active(model: ModelName) -> Run:
@@ -124,11 +126,12 @@ def active(model: ModelName) -> Run:
 def baseline(name: str) -> Run:
     """Return a method of `amsbq.baselines`, run with each budget."""
     function = getattr(baselines, name)
+    options = {"replicates": SETTINGS.replicates} if name == "quasi_monte_carlo" else {}
 
     def run(problem: Problem, truth: Moments, seed: int) -> Trajectory:
         rows, n = [], 0
         for budget in SETTINGS.baseline_budgets:
-            result = function(problem.sources(seed), problem.measure, budget=budget, seed=seed)
+            result = function(problem.sources(seed), problem.measure, budget=budget, seed=seed, **options)
             rows.append(row(budget, result.estimate, truth))
             n = len(result.evaluations)
         return Trajectory(rows, n)
@@ -141,8 +144,8 @@ def given(estimator: designs.Estimator) -> Run:
 
     def run(problem: Problem, truth: Moments, seed: int) -> Trajectory:
         rows, n = [], 0
-        for size in designs.SIZES:
-            data = designs.observe(problem, size, seed)
+        for sizes in designs.SIZES:
+            data = designs.observe(problem, sizes, seed)
             rows.append(row(data.cost, estimator(problem, data, seed), truth))
             n = len(data.y)
         return Trajectory(rows, n)
@@ -161,9 +164,7 @@ def _methods() -> dict[str, Method]:
             for name in ("icm", "ar")
         ),
         model("multilevel BQ, given data", given(designs.multilevel_bq), given_data=True, needs_levels=True),
-        model(
-            "telescoping averages, given data", given(designs.telescoping_averages), given_data=True, needs_levels=True
-        ),
+        model("averages, given data", given(designs.averages), given_data=True, needs_levels=True),
     ]
     secondary = {"needs_secondary": True, "needs_constant_costs": True}
     peers: list[tuple[str, str, dict[str, bool]]] = [

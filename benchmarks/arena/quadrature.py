@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
-from math import comb
 from typing import Any, TypeAlias
 
 import numpy as np

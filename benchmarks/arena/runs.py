@@ -7,20 +7,22 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeAlias
 
 from .families import problem_named, problems
 from .methods import METHODS
 from .store import FILE, Record, append, digest, load
 from .truths import truth_of
 
+Job: TypeAlias = tuple[str, str, int]  # problem, method and seed
+
 #: problems of a quick look: small ones of many kinds
 QUICK = ("boundary-value/0", "misleading/1", "smooth/2", "rough/0", "skewed/1", "one-source/1")
 
 
-def wanted(
-    families: Sequence[str], methods: Sequence[str], seeds: int, quick: bool = False
-) -> list[tuple[str, str, int]]:
+def wanted(families: Sequence[str], methods: Sequence[str], seeds: int, quick: bool = False) -> list[Job]:
     """Return (problem, method, seed) of all runs; those of one seed come together, so that the first part is whole."""
     chosen = [p for p in problems() if (not families or p.family in families) and (not quick or p.key in QUICK)]
     return [
@@ -32,27 +34,27 @@ def wanted(
     ]
 
 
-def run(job: tuple[str, str, int], code: str) -> Record:
+def run(job: Job, code: str) -> Record:
     """Run a method on a problem; an error that it raises becomes part of the record."""
     key, method, seed = job
-    problem, started = problem_named(key), time.perf_counter()
+    problem, started = problem_named(key), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             found = METHODS[method].run(problem, truth_of(problem), seed)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
-            return Record(key, method, seed, code, time.perf_counter() - started, 0, [], message)
-    return Record(key, method, seed, code, time.perf_counter() - started, found.evaluations, found.rows)
+            return Record(key, method, seed, code, time.process_time() - started, 0, [], message)
+    return Record(key, method, seed, code, time.process_time() - started, found.evaluations, found.rows)
 
 
-def run_all(jobs: Sequence[tuple[str, str, int]], workers: int, file: Path = FILE) -> int:
+def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> int:
     """Run all jobs that have no stored result by the same code; return how many that were."""
     digests = {(key, method): digest(method, key) for key, method in {(key, method) for key, method, _ in jobs}}
     stored = load(file)
     left = [job for job in jobs if job not in stored or stored[job].digest != digests[job[:2]]]
     started = time.monotonic()
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # processes that obey the limit of threads
         futures = {pool.submit(run, job, digests[job[:2]]): job for job in left}
         try:
             for done, future in enumerate(as_completed(futures), 1):

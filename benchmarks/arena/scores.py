@@ -30,6 +30,7 @@ class Row:
     std: float  # NaN without an error bar
     intervals: tuple[tuple[float, float], ...] = ()  # (low, high) at each of LEVELS; empty without an error bar
     surprise: float = math.nan  # -log density of the truth
+    probability: float = math.nan  # of values below the truth
 
     @property
     def half_width(self) -> float:

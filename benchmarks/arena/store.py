@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Record:
     method: str
     seed: int
     digest: str
-    seconds: float
+    seconds: float  # of the processor, with one thread
     evaluations: int
     rows: list[Row]
     failed: str = ""  # the error that the method raised
@@ -71,10 +72,8 @@ def meaning(code: str) -> str:
 
 def to_json(record: Record) -> str:
     """Return a record as one line, with rows as lists of numbers; null for those that are not finite."""
-    rows = [
-        [_short(v) for v in (r.cost, r.error, r.std, r.surprise, *(end for pair in r.intervals for end in pair))]
-        for r in record.rows
-    ]
+    numbers = [(r.cost, r.error, r.std, r.surprise, r.probability, *chain(*r.intervals)) for r in record.rows]
+    rows = [[_short(value) for value in row] for row in numbers]
     seconds = round(record.seconds, 2)
     return json.dumps(vars(record) | {"rows": rows, "seconds": seconds}, separators=(",", ":"), ensure_ascii=False)
 
@@ -90,9 +89,9 @@ def _short(value: float) -> float | None:
 
 
 def _row(values: list[float | None]) -> Row:
-    cost, error, std, surprise, *ends = (math.nan if v is None else v for v in values)
+    cost, error, std, surprise, probability, *ends = (math.nan if v is None else v for v in values)
     pairs = tuple(zip(ends[::2], ends[1::2], strict=True))
-    return Row(cost, error, std, pairs, surprise)
+    return Row(cost, error, std, pairs, surprise, probability)
 
 
 def load(file: Path = FILE) -> dict[tuple[str, str, int], Record]:

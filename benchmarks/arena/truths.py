@@ -23,9 +23,7 @@ def truth_of(problem: Problem) -> Moments:
     """Return mean and standard deviation of the primary source, as stored."""
     known = dict(_stored()[problem.key])
     if known.pop("title") != problem.title:
-        raise ValueError(
-            f"{problem.key} is another problem than the stored one: run python -m benchmarks.arena --truths"
-        )
+        raise ValueError(f"{problem.key} is not the stored problem: run python -m benchmarks.arena --truths")
     return Moments(**known)
 
 

@@ -1,0 +1,117 @@
+"""Figures of the report: error against cost in each family, coverage of all levels, and certified accuracy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .methods import METHODS, SETTINGS
+from .scores import ACCURACIES, BUDGETS, at_cost, certified_cost, typical_error
+from .tables import HALVES, OURS, Results, judged
+
+#: colours that differ in brightness too (after Okabe and Ito), in the order of the methods that are shown
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
+DASHES = ("-", "--", "-.", ":")
+
+
+def styles() -> dict[str, dict[str, Any]]:
+    """Return colour and line style of each method that chooses its own evaluations."""
+    names = [name for name, method in METHODS.items() if not method.given_data]
+    found: dict[str, dict[str, Any]] = {
+        name: {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.2}
+        for k, name in enumerate(names)
+    }
+    found[OURS]["linewidth"] = 2.2
+    return found
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as SVG, the same bytes for the same results."""
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path, metadata={"Date": None})
+    text = path.read_text(encoding="utf-8")
+    path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
+
+
+def panels(columns: int, width: float = 3.6) -> tuple[Any, list[Any]]:
+    """Return a figure and its panels, side by side."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, 3.2), layout="constrained")
+    return figure, list(np.ravel(figure.subplots(1, columns, sharey=True)))
+
+
+def legend(figure: Any, axes: list[Any]) -> None:
+    """Add one legend for all panels, above them."""
+    entries = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if entries:
+        figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=4, frameon=False)
+
+
+def error_against_cost(results: Results, family: str, path: Path) -> None:
+    """Draw the typical error of each method against cost, development and validation side by side."""
+    figure, axes = panels(2)
+    costs = np.arange(2.0, BUDGETS[-1] + 1e-9, 2 * SETTINGS.cost_step)
+    for ax, half in zip(axes, HALVES, strict=True):
+        chosen = results.of_family(family).of_half(half)
+        for name, style in styles().items():
+            runs = chosen.of_method(name).records
+            budgets = costs if METHODS[name].code[-1] == "api.py" else np.array(SETTINGS.baseline_budgets)
+            drawn = [
+                (c, typical_error(chosen.of_method(name).errors_by_problem(c).values()))
+                for c in budgets
+                if _all(runs, c)
+            ]
+            if drawn:
+                ax.plot(*np.transpose(drawn), label=name, **style)
+        ax.set(title=half, xlabel="cost", yscale="log")
+        ax.grid(True, color="0.9", linewidth=0.6)
+    axes[0].set_ylabel("typical error / standard deviation")
+    legend(figure, axes)
+    save(figure, path)
+
+
+def _all(runs: Any, cost: float) -> bool:
+    return bool(runs) and all(at_cost(run.rows, cost) is not None for run in runs)
+
+
+def coverage(results: Results, path: Path) -> None:
+    """Draw how often central intervals hold the truth against their nominal level."""
+    figure, axes = panels(2)
+    levels = np.linspace(0, 1, 101)
+    for ax, half in zip(axes, HALVES, strict=True):
+        ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
+        for name, style in styles().items():
+            found = judged(results.of_half(half).of_method(name))
+            if found:
+                centrality = np.sort([abs(2 * row.probability - 1) for row in found])
+                ax.plot(levels, np.searchsorted(centrality, levels, side="right") / len(found), label=name, **style)
+        ax.set(title=half, xlabel="nominal level of the interval")
+        ax.grid(True, color="0.9", linewidth=0.6)
+    axes[0].set_ylabel("share that holds the truth")
+    legend(figure, axes)
+    save(figure, path)
+
+
+def certified(results: Results, half: str, path: Path) -> None:
+    """Draw the share of runs that have certified an accuracy, and rightly, against cost."""
+    figure, axes = panels(len(ACCURACIES), 3.0)
+    for ax, accuracy in zip(axes, ACCURACIES, strict=True):
+        for name, style in styles().items():
+            runs = results.of_half(half).of_method(name).records
+            if runs:
+                costs = np.sort([certified_cost(run.rows, accuracy) for run in runs])
+                reached = costs[np.isfinite(costs)]
+                steps = np.arange(len(reached) + 1) / len(runs)
+                ends = np.append(reached, BUDGETS[-1])
+                ax.step(np.append(2.0, ends), np.append(steps, steps[-1]), where="post", label=name, **style)
+        ax.set(title=f"half width {accuracy:g}", xlabel="cost")
+        ax.grid(True, color="0.9", linewidth=0.6)
+    axes[0].set_ylabel("share of runs")
+    legend(figure, axes)
+    save(figure, path)
