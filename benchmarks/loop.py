@@ -25,32 +25,19 @@ import numpy as np
 
 import amsbq
 from amsbq.design import initial as initial_design
+from amsbq.experiments import wiggly
 from amsbq.validation import Array
-from benchmarks.calibration import costs_of_accuracy
-from benchmarks.problems import problem_named
+from benchmarks.wigglified import costs_of_accuracy, initial, sources
 
+MEASURE = amsbq.Uniform(0, 1)
 BUDGET = 9.0
 ACCURACY = 1e-2
 
 
-def wigglified() -> tuple[list[amsbq.Source], amsbq.Uniform, float]:
-    """Return the two sources, the distribution of their input, and the integral of the primary one."""
-    problem = problem_named("wigglified Forrester")
-    functions = [lambda x, f=f: float(f(x[None])[0]) for f in problem.sources]
-    costs = problem.costs
-    return [amsbq.Source(f, cost=c) for f, c in zip(functions, costs, strict=True)], problem.measure, problem.integral
-
-
-def initial(seed: int) -> list[tuple[int, Array]]:
-    """Return three random locations of both sources."""
-    locations = np.random.default_rng([seed, 1]).uniform(size=(3, 1))
-    return [(source, x) for x in locations for source in (0, 1)]
-
-
 def by_workers(seed: int, workers: int) -> float:
     """Return the relative error after the budget is spent; time is simulated."""
-    sources, measure, truth = wigglified()
-    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed, initial=initial(seed))
+    pair, truth = sources(), wiggly.true_integral()
+    it = amsbq.Integrator(pair, MEASURE, budget=BUDGET, seed=seed, initial=initial(seed))
     rng, now, running = np.random.default_rng([seed, 2]), 0.0, []
     while True:
         while len(running) < workers and (query := it.ask()) is not None:
@@ -58,7 +45,7 @@ def by_workers(seed: int, workers: int) -> float:
         if not running:
             return abs(it.estimate().mean - truth) / abs(truth)
         now, _, query = heapq.heappop(running)
-        it.tell(query, sources[query.source].function(query.x))
+        it.tell(query, pair[query.source].function(query.x))
         assert it.spent + it.reserved <= BUDGET
 
 
@@ -69,34 +56,27 @@ def seconds(source: int, x: Array) -> float:
 
 def by_costs(seed: int, measured: bool) -> float:
     """Return the cost after which the relative error stays small; costs are measured with an error of five percent."""
-    plain, measure, truth = wigglified()
     known = [lambda x, s=s: seconds(s, x) for s in range(2)]
-    sources = [
+    pair = [
         amsbq.Source(source.function, cost="measured" if measured else cost)
-        for source, cost in zip(plain, known, strict=True)
+        for source, cost in zip(sources(), known, strict=True)
     ]
-    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed, initial=initial(seed))
+    it = amsbq.Integrator(pair, MEASURE, budget=BUDGET, seed=seed, initial=initial(seed))
     rng = np.random.default_rng([seed, 3])
     while (query := it.ask()) is not None:
         cost = seconds(query.source, query.x) * np.exp(0.05 * rng.normal())
-        it.tell(query, sources[query.source].function(query.x), cost=cost)
-    return cost_of_accuracy(it, truth)
+        it.tell(query, pair[query.source].function(query.x), cost=cost)
+    return costs_of_accuracy(it.evaluations, (ACCURACY,))[0]
 
 
 def by_design(seed: int, shared: int) -> float:
     """Return the cost after which the relative error stays small, for an initial design of shared locations."""
-    sources, measure, truth = wigglified()
+    pair = sources()
     initial_design.SETTINGS = replace(initial_design.SETTINGS, shared_locations=shared)
-    it = amsbq.Integrator(sources, measure, budget=BUDGET, seed=seed)
+    it = amsbq.Integrator(pair, MEASURE, budget=BUDGET, seed=seed)
     while (query := it.ask()) is not None:
-        it.tell(query, sources[query.source].function(query.x))
-    return cost_of_accuracy(it, truth)
-
-
-def cost_of_accuracy(it: amsbq.Integrator, truth: float) -> float:
-    """Return the cost of a run after which the relative error of the mean stays small."""
-    path = list(zip(np.cumsum([e.cost for e in it.evaluations]), [e.mean for e in it.evaluations], strict=True))
-    return costs_of_accuracy(path, truth, abs(truth), [ACCURACY])[0]
+        it.tell(query, pair[query.source].function(query.x))
+    return costs_of_accuracy(it.evaluations, (ACCURACY,))[0]
 
 
 EXPERIMENTS = {

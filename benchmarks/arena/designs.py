@@ -22,7 +22,7 @@ from .problem import Problem
 
 #: evaluations of the primary source, if it is the finest level and if not: as few as a difference can be seen in, and
 #: about what the largest budget pays for
-SIZES = ((2, 5), (6, 12))
+SIZES = ((2, 5), (4, 12))
 RATIO = 4  # secondary points for each primary one, where they are not levels
 
 

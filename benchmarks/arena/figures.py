@@ -32,7 +32,7 @@ def save(figure: Any, path: Path) -> None:
     import matplotlib
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": path.stem}):
+    with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
         figure.savefig(path, metadata={"Date": None})
     text = path.read_text(encoding="utf-8")
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")

@@ -104,7 +104,7 @@ def active(model: ModelName) -> Run:
 
         def record(it: amsbq.Integrator) -> None:
             nonlocal seen
-            if len(it.evaluations) > seen and not it.starting:
+            if len(it.evaluations) > seen and any(e.source == 0 for e in it.evaluations):
                 cells[math.ceil(it.spent / SETTINGS.cost_step - 1e-9)] = row(it.spent, it.estimate(), truth)
             seen = len(it.evaluations)
 

@@ -84,6 +84,11 @@ class Problem:
         """Its name in files: family and number."""
         return f"{self.family}/{self.index}"
 
+    @property
+    def dim(self) -> int:
+        """The number of inputs."""
+        return self.marginals.dim if isinstance(self.marginals, amsbq.Measure) else len(self.marginals)
+
     @cached_property
     def measure(self) -> amsbq.Measure:
         """The distribution of the inputs, as a user would write it."""

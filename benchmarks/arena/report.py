@@ -32,7 +32,7 @@ def page(records: Collection[Record], stale: int) -> str:
     failed = [record for record in records if record.failed]
     seeds = max((record.seed for record in records), default=-1) + 1
     size = (
-        f"{len(records)} runs, on {len({r.problem for r in records})} of {len(problems())} problems, with up to {seeds} "
+        f"{len(records)} runs on {len({r.problem for r in records})} of {len(problems())} problems, with up to {seeds} "
         f"seeds; {stale} of them by older code than this."
     )
     held_out = ", ".join(HELD_OUT)

@@ -48,14 +48,19 @@ def run(job: Job, code: str) -> Record:
     return Record(key, method, seed, code, time.process_time() - started, found.evaluations, found.rows)
 
 
-def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> int:
-    """Run all jobs that have no stored result by the same code; return how many that were."""
+def missing(jobs: Sequence[Job], file: Path = FILE) -> dict[Job, str]:
+    """Return the jobs that have no stored result by the same code, each with its digest."""
     digests = {(key, method): digest(method, key) for key, method in {(key, method) for key, method, _ in jobs}}
     stored = load(file)
-    left = [job for job in jobs if job not in stored or stored[job].digest != digests[job[:2]]]
+    return {job: digests[job[:2]] for job in jobs if job not in stored or stored[job].digest != digests[job[:2]]}
+
+
+def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> None:
+    """Run all jobs that are missing, and store their results as they come."""
+    left = missing(jobs, file)
     started = time.monotonic()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # processes that obey the limit of threads
-        futures = {pool.submit(run, job, digests[job[:2]]): job for job in left}
+        futures = [pool.submit(run, job, code) for job, code in left.items()]
         try:
             for done, future in enumerate(as_completed(futures), 1):
                 record = future.result()
@@ -67,4 +72,3 @@ def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> int:
             pool.shutdown(cancel_futures=True)
             raise
     print(f"\r{len(left)} runs made, {len(jobs) - len(left)} reused".ljust(79), file=sys.stderr)
-    return len(left)

@@ -126,7 +126,9 @@ def contests(results: Results) -> list[Contest]:
                 by_method = {m: chosen.of_method(m).errors_by_problem(budget) for m in chosen.methods if _competes(m)}
                 ours = by_method.get(OURS, {})
                 errors = {
-                    m: typical_error(e.values()) for m, e in by_method.items() if ours and e.keys() >= ours.keys()
+                    m: typical_error(e[problem] for problem in ours)
+                    for m, e in by_method.items()
+                    if ours and e.keys() >= ours.keys()
                 }
                 if len(errors) > 1:
                     found.append(Contest(name, half, budget, errors))
@@ -231,7 +233,7 @@ def certified(results: Results) -> str:
 
 def of_family(results: Results, name: str) -> str:
     """Return what the family has, and a row for each half and method."""
-    lines = [f"{p.index}. {p.title} ({half_of(p)}, {p.measure.dim}D)" for p in family(name)]
+    lines = [f"- {p.index}: {p.title} ({half_of(p)}, {p.dim}D)" for p in family(name)]
     chosen = results.of_family(name)
     head = [
         "half",

@@ -23,7 +23,7 @@ from .sampling import HyperparameterDraws
 
 @dataclass(frozen=True)
 class CalibrationSettings:
-    """How far error bars go beyond the posterior; chosen by benchmarks/calibration.py over all its problems."""
+    """How far error bars go beyond the posterior; chosen on 39 problems, see docs/arena.md."""
 
     #: degrees of freedom: heavy tails, because the model is often misspecified
     tails: float = 3.0

@@ -1,6 +1,6 @@
 """Model structures by name: their terms, the priors of their hyperparameters, and how these are used.
 
-The default, "auto", was chosen by measurement (`benchmarks/calibration.py`): sources share a fast and a slow process,
+The default, "auto", was chosen by measurement (docs/arena.md): sources share a fast and a slow process,
 and differ by a slow one,
 
     f_l(x) = m_l + A_l (e^{γ/2} g(x) + h(x) + √η_l d_l(x)),    h and d_l on the same scale.
