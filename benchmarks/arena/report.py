@@ -41,7 +41,7 @@ def page(records: Collection[Record], stale: int) -> str:
         f"{size} Held out as a whole: {held_out}.",
         tables.losses(found),
         "The typical error is the geometric mean over problems of the RMSE over seeds, in standard deviations of the "
-        "output. The smaller one of each pair is bold.",
+        "output. The smaller one of each pair is bold. The best peer is chosen afterwards, which favours the peers.",
         tables.winners(found),
         "## Error bars",
         tables.error_bars(results),
