@@ -61,7 +61,8 @@ def error_against_cost(results: Results, family: str, path: Path) -> None:
         chosen = results.of_family(family).of_half(half)
         for name, style in styles().items():
             runs = chosen.of_method(name).records
-            budgets = costs if METHODS[name].code[-1] == "api.py" else np.array(SETTINGS.baseline_budgets)
+            sampled = "baselines" in METHODS[name].code  # such methods have an estimate at these budgets only
+            budgets = SETTINGS.baseline_budgets if sampled else costs
             drawn = [
                 (c, typical_error(chosen.of_method(name).errors_by_problem(c).values()))
                 for c in budgets

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -71,7 +71,7 @@ class Method:
     needs_secondary: bool = False
     needs_levels: bool = False
     needs_constant_costs: bool = False
-    given_data: bool = field(default=False)  # whether it estimates from a fixed design
+    given_data: bool = False  # whether it estimates from a fixed design
 
     def applies(self, problem: Problem) -> bool:
         """Return whether the method can solve a problem."""

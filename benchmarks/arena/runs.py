@@ -68,7 +68,7 @@ def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> None:
                 minutes = (time.monotonic() - started) / 60
                 line = f"{done}/{len(left)} runs, {minutes:.1f} min; {record.problem} by {record.method}"
                 print(f"\r{line:78.78}", end="", file=sys.stderr, flush=True)
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:  # otherwise the pool would go on with all that is left, and nobody would store it
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
     print(f"\r{len(left)} runs made, {len(jobs) - len(left)} reused".ljust(79), file=sys.stderr)

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -108,9 +109,12 @@ def load(file: Path = FILE) -> dict[tuple[str, str, int], Record]:
 
 def append(record: Record, file: Path = FILE) -> None:
     """Add a record to the file, on a line of its own even if the last line was cut off."""
-    torn = file.exists() and file.stat().st_size > 0 and not file.read_bytes().endswith(b"\n")
-    with file.open("a", encoding="utf-8") as stream:
-        stream.write("\n" * torn + to_json(record) + "\n")
+    with file.open("ab+") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+        stream.write(to_json(record).encode() + b"\n")
 
 
 def compact(records: Iterable[Record], file: Path = FILE) -> None:
