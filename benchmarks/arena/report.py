@@ -1,4 +1,4 @@
-"""The report: the part of docs/arena.md between two marks, and its figures, from the stored results."""
+"""The report: the parts of docs/arena.md between marks, and its figures, from the stored results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .store import Record, compact, digest, load
 from .tables import HALVES, OURS, Results
 
 DOCS = Path(__file__).parents[2] / "docs"
-BEGIN, END = "<!-- results: made by python -m benchmarks.arena --report -->\n", "<!-- end of results -->"
+PARTS = ("winners", "results")  # of the page that are made here
 
 
 def summary(jobs: Collection[tuple[str, str, int]]) -> str:
@@ -25,15 +25,18 @@ def summary(jobs: Collection[tuple[str, str, int]]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def page(records: Collection[Record], stale: int) -> str:
-    """Return the results as Markdown; ``stale`` of them are by older code."""
-    results = Results.of(records)
-    found = tables.contests(results)
-    failed = [record for record in records if record.failed]
+def marks(part: str) -> tuple[str, str]:
+    """Return the lines between which a part of the page stands."""
+    return f"<!-- {part}: made by python -m benchmarks.arena --report -->\n", f"<!-- end of {part} -->"
+
+
+def winners(records: Collection[Record], stale: int) -> str:
+    """Return who wins, as Markdown; ``stale`` of the records are by older code."""
+    found = tables.contests(Results.of(records))
     seeds = max((record.seed for record in records), default=-1) + 1
     size = (
-        f"{len(records)} runs on {len({r.problem for r in records})} of {len(problems())} problems, with up to {seeds} "
-        f"seeds; {stale} of them by older code than this."
+        f"{len(records)} runs on {len({r.problem for r in records})} of {len(problems())} problems, at most {seeds} "
+        f"seed{'s' * (seeds != 1)} each; {stale} of them by older code than this."
     )
     held_out = ", ".join(HELD_OUT)
     parts = [
@@ -43,6 +46,15 @@ def page(records: Collection[Record], stale: int) -> str:
         "The typical error is the geometric mean over problems of the RMSE over seeds, in standard deviations of the "
         "output. The smaller one of each pair is bold. The best peer is chosen afterwards, which favours the peers.",
         tables.winners(found),
+    ]
+    return "\n\n".join(parts) + "\n\n"
+
+
+def details(records: Collection[Record]) -> str:
+    """Return error bars, certified costs and a section for each family, as Markdown."""
+    results = Results.of(records)
+    failed = [record for record in records if record.failed]
+    parts = [
         "## Error bars",
         tables.error_bars(results),
         "A calibrated Gaussian has |error|/std of 0.67, 1.28 and 1.96 at 50, 80 and 95 %.",
@@ -78,6 +90,8 @@ def write(folder: Path = DOCS) -> None:
             figures.error_against_cost(results, name, drawn / f"{name}.svg")
     file = folder / "arena.md"
     text = file.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    file.write_text(before + BEGIN + "\n" + page(records, stale) + END + after, encoding="utf-8")
+    for part, content in zip(PARTS, (winners(records, stale), details(records)), strict=True):
+        begin, end = marks(part)
+        text = text.split(begin)[0] + begin + "\n" + content + end + text.split(end)[1]
+    file.write_text(text, encoding="utf-8")
     compact(records)

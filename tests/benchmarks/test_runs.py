@@ -160,11 +160,13 @@ def test_the_report_is_written_between_its_marks(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "load", lambda: load(file))
     monkeypatch.setattr(report, "compact", lambda records: compact(records, file))
     page = tmp_path / "arena.md"
-    page.write_text(f"# Before\n\n{report.BEGIN}old\n{report.END}\n\nafter\n")
+    (begin, end), (then, last) = map(report.marks, report.PARTS)
+    page.write_text(f"# Before\n\n{begin}old\n{end}\n\nbetween\n\n{then}old\n{last}\n\nafter\n")
     report.write(tmp_path)
     text = page.read_text()
     assert text.startswith("# Before\n")
-    assert text.endswith(f"{report.END}\n\nafter\n")
+    assert f"{end}\n\nbetween\n\n{then}" in text
+    assert text.endswith(f"{last}\n\nafter\n")
     assert "old\n" not in text
     assert "`auto` has the smallest typical error in 3 of 3" in text
     assert "4 of them by older code" in text
