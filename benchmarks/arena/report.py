@@ -82,6 +82,8 @@ def write(folder: Path = DOCS) -> None:
     records = list(known.values())
     stale = sum(record.digest != digest(record.method, record.problem) for record in records)
     results, drawn = Results.of(records), folder / "arena"
+    for old in drawn.glob("*.svg"):  # of families that have no results any more
+        old.unlink()
     figures.coverage(results, drawn / "coverage.svg")
     for half in HALVES:
         figures.certified(results, half, drawn / f"certified-{half}.svg")
