@@ -52,7 +52,9 @@ def test_few_evaluations_are_said_to_be_few():
     for x in np.linspace(0, 1, 12):
         it.observe(1, [x], coarse([x]))
     it.observe(0, [0.3], fine([0.3]))
-    few = next(finding for finding in amsbq.Result.of(it, "budget").diagnose() if finding.about == "few evaluations")
+    with pytest.warns(UserWarning, match="too few observations"):
+        result = amsbq.Result.of(it, "budget")
+    few = next(finding for finding in result.diagnose() if finding.about == "few evaluations")
     assert few.level == "warning"
     assert "has one evaluation only" in few.text
 

@@ -26,6 +26,7 @@ def test_other_programs_get_null_for_what_is_no_number():
     it = amsbq.Integrator([amsbq.Source(fine)], [(0, 1)], model="icm")
     it.fail(it.ask(), "diverged")
     it.observe(0, 0.3, 0.09)
+    it.observe(0, 0.6, 0.36)
     result = replace(amsbq.Result.of(it, ""), estimate=amsbq.Estimate([0.3]))
     assert math.isinf(result.budget)
     told = json.loads(json.dumps(as_json(result), allow_nan=False))

@@ -194,6 +194,7 @@ def test_sources_that_are_not_there(results):
 def test_a_retired_source_leaves_nothing_to_ask():
     it = amsbq.Integrator([source(0)], [(0, 1)], model="icm")
     it.observe(0, [0.5], 1.0)
+    it.observe(0, [0.8], 1.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is retired
         while (query := it.ask()) is not None:

@@ -63,7 +63,7 @@ class EpidemicSetup:
     upper: float = 61.0  # end of the interval of "density", not printed in the paper; 0.09 % of the rates are above
     budget: float = 5.5
     vanilla_budget: float = 9.0  # also of percentiles; vanilla BQ needs about seven to match two of the default
-    quick_budget: float = 1.005  # one evaluation of the primary source and a few of the secondary one
+    quick_budget: float = 1.003  # one evaluation of the primary source and a few of the secondary one
     quick_vanilla_budget: float = 4.0
 
 
