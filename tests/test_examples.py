@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def test_the_epidemic_as_a_script():
     shown = subprocess.run(
-        [sys.executable, EXAMPLES / "epidemic" / "script.py", "1.01"], check=True, capture_output=True, text=True
+        [sys.executable, EXAMPLES / "epidemic" / "script.py", "1.003"], check=True, capture_output=True, text=True
     ).stdout
     assert "integral: 7" in shown  # the truth is 70.5
     assert "equations" in shown

@@ -40,6 +40,8 @@ class MethodSettings:
     baseline_budgets: tuple[float, ...] = (*BUDGETS[:2], 7.0, BUDGETS[-1])
     #: scrambled sequences among which Sobol points are divided: with more, there is no error bar at a budget of 5
     replicates: int = 4
+    #: draws of a pilot, if the budget does not pay for the usual one
+    small_pilots: tuple[int, ...] = (5, 4, 3, 2)
     #: scales below this share of the output's standard deviation are rounding errors
     least_scale: float = 1e-14
     #: raise it when the way in which runs are recorded changes otherwise
@@ -123,17 +125,26 @@ def active(model: ModelName) -> Run:
     return run
 
 
-def baseline(name: str) -> Run:
-    """Return a method of `amsbq.baselines`, run with each budget."""
+def baseline(name: str, piloted: bool = False) -> Run:
+    """Return a method of `amsbq.baselines`, run with each budget that pays for its pilot, if it has one."""
     function = getattr(baselines, name)
     options = {"replicates": SETTINGS.replicates} if name == "quasi_monte_carlo" else {}
 
     def run(problem: Problem, truth: Moments, seed: int) -> Trajectory:
         rows, n = [], 0
         for budget in SETTINGS.baseline_budgets:
-            result = function(problem.sources(seed), problem.measure, budget=budget, seed=seed, **options)
-            rows.append(row(budget, result.estimate, truth))
-            n = len(result.evaluations)
+            for pilot in ({}, *({"pilot": size} for size in SETTINGS.small_pilots if piloted)):
+                try:
+                    result = function(
+                        problem.sources(seed), problem.measure, budget=budget, seed=seed, **options, **pilot
+                    )
+                except ValueError as error:
+                    if "pilot" not in str(error):
+                        raise
+                    continue
+                rows.append(row(budget, result.estimate, truth))
+                n = len(result.evaluations)
+                break
         return Trajectory(rows, n)
 
     return run
@@ -179,7 +190,9 @@ def _methods() -> dict[str, Method]:
     for name, function, needs in peers:
         if hasattr(baselines, function):
             code = MODEL_CODE + SAMPLING_CODE if function == "multilevel_bq" else SAMPLING_CODE
-            listed.append(Method(name, baseline(function), code, **needs))
+            listed.append(
+                Method(name, baseline(function, piloted=bool(needs) and function != "control_variate"), code, **needs)
+            )
     return {method.name: method for method in listed}
 
 

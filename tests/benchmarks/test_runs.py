@@ -26,6 +26,9 @@ def test_every_method_runs(name, monkeypatch):
     found = runs.run(("boundary-value/0", name, 1), "digest")
     assert not found.failed
     costs = [r.cost for r in found.rows]
+    if name in ("multi-fidelity Monte Carlo", "MLBLUE"):  # not even the smallest pilot can be paid
+        assert not costs
+        return
     assert costs == sorted(costs)
     assert 0 < costs[-1] <= 3.0 + 1e-9
     assert found.evaluations >= 2

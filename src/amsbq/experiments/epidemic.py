@@ -222,7 +222,7 @@ def jobs(settings: Settings) -> list[Job]:
         *runs,
         *(Job("runs", percentile_rows, (quantity, way, vanilla_budget)) for quantity, way in pairs),
         *(Job("bias", bias_rows, (quantity,)) for quantity in QUANTITIES),
-        Job("integrands", integrand_rows, (40 if settings.quick else 120,)),
+        Job("integrands", integrand_rows, (12 if settings.quick else 120,)),
         Job("trajectories", trajectory_rows),
     ]
 
