@@ -42,16 +42,14 @@ def expectations(
         Probability of an outbreak: that the first person infects anybody.
     """
     N = people
-    first, a = (
-        0,
-        np.zeros((1, 1), dtype=int),
-    )  # arrays hold only those a that are possible after k events, from first on
-    o, m = np.arange(N)[None, :], np.arange(N + 2)
-    p, t, u = (np.zeros((1, N, N + 2)) for _ in range(3))
+    # Arrays hold only those a and o that are possible after k events, from these on, and m up to the largest possible.
+    first_a, first_o = 0, 0
+    p, t, u = (np.zeros((1, 1, 2)) for _ in range(3))
     p[0, 0, 1] = 1.0
     peak = time = outbreak = 0.0
-    for k in range(3 * N):
-        r = k - a - o
+    for k in range(3 * N - 1):
+        a, o = first_a + np.arange(p.shape[0])[:, None], first_o + np.arange(p.shape[1])[None, :]
+        m, r = np.arange(p.shape[2]), k - a - o
         S, E, I = N - 1 - a, a - o, 1 + o - r
         possible = (r >= 0) & (E >= 0) & (I >= 0)
         over = possible & (E + I == 0) & (a >= 1)
@@ -71,20 +69,26 @@ def expectations(
         for moved in (moved_p, moved_t, moved_u):
             moved[before] = 0.0
 
-        next_first, last = -(-k // 3), min(k + 1, N - 1)  # no more onsets than infections, nor recoveries than onsets
+        last = min(k + 1, N - 1)  # no more onsets than infections, nor recoveries than onsets and the first person
+        next_a, next_o = -(-k // 3), -(-(k - last) // 2)
         news = []
         for now, moved in ((p, moved_p), (t, moved_t), (u, moved_u)):
-            new = np.zeros((last + 1 - next_first, N, N + 2))
-            stay, shift = recovery * now, infection * now
-            stay[:, 1:] += moved[:, :-1]
-            for values, start in ((stay, first), (shift, first + 1)):
-                skipped = next_first - start
-                kept = values[max(skipped, 0) : last + 1 - start]
-                new[max(-skipped, 0) : max(-skipped, 0) + len(kept)] += kept
+            new = np.zeros((last + 1 - next_a, last + 1 - next_o, last + 2))
+            _add(new, recovery * now, first_a - next_a, first_o - next_o, 0)
+            _add(new, infection * now, first_a + 1 - next_a, first_o - next_o, 0)
+            _add(new, moved, first_a - next_a, first_o + 1 - next_o, 0)
             news.append(new)
         p, t, u = news
-        first, a = next_first, np.arange(next_first, last + 1)[:, None]
+        first_a, first_o = next_a, next_o
     return float(peak / outbreak), float(time / outbreak), float(outbreak)
+
+
+def _add(to: Array, values: Array, *shifts: int) -> None:
+    """Add values to an array, shifted along each axis; what lies outside of it is left out."""
+    ends = [min(n + shift, limit) for n, limit, shift in zip(values.shape, to.shape, shifts, strict=True)]
+    there = tuple(slice(max(shift, 0), end) for shift, end in zip(shifts, ends, strict=True))
+    here = tuple(slice(max(-shift, 0), end - shift) for shift, end in zip(shifts, ends, strict=True))
+    to[there] += values[here]
 
 
 def interpolants(nodes: int = NODES) -> list[Array]:
