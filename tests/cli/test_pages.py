@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,6 +117,31 @@ def test_a_run_that_is_terminated_prints_what_is_known(write, tmp_path):
     assert f"amsbq resume {journal}" in out
     assert eventually(lambda: not is_running(int((tmp_path / "pid").read_text())))
     assert [e["event"] for e in read_journal(journal)[1] if e["event"] in ("told", "failed")] == ["told"]
+
+
+def test_a_program_that_was_just_started_ends_with_a_terminated_run(write, tmp_path):
+    """The signal comes in the few milliseconds between the fork and the guardian's knowing of it."""
+    for delay in (0.0, 0.002, 0.004):
+        path = write(command(f"exec sleep 360{int(1000 * delay)}"))
+        journal = path.with_suffix(".jsonl")
+        with subprocess.Popen([sys.executable, "-m", "amsbq", "run", str(path)], stderr=subprocess.PIPE) as process:
+            assert eventually(lambda journal=journal: journal.exists() and b'"asked"' in journal.read_bytes())
+            time.sleep(delay)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        assert process.returncode == 143
+        assert eventually(lambda delay=delay: not _processes(f"sleep 360{int(1000 * delay)}"))
+        journal.unlink()
+
+
+def _processes(command_line):
+    """Return the numbers of the processes with a command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            found += [process.name] if " ".join(words).strip() == command_line else []
+    return found
 
 
 def test_a_journal_that_disappears_is_one_line_and_exit_code_2(write, capsys):

@@ -18,6 +18,7 @@ from ..execution.progress import LineProgress
 from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.runner import run
+from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
 from ..results.summary import as_json, state, state_text, table
@@ -87,6 +88,9 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
                 raise
             print(f"amsbq: terminated; go on with: amsbq resume {journal}", file=sys.stderr)
             return ExitCode.TERMINATED
+        finally:
+            # A signal may come between the start of a program and the moment from which on it is watched.
+            GUARDIAN.kill_descendants()
     unfinished = result.stopped in ("failures", "interrupted")
     again = f"amsbq resume {journal}" + ("" if unfinished else f" --budget {2 * it.budget:g}")
     if options.json:

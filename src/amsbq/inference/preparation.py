@@ -15,6 +15,8 @@ from .structures import Noise
 
 #: values that differ by no more than this share of their size differ by rounding
 ROUNDING = 1e-14
+#: spreads above have no finite square
+LARGEST_SPREAD = 1e150
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ def regularised(
         )
         # Noise of the size of the spread: without it the likelihood would grow without bound as the scale shrinks.
         spread = StandardUnits.of(data, len(noise), common=True).spreads[0]
-        data = replace(data, noise_var=read_only(data.noise_var + np.where(data.s == 0, spread**2, 0.0)))
+        data = replace(
+            data, noise_var=read_only(data.noise_var + np.where(data.s == 0, min(spread, LARGEST_SPREAD) ** 2, 0.0))
+        )
     return data, noise
 
 
