@@ -139,7 +139,9 @@ def test_a_page_of_a_run_without_its_model(tmp_path):
     gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], measure)
     path = tmp_path / "run.jsonl"
     result = amsbq.integrate(fine, measure, budget=4, model=gp, journal=path, progress=False)
-    assert "does not hold enough to rebuild it" in report(path, tmp_path / "page.html").read_text("utf-8")
+    page = report(path, tmp_path / "page.html").read_text("utf-8")
+    assert "does not hold enough to rebuild it" in page
+    assert "Product, which the journal does not hold" in page
     assert [figure["id"] for figure in content(tmp_path / "page.html")["figures"]] == ["convergence", "sequence"]
     report(result, tmp_path / "whole.html")  # the result itself knows
     assert len(content(tmp_path / "whole.html")["figures"]) == 7

@@ -150,7 +150,8 @@ class UMBridge:
         try:
             text = self._answer(request)
         except TimeoutError:
-            raise RuntimeError(f"no answer from {self.url} within {self.timeout:g} s") from None
+            within = "" if self.timeout is None else f" within {self.timeout:g} s"
+            raise RuntimeError(f"no answer from {self.url}{within}") from None
         except http.client.IncompleteRead:
             raise ConnectionError(f"{self.url} has closed the connection before its answer was complete") from None
         except OSError as error:

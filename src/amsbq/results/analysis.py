@@ -42,7 +42,7 @@ class Residuals:
 
 
 @dataclass(frozen=True)
-class Bought:
+class SourceWorth:
     """What a source was worth.
 
     Attributes
@@ -72,14 +72,14 @@ def residuals(posteriors: PosteriorBatch) -> Residuals:
     return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance))
 
 
-def bought(it: Integrator, belief: Belief) -> dict[int, Bought]:
+def source_worths(it: Integrator, belief: Belief) -> dict[int, SourceWorth]:
     """Return what each source was worth that was evaluated and that the model uses, by its number."""
     total = it.spent or 1.0
     out = {}
     for source in sorted(set(belief.posteriors.data.s.tolist())):
         ratios = _variances_without(belief.posteriors, source) / belief.posteriors.integral()[1]
         cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
-        out[source] = Bought(float(np.sqrt(np.mean(ratios))), cost, cost / total)
+        out[source] = SourceWorth(float(np.sqrt(np.mean(ratios))), cost, cost / total)
     return out
 
 

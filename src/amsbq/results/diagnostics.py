@@ -17,7 +17,7 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
-from .analysis import Residuals, bought, residuals
+from .analysis import Residuals, residuals, source_worths
 
 Level: TypeAlias = Literal["good", "note", "warning"]
 
@@ -231,7 +231,7 @@ def _draws(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
 def _worth(it: Integrator, belief: Belief) -> Iterator[Finding]:
     if len(it.names) == 1 or not (belief.posteriors.data.s == 0).any():
         return
-    sources = bought(it, belief)
+    sources = source_worths(it, belief)
     primary = sources.pop(0)
     for source, found in sources.items():
         name = it.names[source]

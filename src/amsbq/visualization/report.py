@@ -11,7 +11,7 @@ import math
 import os
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..design.integrator import Integrator
 from ..results.diagnostics import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
@@ -134,11 +135,19 @@ def _findings(result: Result) -> list[Finding]:
     return [Finding("note", "no model", text)]
 
 
+def _described_measure(it: Integrator | None, problem: Mapping[str, Any]) -> str:
+    """Return the distribution of the inputs in words, also of a journal whose measure cannot be made again."""
+    if it is not None:
+        return repr(it.measure)
+    measure = problem.get("measure")
+    return f"{measure['class']}, which the journal does not hold" if measure else "unknown"
+
+
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
     """Yield names and values of what the run was made with, and of what the page was made with."""
     it, header = result.integrator, result.header
     problem = (header or {}).get("problem", {})
-    yield "distribution of the inputs", repr(it.measure) if it is not None else str(problem.get("measure", "unknown"))
+    yield "distribution of the inputs", _described_measure(it, problem)
     yield "names of the inputs", ", ".join(result.inputs)
     for source, name in enumerate(result.names):
         if problem:
