@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Test workers share the cores between them: one BLAS thread each. Each takes whole files, whose tests share fixtures.
-TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Test workers share the cores between them: one BLAS thread each, and one worker more than there are cores, as many tests
+# wait for processes that they have started. Each takes whole files, whose tests share fixtures.
+TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test browser lint figures docs clean
 
@@ -11,7 +13,7 @@ demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
 
 test: lint browser
-	$(TEST_ENV) $(BIN)/pytest -n auto --dist loadfile
+	$(TEST_ENV) $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile
 
 # The page of `amsbq report` is tested in Chromium. Where nobody has it and we may, as in a container, it is installed.
 browser:
