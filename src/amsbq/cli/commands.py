@@ -89,8 +89,8 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
             print(f"amsbq: terminated; go on with: amsbq resume {journal}", file=sys.stderr)
             return ExitCode.TERMINATED
         finally:
-            # A signal may come between the start of a program and the moment from which on it is watched.
-            GUARDIAN.kill_descendants()
+            if signals:  # one may have come between the start of a program and the moment from which on it is watched
+                GUARDIAN.kill_descendants()
     unfinished = result.stopped in ("failures", "interrupted")
     again = f"amsbq resume {journal}" + ("" if unfinished else f" --budget {2 * it.budget:g}")
     if options.json:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
@@ -80,9 +80,9 @@ class InputsReader:
 
     def _distribution(self, key: str, entry: dict[str, Any]) -> Any:
         name = entry["distribution"]
-        family = getattr(stats, name, None) if isinstance(name, str) else None
-        if not isinstance(family, stats.rv_continuous):
-            known = [d for d in dir(stats) if isinstance(getattr(stats, d), stats.rv_continuous)]
+        family = getattr(scipy.stats, name, None) if isinstance(name, str) else None
+        if not isinstance(family, scipy.stats.rv_continuous):
+            known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), scipy.stats.rv_continuous)]
             message = f"{name!r} is no continuous distribution of scipy.stats{suggestion(name, known)}"
             self.checker.add(f"{key}.distribution", message)
             return None

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.spatial import cKDTree
 
 from ..inference.optimizer import clip, maximise_batch
 from ..measures.base import Measure
@@ -180,7 +179,7 @@ class Search:
 
         bounds = np.tile(self.measure.reach, (len(X), 1))
         with np.errstate(invalid="ignore", over="ignore"):
-            end = minimize(
+            end = scipy.optimize.minimize(
                 objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}
             )
         X = self._rounded(end.x.reshape(X.shape))
@@ -209,7 +208,7 @@ class Search:
     def _neighbours(self, X: Array) -> IntArray:
         """Return the nearest few of the points to each of them, itself among them."""
         u = self._u(X)
-        _, neighbours = cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
+        _, neighbours = scipy.spatial.cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
         return np.asarray(neighbours)
 
     def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:

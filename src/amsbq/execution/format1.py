@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from scipy import stats
+import scipy
 
 from ..design.failures import rejection
 from ..design.integrator import Integrator
@@ -153,8 +153,8 @@ def _evaluated(node: Any) -> Any:
         return ast.literal_eval(node)
     if not isinstance(node.func, ast.Name):
         raise ValueError("only names can be called")
-    made = CLASSES.get(node.func.id) or getattr(stats, node.func.id)
-    if node.func.id not in CLASSES and not isinstance(made, stats.rv_continuous):
+    made = CLASSES.get(node.func.id) or getattr(scipy.stats, node.func.id)
+    if node.func.id not in CLASSES and not isinstance(made, scipy.stats.rv_continuous):
         raise ValueError(f"{node.func.id} is not a distribution")
     arguments = [_evaluated(argument) for argument in node.args]
     return made(*arguments, **{keyword.arg: _evaluated(keyword.value) for keyword in node.keywords if keyword.arg})

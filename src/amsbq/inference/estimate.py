@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
 from ..validation import non_negative, numbers, read_only
@@ -124,7 +124,7 @@ class Estimate:
         low, high = float(ends.min()), float(ends.max())
         if self.cdf(low) >= p or self.cdf(high) <= p or not low < high:
             return low if self.cdf(low) >= p else high
-        return float(brentq(lambda z: self.cdf(z) - p, low, high, xtol=1e-12 * (high - low), rtol=1e-14))
+        return float(scipy.optimize.brentq(lambda z: self.cdf(z) - p, low, high, xtol=1e-12 * (high - low), rtol=1e-14))
 
     def cdf(self, z: float) -> float:
         """Return the probability that the integral is at most z; NaN without an error bar."""

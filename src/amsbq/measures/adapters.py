@@ -7,8 +7,8 @@ from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..validation import brief
 from .base import Measure, is_list
@@ -55,7 +55,7 @@ def as_measure(obj: MeasureLike) -> Measure:
     given: Any = obj
     if isinstance(given, Measure):
         return given
-    if isinstance(given, type(stats.multivariate_normal())):
+    if isinstance(given, type(scipy.stats.multivariate_normal())):
         return Gaussian(given.mean, given.cov)
     if is_distribution(given):
         return Product([given])
@@ -102,5 +102,5 @@ def _is_pair(obj: Any) -> bool:
 def _uniform(pair: Sequence[float]) -> Distribution:
     """Return the uniform distribution between two numbers, after the checks of `Uniform`."""
     ((low, high),) = Uniform(*pair).bounds
-    distribution: Distribution = stats.uniform(loc=float(low), scale=float(high - low))
+    distribution: Distribution = scipy.stats.uniform(loc=float(low), scale=float(high - low))
     return distribution

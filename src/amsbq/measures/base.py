@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from ..validation import Array, RNGLike, count, points, read_only
 from .marginals import Marginal
@@ -101,7 +101,7 @@ class Measure(ABC):
         """Return n points that cover the measure evenly, shape (n, D): quantiles of a scrambled Sobol sequence."""
         n = count(n, "n")
         rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
-        U = qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
+        U = scipy.stats.qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
         return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
 
     @abstractmethod

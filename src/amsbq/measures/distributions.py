@@ -18,7 +18,7 @@ from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ..validation import Array, brief
 
@@ -108,25 +108,25 @@ class RandomVariableAdapter:
 
 def is_distribution(obj: Any) -> bool:
     """Return whether an object is meant as a one-dimensional distribution, valid or not."""
-    return hasattr(obj, "support") or isinstance(obj, (stats.rv_continuous, stats.rv_discrete))
+    return hasattr(obj, "support") or isinstance(obj, (scipy.stats.rv_continuous, scipy.stats.rv_discrete))
 
 
 def checked_distribution(obj: Any, name: str) -> Distribution:
     """Return a continuous distribution with its parameters, or raise an error that says what ``name`` is instead."""
     if isinstance(obj, type):
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
-    if isinstance(obj, stats.rv_histogram):
+    if isinstance(obj, scipy.stats.rv_histogram):
         obj = obj()
     if (
-        isinstance(obj, stats.rv_discrete)
-        or isinstance(getattr(obj, "dist", None), stats.rv_discrete)
+        isinstance(obj, scipy.stats.rv_discrete)
+        or isinstance(getattr(obj, "dist", None), scipy.stats.rv_discrete)
         or any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__)  # of scipy 1.15 and later
     ):
         raise TypeError(
             f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
             "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
         )
-    if isinstance(obj, stats.rv_continuous):
+    if isinstance(obj, scipy.stats.rv_continuous):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
     if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
         obj = RandomVariableAdapter(obj)
@@ -153,7 +153,7 @@ def describe(distribution: Any) -> str:
     """
     if not hasattr(distribution, "dist"):
         return repr(distribution)
-    if isinstance(distribution.dist, stats.rv_histogram):
+    if isinstance(distribution.dist, scipy.stats.rv_histogram):
         return f"rv_histogram(<digest {_digest(distribution)}>)"
     try:
         values = _parameters(distribution)
@@ -193,8 +193,8 @@ def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
             f"the distribution {name} cannot be rebuilt: it is not one of scipy's own by name, and only a digest of "
             "its values is stored"
         )
-    family = getattr(stats, name, None) if isinstance(name, str) else None
-    if not isinstance(family, stats.rv_continuous):
+    family = getattr(scipy.stats, name, None) if isinstance(name, str) else None
+    if not isinstance(family, scipy.stats.rv_continuous):
         raise ValueError(f"the distribution {name!r} cannot be rebuilt: scipy.stats has no continuous one of that name")
     return checked_distribution(
         family(**{parameter: value for parameter, value in content.items() if parameter != "name"}), name
@@ -204,7 +204,7 @@ def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
 def is_named(distribution: Distribution) -> bool:
     """Return whether a distribution is scipy's own, so that its name and parameters tell all of it."""
     family = _family(distribution)
-    own: Any = getattr(stats, family.name, None) if isinstance(family, stats.rv_continuous) else None
+    own: Any = getattr(scipy.stats, family.name, None) if isinstance(family, scipy.stats.rv_continuous) else None
     if own is None or type(own) is not type(family):
         return False
     try:
@@ -221,7 +221,7 @@ def is_named(distribution: Distribution) -> bool:
 def histogram_edges(distribution: Distribution) -> Array | None:
     """Return the edges of the bins of an ``rv_histogram``, shape (n_bins + 1,); None for other distributions."""
     family = _family(distribution)
-    if not isinstance(family, stats.rv_histogram):
+    if not isinstance(family, scipy.stats.rv_histogram):
         return None
     parameters = _parameters(distribution)
     return np.asarray(parameters["loc"] + parameters["scale"] * family._hbins, dtype=float)
@@ -246,7 +246,7 @@ def _parameters(distribution: Any) -> dict[str, float]:
 def _label(distribution: Distribution) -> str:
     """Return a short text for a distribution that its name does not tell, without memory addresses."""
     family = _family(distribution)
-    if family is not None and not isinstance(family, stats.rv_histogram):
+    if family is not None and not isinstance(family, scipy.stats.rv_histogram):
         return describe(distribution)
     if isinstance(distribution, RandomVariableAdapter):
         return repr(distribution)

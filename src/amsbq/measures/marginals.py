@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from scipy import stats
+import scipy
 
 from ..validation import Array
 from .approximation import approximate_density
@@ -68,9 +68,9 @@ CACHE_SIZE = 64
 def marginal_of(distribution: Distribution) -> Marginal:
     """Return the marginal of a distribution that was checked; equal named distributions share one object."""
     family: Any = getattr(distribution, "dist", None)
-    if type(family) is type(stats.uniform):
+    if type(family) is type(scipy.stats.uniform):
         return UniformMarginal(*(float(end) for end in distribution.support()))
-    if type(family) is type(stats.norm):
+    if type(family) is type(scipy.stats.norm):
         normal: Any = distribution
         return NormalMarginal(float(normal.mean()), float(normal.std()))
     if not is_named(distribution):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..design.integrator import Integrator
 from ..design.search import Choice
@@ -175,11 +175,11 @@ def density(result: Result, input: int, t: Array) -> Array | None:
         samples = measure.samples[likely, 0]
         if len(np.unique(samples)) < SETTINGS.density_samples:
             return None
-        values = stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
+        values = scipy.stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
     elif isinstance(measure, Product):
         values = measure.distributions[0].pdf(t)
     elif isinstance(measure, Gaussian):
-        values = stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t)
+        values = scipy.stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t)
     else:
         values = np.full(len(t), 1 / measure.width[0])
     values = np.asarray(values, dtype=float)
