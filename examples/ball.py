@@ -39,7 +39,7 @@ METHODS = {
 }
 
 
-def truth(nodes=12):
+def truth(nodes=8):
     """Return the average flight by Gauss rules, with nodes² runs of the simulator."""
     z, wz = np.polynomial.hermite_e.hermegauss(nodes)
     u, wu = np.polynomial.legendre.leggauss(nodes)

@@ -40,7 +40,7 @@ def grid(measure, n):
     return np.clip(measure.median + u.reshape(-1, measure.dim) @ measure.axes.T, low, high)
 
 
-@pytest.mark.parametrize(("D", "points", "cases"), [(1, 4001, 100), (2, 101, 40)])
+@pytest.mark.parametrize(("D", "points", "cases"), [(1, 2001, 100), (2, 101, 40)])
 def test_it_finds_the_global_maximum(D, points, cases):
     found = []
     for seed in range(cases):
@@ -58,7 +58,7 @@ def test_every_measure_and_kind(measure, kind):
     """Samples that are far apart make many sharp peaks: there it comes close."""
     for seed in range(5):
         rate, pi = random_rate(1, seed, measure, kind)
-        best = max(rate.values([source], grid(pi, 4001)).max() for source in range(2))
+        best = max(rate.values([source], grid(pi, 2001)).max() for source in range(2))
         choice = Search(pi, [0, 1], np.random.default_rng(seed)).best(rate)
         assert choice.rate >= best - 2e-3 * abs(best)
         pi.check_points(choice.x[None])
