@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
 
 test: lint browser
-	$(TEST_ENV) $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile
+	$(TEST_ENV) $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The page of `amsbq report` is tested in Chromium. Where nobody has it and we may, as in a container, it is installed.
 browser:

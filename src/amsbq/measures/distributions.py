@@ -148,7 +148,7 @@ def describe(distribution: Any) -> str:
 
     Examples
     --------
-    >>> describe(stats.gamma(a=5.0, loc=1))
+    >>> describe(scipy.stats.gamma(a=5.0, loc=1))
     'gamma(5, loc=1)'
     """
     if not hasattr(distribution, "dist"):
@@ -172,7 +172,7 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
 
     Examples
     --------
-    >>> distribution_to_dict(stats.gamma(5, scale=4))
+    >>> distribution_to_dict(scipy.stats.gamma(5, scale=4))
     {'name': 'gamma', 'a': 5, 'loc': 0, 'scale': 4}
     """
     if is_named(distribution):
