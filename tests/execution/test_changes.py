@@ -131,13 +131,13 @@ def test_another_histogram_is_refused(tmp_path, edges):
 
 def test_a_script_and_the_module_that_it_is_are_the_same(tmp_path, monkeypatch):
     script = "import amsbq\ndef fine(x): return 0.0\nprint(amsbq.Source(fine).definition())\n"
-    (tmp_path / "simulators.py").write_text(script)
-    for arguments in (["simulators.py"], ["-m", "simulators"]):
+    (tmp_path / "of_a_script.py").write_text(script)
+    for arguments in (["of_a_script.py"], ["-m", "of_a_script"]):
         said = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert said.stdout == "{'callable': 'simulators.fine'}\n"
+        assert said.stdout == "{'callable': 'of_a_script.fine'}\n"
     monkeypatch.syspath_prepend(tmp_path)
-    assert amsbq.Source(importlib.import_module("simulators").fine).definition() == {"callable": "simulators.fine"}
-    del sys.modules["simulators"]
+    assert amsbq.Source(importlib.import_module("of_a_script").fine).definition() == {"callable": "of_a_script.fine"}
+    del sys.modules["of_a_script"]
 
 
 def test_project_and_journal_can_be_moved_together(tmp_path):
