@@ -32,6 +32,6 @@ def test_the_ball_draws_its_picture(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "ball.png"
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, EXAMPLES / "ball.py", picture, "--seeds", "1", "--budget", "2.2"]
+    command = [sys.executable, EXAMPLES / "ball.py", picture, "--seeds", "1", "--budget", "2.05"]
     subprocess.run(command, check=True, env=environment)
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -115,13 +115,13 @@ def test_both_formulations_are_the_same_integral():
 @pytest.mark.slow
 def test_the_true_values_of_the_epidemic():
     """A Gauss-Laguerre rule, instead of the interpolation by which they were computed."""
-    nodes, weights = roots_genlaguerre(10, 4)
+    nodes, weights = roots_genlaguerre(9, 4)
     weights /= weights.sum()
-    some = weights > 1e-7  # those of the largest nodes do not matter
+    some = weights > 1e-5  # those of the largest nodes do not matter
     values = np.array([master_equation.expectations(1 + 4 * node)[:2] for node in nodes[some]])
     weights = weights[some]
-    assert weights @ values[:, 0] == pytest.approx(epidemic.TRUTH["peak", "gamma"], rel=2e-5)
-    assert weights @ values[:, 1] == pytest.approx(epidemic.TRUTH["time", "gamma"], rel=2e-4)
+    assert weights @ values[:, 0] == pytest.approx(epidemic.TRUTH["peak", "gamma"], rel=5e-5)
+    assert weights @ values[:, 1] == pytest.approx(epidemic.TRUTH["time", "gamma"], rel=3e-4)
 
 
 def test_the_bias_of_the_differential_equations():
