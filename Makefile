@@ -2,10 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Test workers share the cores between them: one BLAS thread each, and twice as many workers as there are cores, as many tests
+# Test workers share the cores between them: one BLAS thread each, and one worker more than there are cores, as many tests
 # wait for processes that they have started. Each takes whole files, whose tests share fixtures.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
+TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test browser lint figures docs clean
 
