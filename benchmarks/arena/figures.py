@@ -18,13 +18,13 @@ DASHES = ("-", "--", "-.", ":")
 
 def styles() -> dict[str, dict[str, Any]]:
     """Return colour and line style of each method that chooses its own evaluations."""
-    names = [name for name, method in METHODS.items() if not method.given_data]
+    ours, *others = COLOURS
+    peers = [name for name, method in METHODS.items() if not method.given_data and name != OURS]
     found: dict[str, dict[str, Any]] = {
-        name: {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.2}
-        for k, name in enumerate(names)
+        name: {"color": others[k % len(others)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.2}
+        for k, name in enumerate(peers)
     }
-    found[OURS]["linewidth"] = 2.2
-    return found
+    return {OURS: {"color": ours, "linestyle": "-", "linewidth": 2.2}, **found}
 
 
 def save(figure: Any, path: Path) -> None:
