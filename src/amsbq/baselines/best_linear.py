@@ -78,25 +78,15 @@ def mlblue(
 
     Parameters
     ----------
-    sources : list of functions or `Source`
-        As in `amsbq.integrate`, the primary one first, and one to nine secondary sources.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost.
+    sources, measure, budget
+        As in `amsbq.integrate`, with one to nine secondary sources.
     covariance : (L, L) array, optional
         Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
     pilot : int, optional
         Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
         default as many as 30 % of the budget pays for, between L + 3 and 50.
-    seed : int, optional
-        Seed of the random numbers, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
+    seed, rng, executor, workers
+        As in `amsbq.integrate`.
 
     Returns
     -------

@@ -54,26 +54,16 @@ def multilevel_monte_carlo(
 
     Parameters
     ----------
-    sources : list of functions or `Source`
-        As in `amsbq.integrate`, the primary one first, and at least one secondary source.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost.
+    sources, measure, budget
+        As in `amsbq.integrate`, with at least one secondary source.
     order : list of int, optional
         Numbers of the sources from the finest, 0, to the coarsest; sources that are left out are not used. By default
         all of them by falling cost, or as they are listed where costs are measured.
     pilot : int, optional
         Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for,
         between 5 and 50.
-    seed : int, optional
-        Seed of the random numbers, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
+    seed, rng, executor, workers
+        As in `amsbq.integrate`.
 
     Returns
     -------

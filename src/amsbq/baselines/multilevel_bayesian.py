@@ -73,12 +73,8 @@ def multilevel_bq(
 
     Parameters
     ----------
-    sources : list of functions or `Source`
-        As in `amsbq.integrate`, the primary one first, and at least one secondary source.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost.
+    sources, measure, budget
+        As in `amsbq.integrate`, with at least one secondary source.
     order : list of int, optional
         Numbers of the sources from the finest, 0, to the coarsest; sources that are left out are not used. By default
         all of them by falling cost, or as they are listed where costs are measured.
@@ -88,14 +84,8 @@ def multilevel_bq(
     rate : float, optional
         The rate at which the error of a level falls with the number of its draws. By default (5 + D) / (2 D), for
         functions as smooth as a Matérn-5/2 kernel.
-    seed : int, optional
-        Seed of the scrambling, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
+    seed, rng, executor, workers
+        As in `amsbq.integrate`.
 
     Returns
     -------
