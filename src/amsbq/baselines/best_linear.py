@@ -80,11 +80,8 @@ def mlblue(
     ----------
     sources, measure, budget
         As in `amsbq.integrate`, with one to nine secondary sources.
-    covariance : (L, L) array, optional
-        Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
-    pilot : int, optional
-        Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
-        default as many as 30 % of the budget pays for, between L + 3 and 50.
+    covariance, pilot
+        A known covariance matrix, or the size of the sample that tells it, as in `multifidelity_monte_carlo`.
     seed, rng, executor, workers
         As in `amsbq.integrate`.
 
