@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -132,6 +133,13 @@ def current_umask():
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+def test_a_page_without_a_model_shows_the_distribution_that_the_journal_holds(tmp_path):
+    path = tmp_path / "run.jsonl"
+    amsbq.integrate(fine, amsbq.Uniform(0, 2), budget=3, model="icm", journal=path, progress=False)
+    result = replace(amsbq.read_result(path), integrator=None)
+    assert "Uniform([0.0], [2.0])" in report(result, tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_page_of_a_run_without_its_model(tmp_path):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..design.integrator import Integrator
+from ..measures.adapters import measure_from_dict
 from ..results.diagnostics import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
@@ -136,11 +137,16 @@ def _findings(result: Result) -> list[Finding]:
 
 
 def _described_measure(it: Integrator | None, problem: Mapping[str, Any]) -> str:
-    """Return the distribution of the inputs in words, also of a journal whose measure cannot be made again."""
+    """Return the distribution of the inputs as a user would write it, or its class if the journal does not hold it."""
     if it is not None:
         return repr(it.measure)
     measure = problem.get("measure")
-    return f"{measure['class']}, which the journal does not hold" if measure else "unknown"
+    if not measure:
+        return "unknown"
+    try:
+        return repr(measure_from_dict(measure))
+    except ValueError:
+        return f"{measure['class']}, which the journal does not hold"
 
 
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
