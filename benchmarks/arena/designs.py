@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 import amsbq
+from amsbq import baselines
 from amsbq.inference.structures import ModelName
 from amsbq.validation import Array
 
@@ -93,11 +94,7 @@ def differences(data: Observations) -> list[tuple[Array, Array]]:
 
 def multilevel_bq(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
     """Return the sum of independent Bayesian quadratures of the differences between levels (Li et al. 2023)."""
-    found = [
-        amsbq.estimate(np.zeros(len(y), dtype=int), X, y, problem.measure, model="vbq", seed=seed)
-        for X, y in differences(data)
-    ]
-    return amsbq.Estimate([sum(e.mean for e in found)], [math.sqrt(sum(e.std**2 for e in found))])
+    return baselines.multilevel_bq_estimate(data.sources, data.X, data.y, problem.measure, seed=seed)
 
 
 def averages(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:

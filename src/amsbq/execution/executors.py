@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 from ..processes.guardian import GUARDIAN, lead_process_group
 from ..processes.pool import ResilientProcessPool
 from ..validation import Array, brief
-from .evaluate import Outcome, evaluate, evaluate_into
+from .evaluate import Outcome, error_text, evaluate, evaluate_into
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Dispatcher:
                 with GUARDIAN.watching_forks():
                     answer = self.executor.submit(call)
             except Exception as error:
-                raise ExecutorError(f"{type(error).__name__}: {error}") from error
+                raise ExecutorError(error_text(error)) from error
             self._watch(list(getattr(self.executor, "_processes", None) or ()))
             return Started(answer, math.inf, call.end)
         future: Future[Outcome] = Future()
