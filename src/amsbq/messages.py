@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
+
+from .shared_context import SharedContext
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
@@ -51,27 +52,5 @@ def collected_warnings() -> Iterator[list[str]]:
         _collected.reset(token)
 
 
-class _Silence:
-    """Warnings of the whole process are ignored while anybody wants it; then the filters are as they were."""
-
-    def __init__(self) -> None:
-        self._lock, self._users = Lock(), 0
-        self._filters = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self._filters = warnings.catch_warnings()
-                self._filters.__enter__()
-                warnings.simplefilter("ignore")
-            self._users += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._filters.__exit__(None, None, None)
-
-
 #: A context in which warnings of other libraries are ignored, in all threads.
-SILENCE = _Silence()
+SILENCE = SharedContext(lambda: warnings.catch_warnings(action="ignore"))
