@@ -21,7 +21,7 @@ from .gp.posterior import MultiSourceGP
 from .gp.threads import threads_for
 from .inference.belief import learn
 from .inference.estimate import Estimate
-from .inference.structures import ModelName, Noise, model_named, noise_levels
+from .inference.structures import ModelName, Noise, checked_order, model_named, noise_levels
 from .measures.adapters import MeasureLike, as_measure
 from .results.result import Result
 from .validation import RNGLike, seed_number
@@ -36,6 +36,7 @@ def integrate(
     acquisition: AcquisitionName = "mi",
     seed: RNGLike = None,
     initial: Initial | None = None,
+    order: Sequence[int] | None = None,
     rel_tol: float | None = None,
     abs_tol: float | None = None,
     executor: ExecutorLike | None = None,
@@ -60,7 +61,7 @@ def integrate(
         each input; or a measure.
     budget : float
         In units of cost.
-    model, acquisition, seed, initial, rng
+    model, acquisition, seed, initial, order, rng
         See `Integrator`.
     rel_tol, abs_tol : float, optional
         Stop when half the width of the 95 % interval is below this share of the mean, or below this number.
@@ -110,7 +111,15 @@ def integrate(
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
     it = Integrator(
-        sources, measure, budget=budget, model=model, acquisition=acquisition, seed=seed, initial=initial, rng=rng
+        sources,
+        measure,
+        budget=budget,
+        model=model,
+        acquisition=acquisition,
+        seed=seed,
+        initial=initial,
+        order=order,
+        rng=rng,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
@@ -143,6 +152,7 @@ def estimate(
     model: ModelName | MultiSourceGP = "auto",
     noise: Noise | Sequence[Noise] = 0.0,
     noise_var: ArrayLike | None = None,
+    order: Sequence[int] | None = None,
     seed: RNGLike = None,
     rng: RNGLike = None,
 ) -> Estimate:
@@ -159,13 +169,16 @@ def estimate(
     measure : measure, or anything that `as_measure` takes
         The distribution of the inputs.
     model : str or MultiSourceGP
-        "auto", the default; "icm", the paper's, with hyperparameters at their mode; "lmc", a linear model of
-        coregionalisation; "ar", autoregressive, for sources in order of fidelity; "vbq", which uses source 0 only; or
-        a `MultiSourceGP` with hyperparameters of your own.
+        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
+        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
+        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
     noise : float, "learn", or a list of one for each source
         Variance of the noise on observations of each source.
     noise_var : (N,) array, optional
         Known variance of each observation, on top of that.
+    order : list of int, optional
+        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
+        numbers of observations, the most last.
     seed : int, optional
         Seed of the hyperparameter draws; 0 by default.
     rng : int or numpy.random.Generator, optional
@@ -198,5 +211,6 @@ def estimate(
             raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
     levels = noise_levels(noise, n_sources)
     data = Data.checked(inputs, len(levels), sources, X, y, noise_var)
+    fidelity = None if order is None else checked_order(order, len(levels))
     with threads_for(len(data.y)):
-        return learn(chosen, inputs, data, levels, drawn_by).estimate
+        return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate

@@ -1,7 +1,5 @@
 """The posterior against the dense joint Gaussian of data, integrals and new observations."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -234,21 +232,27 @@ def test_many_models_at_once_are_each_as_alone():
                 np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-10)
 
 
-def test_models_may_share_lengthscales():
-    """Models that refer to one set of lengthscales are those that have it each to themselves."""
-    problem = PROBLEMS["icm"]
-    group, rng = problem.gp.batch.groups[0], np.random.default_rng(0)
-    B = np.array([[random_B(rng, 2)] for _ in range(3)])
-    scales, rows = np.array([[[0.2]], [[0.4]]]), np.array([0, 1, 1])
+def test_joined_models_are_those_that_were_joined():
+    """Whatever the numbers of their terms and the kinds of their kernels."""
+    problem, rng = PROBLEMS["icm"], np.random.default_rng(0)
     data = Data(problem.s, problem.X, problem.y, problem.extra)
-    each = []
-    for terms in (replace(group, B=B, scales=scales, rows=rows), replace(group, B=B, scales=scales[rows])):
-        zeros = np.zeros((3, 2))
-        models = ModelBatch(problem.gp.measure, (terms,), np.zeros((3, 2, 2)), zeros, zeros)
-        posteriors = PosteriorBatch.condition(models, data).select(slice(1, 3))
-        each.append([*posteriors.integral(), *posteriors.squared_correlation_and_grad(1, problem.X_new)])
-    for shared, own in zip(*each, strict=True):
-        np.testing.assert_array_equal(shared, own)
+    measure = problem.gp.measure
+    gps = [
+        amsbq.MultiSourceGP([amsbq.Term(random_B(rng, 2), kernel) for kernel in kernels], measure, noise=noise)
+        for kernels, noise in (
+            ([amsbq.RBF(0.3)], 0.01),
+            ([amsbq.RBF(0.2), amsbq.RBF(0.6), amsbq.Constant()], 0.02),
+            ([amsbq.Matern(2.5, 0.4), amsbq.RBF(0.5)], 0.0),
+        )
+    ]
+
+    def known(batch):
+        posteriors = PosteriorBatch.condition(batch, data)
+        return *posteriors.integral(), *posteriors.squared_correlation_and_grad(1, problem.X_new)
+
+    joined = known(ModelBatch.joined([gp.batch for gp in gps]))
+    for together, *each in zip(joined, *(known(gp.batch) for gp in gps), strict=True):
+        np.testing.assert_allclose(together, np.concatenate(each), rtol=1e-12, atol=1e-14)
 
 
 def test_large_sets_of_observations_are_evaluated_in_parts(monkeypatch):

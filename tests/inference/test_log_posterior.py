@@ -9,11 +9,9 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.calibration import integrals
+from amsbq.inference.averaging import integrals
 from amsbq.inference.log_posterior import LEARNING_JITTER, LogPosterior
-from amsbq.inference.modes import Mode
-from amsbq.inference.sampling import HyperparameterDraws
-from amsbq.inference.structures import MODELS, autoregressive, common_and_own, icm, lmc
+from amsbq.inference.structures import MODELS, chain, common_and_own, icm, lmc, richardson, star
 from tests.reference import central_difference
 
 
@@ -31,7 +29,9 @@ PRIORS = {
     "lmc matern-3/2": partial(lmc, nu=1.5),
     "lmc matern-5/2": partial(lmc, nu=2.5),
     "three terms": partial(lmc, fractions=(0.1, 0.4, 1.0), nu=0.5),
-    "ar": autoregressive,
+    "chain": chain,
+    "star": star,
+    "richardson": richardson,
 }
 MEASURES = {"uniform": amsbq.Uniform([0, -3], [1, 2]), "gamma": amsbq.as_measure([stats.gamma(5), stats.norm(1, 2)])}
 NOISE = {"given": [1e-3, 1e-2, 0.02], "learned": ["learn", 1e-2, "learn"]}
@@ -48,7 +48,7 @@ def some_theta(density, n=3, seed=1):
 @pytest.mark.parametrize("model", PRIORS)
 def test_gradient_of_the_log_posterior(model, measure, L, noise):
     measure = MEASURES[measure]
-    density = LogPosterior(PRIORS[model](L), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
+    density = LogPosterior(PRIORS[model](range(L), measure.dim), measure, data_of(measure, L, 9, 0), NOISE[noise][:L])
     Theta = some_theta(density)
     values, gradient = density.log_posterior_and_grad(Theta)
     np.testing.assert_array_equal(density.log_posterior(Theta), values)
@@ -58,45 +58,43 @@ def test_gradient_of_the_log_posterior(model, measure, L, noise):
 
 
 @pytest.mark.parametrize("relation", [[1, -1, 1], [1, 0, 1], [1, 1, -1]])
-@pytest.mark.parametrize("power", [1.0, 0.5])
-def test_gradient_for_other_relations_and_powers(relation, power):
+def test_gradient_for_other_relations(relation):
     measure = MEASURES["uniform"]
-    plain = LogPosterior(common_and_own(3), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
-    density, relation = plain.tempered(power), np.array(relation)
+    density = LogPosterior(common_and_own(range(3), measure.dim), measure, data_of(measure, 3, 9, 0), NOISE["learned"])
+    relation = np.array(relation)
     theta = some_theta(density)[0]
     _, gradient = density.log_posterior_and_grad(theta[None], relation)
     numeric = central_difference(lambda t: density.log_posterior_and_grad(t[None], relation)[0][0], theta, 1e-3)
     np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
     B = density.models(theta[None], relation).groups[0].B[0, 0]
     assert np.sign(B[0, 1:]).tolist() == relation[1:].tolist()
-    assert plain.power == 1
     mixed = density.log_posterior_and_grad(np.stack([theta, theta]), np.stack([relation, [1, 1, 1]]))
     alone = [density.log_posterior_and_grad(theta[None], r) for r in (relation, None)]
     np.testing.assert_allclose(mixed[0], np.concatenate([value for value, _ in alone]), rtol=1e-12)
     np.testing.assert_allclose(mixed[1], np.concatenate([gradient for _, gradient in alone]), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [1.0, 0.3])
 @pytest.mark.parametrize("model", PRIORS)
-def test_value_is_evidence_times_prior(model, power):
-    """Against the exact core in the user's units, and against scipy.stats for the prior of the default."""
+def test_value_is_evidence_times_prior(model):
+    """Against the exact core in the user's units, and against scipy.stats for the prior of the first structure."""
     measure, L = MEASURES["uniform"], 2
     data = data_of(measure, L, 11, 3)
-    density = LogPosterior(PRIORS[model](L), measure, data, [1e-3, "learn"]).tempered(power)
-    Theta = some_theta(density, 2)
-    prior = density.tempered(0.0).log_posterior_and_grad(Theta)[0]
+    density = LogPosterior(PRIORS[model](range(L), measure.dim), measure, data, [1e-3, "learn"])
+    Theta, prior = some_theta(density, 2), np.zeros(2)
+    density.layout.add_log_prior(Theta, prior, np.zeros_like(Theta))
     for theta, value, of_prior in zip(Theta, density.log_posterior_and_grad(Theta)[0], prior, strict=True):
         gp = in_user_units(density, theta)
         evidence = PosteriorBatch.condition(gp.batch, data, LEARNING_JITTER).log_evidence()[0]
         evidence += np.log(density.units.spreads[data.s]).sum()
-        np.testing.assert_allclose(value, power * evidence + of_prior, rtol=1e-9)
+        np.testing.assert_allclose(value, evidence + of_prior, rtol=1e-9)
     if model == "auto":
         a, gain, scales, own, slow, noise = parts_of_default(density, Theta[0])
-        expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-4, 3).logpdf(own).sum()
+        expected = stats.t(4, scale=0.7).logpdf(a).sum() + stats.norm(-3, 1.5).logpdf(own).sum()
         expected += stats.norm(0, 2).logpdf(gain)
-        expected += stats.loggamma(3, loc=np.log(0.1)).logpdf(scales).sum()
+        expected += stats.loggamma(3, loc=np.log(0.1 * 2**0.5)).logpdf(scales).sum()
         expected += (
-            stats.loggamma(3, loc=np.log(0.35)).logpdf(slow).sum() + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
+            stats.loggamma(3, loc=np.log(0.35 * 2**0.5)).logpdf(slow).sum()
+            + stats.norm(np.log(1e-4), 3).logpdf(noise)[0]
         )
         np.testing.assert_allclose(prior[0], expected, rtol=1e-12)
 
@@ -126,7 +124,7 @@ def parts_of_default(density, theta):
 
 def test_outside_of_its_box_the_density_is_zero():
     measure = MEASURES["uniform"]
-    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
+    density = LogPosterior(common_and_own(range(2), measure.dim), measure, data_of(measure, 2, 6, 0), [0.0, 0.0])
     Theta = np.stack([density.layout.centre(), density.layout.centre()])
     Theta[1, 0] = 1e4
     values, gradients = density.log_posterior_and_grad(Theta)
@@ -139,7 +137,7 @@ def test_outside_of_its_box_the_density_is_zero():
 
 def test_a_few_at_a_time_give_the_same(monkeypatch):
     measure = MEASURES["uniform"]
-    density = LogPosterior(lmc(2), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
+    density = LogPosterior(lmc(range(2), measure.dim), measure, data_of(measure, 2, 8, 0), [0.0, 0.0])
     Theta = some_theta(density, 5)
     together = density.log_posterior_and_grad(Theta)
     monkeypatch.setattr("amsbq.gp.gram.LARGEST_ARRAY", 2 * 36)
@@ -156,7 +154,7 @@ def test_units_do_not_matter(model):
         s, U = np.append([0, 1], rng.integers(2, size=8)), rng.uniform(size=(10, 2))
         y = a * rng.normal(size=10) + b
         data = Data(s, measure.bounds[:, 0] + U * measure.width, y, np.full(10, 1e-4 * a**2))
-        density = LogPosterior(PRIORS[model](2), measure, data, ["learn", 1e-4 * a**2])
+        density = LogPosterior(PRIORS[model](range(2), measure.dim), measure, data, ["learn", 1e-4 * a**2])
         values.append(density.log_posterior_and_grad(some_theta(density, 1, 3)))
     np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-8)
     np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
@@ -168,7 +166,7 @@ def test_order_of_sources_and_data_does_not_matter():
     data = data_of(measure, 3, 12, 5)
     shuffled = np.random.default_rng(6).permutation(12)
     permuted = Data(np.argsort(order)[data.s][shuffled], data.X[shuffled], data.y[shuffled], data.noise_var[shuffled])
-    plain, changed = (LogPosterior(lmc(3), measure, d, [1e-3] * 3) for d in (data, permuted))
+    plain, changed = (LogPosterior(lmc(range(3), measure.dim), measure, d, [1e-3] * 3) for d in (data, permuted))
 
     def covariances(density, theta):
         return density.layout.decode(theta[None], np.ones((1, 3))).B()[0]
@@ -183,67 +181,97 @@ def test_order_of_sources_and_data_does_not_matter():
 
 def test_prior_draws_follow_the_prior():
     measure = MEASURES["uniform"]
-    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
+    density = LogPosterior(common_and_own(range(2), measure.dim), measure, data_of(measure, 2, 6, 0), [0.0, "learn"])
     draws = density.prior_draws(1024, 0)
     parts = [parts_of_default(density, theta) for theta in draws]
     amplitudes, gain, _, own, slow, noise = (np.array(part) for part in zip(*parts, strict=True))
     for column, distribution in (
         (amplitudes[:, 1], stats.t(4, scale=0.7)),
         (gain, stats.norm(0, 2)),
-        (own[:, 0], stats.norm(-4, 3)),
-        (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35)),
+        (own[:, 0], stats.norm(-3, 1.5)),
+        (np.exp(slow[:, 1]), stats.gamma(3, scale=0.35 * 2**0.5)),
         (noise[:, 0], stats.norm(np.log(1e-4), 3)),
     ):
         assert stats.kstest(column, distribution.cdf).statistic < 0.01
 
 
-@pytest.mark.parametrize("model", ["auto", "lmc"])
-def test_discrepancies_are_one_more_term(model):
+@pytest.mark.parametrize("model", PRIORS)
+def test_integrals_are_those_of_the_models_in_user_units(model):
     measure = MEASURES["uniform"]
     data = data_of(measure, 2, 9, 4)
-    density = LogPosterior(PRIORS[model](2), measure, data, [1e-3, 1e-2])
-    Theta, shares = some_theta(density, 2), np.array([0.0, 0.01, 1.0])
-    mode = Mode(np.ones(2), Theta[0], np.eye(density.layout.size), 0.0)
-    found = integrals(HyperparameterDraws(density, [mode], [Theta], 2.0, 0), shares)
+    density = LogPosterior(PRIORS[model](range(2), measure.dim), measure, data, [1e-3, 1e-2])
+    Theta = some_theta(density, 2)
+    found = integrals(density.models(Theta), density.units.standardise(data))
     level, spread = density.units.levels[0], density.units.spreads[0]
-    for theta, means, stds, logs in zip(Theta, *found, strict=True):
-        gp = in_user_units(density, theta)
-        for share, mean, std, log in zip(shares, means, stds, logs, strict=True):
-            variances = sum(np.diagonal(term.B) for term in gp.terms[:2])  # the third is the level
-            extra = amsbq.Term(np.diag(share * variances), gp.terms[0].kernel)
-            whole = amsbq.MultiSourceGP([*gp.terms, extra], measure, noise=gp.noise, mean=gp.mean)
-            posterior = whole.condition(data.s, data.X, data.y, data.noise_var)
-            np.testing.assert_allclose(spread * std, posterior.integral()[1] ** 0.5, rtol=1e-6)
-            np.testing.assert_allclose(level + spread * mean, posterior.integral()[0], rtol=1e-6)
-            difference = posterior.log_evidence() - _evidence(gp, data)
-            np.testing.assert_allclose(log - logs[0], difference, rtol=1e-6, atol=1e-7)
-
-
-def _evidence(gp, data):
-    return gp.condition(data.s, data.X, data.y, data.noise_var).log_evidence()
+    for theta, mean, std in zip(Theta, *found, strict=True):
+        posterior = in_user_units(density, theta).condition(data.s, data.X, data.y, data.noise_var)
+        np.testing.assert_allclose(level + spread * mean, posterior.integral()[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(spread * std, posterior.integral()[1] ** 0.5, rtol=1e-5)
 
 
 def test_posteriors_have_the_jitter_of_learning():
     measure = MEASURES["uniform"]
-    density = LogPosterior(common_and_own(2), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
+    density = LogPosterior(common_and_own(range(2), measure.dim), measure, data_of(measure, 2, 9, 4), [0.0, 0.0])
     assert density.condition(density.layout.centre()[None]).jitter == [LEARNING_JITTER]
 
 
-def test_autoregressive_terms_are_nested():
-    """Source 0 has all terms, the last source only its own: Kennedy and O'Hagan's structure."""
+ORDER = (0, 2, 1)  # of fidelity
+
+
+def covariances(structure, t=None):
+    """B of each term of three sources, for θ at the centre of the prior, or with factors t added to it."""
     measure = MEASURES["uniform"]
-    density = LogPosterior(autoregressive(3), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
-    for q, B in enumerate(density.models(density.layout.centre()[None]).groups[0].B[0]):
-        assert (np.diagonal(B) > 0).tolist() == [source <= q for source in range(3)]
-        assert np.linalg.matrix_rank(B) == 1
+    density = LogPosterior(structure(ORDER, 2), measure, data_of(measure, 3, 9, 4), [0.0] * 3)
+    theta = density.layout.centre()
+    if t is not None:
+        theta[-len(t) :] += t
+    return density.models(theta[None]).groups[0].B[0]
+
+
+def test_a_chain_is_a_sequence_of_multiples_and_differences():
+    """Built source by source by Kennedy and O'Hagan's recursion, f_l = ρ_l f_(l+1) + δ_l, from the coarsest one."""
+    amplitude, gain, *rho, difference, refinement, step = t = np.array([0.2, 0.3, -0.1, 0.4, 0.5, -0.3, 0.2])
+    loading = np.zeros((4, 3))  # of each term in each source: two shared processes, and the differences
+    fast = np.exp(amplitude)
+    coarse = fast**2 * np.exp(-2.0 + difference)  # its variance
+    loading[:2, 1] = fast, fast * np.exp(gain / 2)
+    loading[:, 2] = np.exp(rho[1]) * loading[:, 1]
+    loading[2, 2] = np.sqrt(coarse)
+    loading[:, 0] = np.exp(rho[0]) * loading[:, 2]
+    loading[3, 0] = np.sqrt(coarse * np.exp(-2.0 + refinement + step))
+    expected = np.einsum("ql,qm->qlm", loading, loading)
+    np.testing.assert_allclose(covariances(chain, t), expected, rtol=1e-12)
+
+
+def test_a_star_is_the_primary_source_and_differences():
+    B = covariances(star)
+    np.testing.assert_allclose(B[:2], np.ones((2, 3, 3)), rtol=1e-12)
+    for q, source in ((2, ORDER[1]), (3, ORDER[2])):
+        np.testing.assert_allclose(B[q], np.exp(-2.0) * np.diag(np.arange(3) == source), rtol=1e-12)
+
+
+def test_the_error_of_a_discretisation_shrinks_from_level_to_level():
+    sizes = np.exp(0.5 * (-2.0 - 2.0 * np.array([2, 0, 1])))  # of sources 0, 1, 2: the middle one is the coarsest
+    expected = np.outer(sizes, sizes) + np.exp(-4.0) * np.diag(sizes**2)
+    np.testing.assert_allclose(covariances(richardson)[2], expected, rtol=1e-12)
+
+
+def test_differences_have_one_set_of_lengthscales():
+    measure = MEASURES["uniform"]
+    for structure in (chain, star):
+        density = LogPosterior(structure(range(4), 2), measure, data_of(measure, 4, 9, 4), [0.0] * 4)
+        scales = density.models(some_theta(density, 1)).groups[0].scales[0]
+        assert (scales[2:] == scales[2]).all()
+        assert len(np.unique(scales)) == 3 * measure.dim
 
 
 def test_every_model_by_name_is_one():
     measure = MEASURES["uniform"]
     for model in MODELS.values():
         for L in (1, 2, 4):
-            density = LogPosterior(model.prior(L), measure, data_of(measure, L, 9, 4), [0.0] * L)
-            assert np.isfinite(density.log_posterior_and_grad(density.layout.centre()[None])[0])
+            for structure in model.structures(range(L), measure.dim):
+                density = LogPosterior(structure, measure, data_of(measure, L, 9, 4), [0.0] * L)
+                assert np.isfinite(density.log_posterior_and_grad(density.layout.centre()[None])[0])
 
 
 def test_width_is_equivariant_and_that_of_a_box():
@@ -263,7 +291,7 @@ def test_width_is_equivariant_and_that_of_a_box():
 
 def test_a_swap_lets_the_primary_source_be_the_one_that_differs():
     measure = MEASURES["uniform"]
-    density = LogPosterior(common_and_own(3), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
+    density = LogPosterior(common_and_own(range(3), measure.dim), measure, data_of(measure, 3, 12, 0), [0.0] * 3)
     theta = np.linspace(0, 1, density.layout.size)
     for source, other in enumerate(density.layout.swapped_with_primary(theta), 1):
         changed = np.flatnonzero(theta != other)

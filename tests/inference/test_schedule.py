@@ -5,6 +5,7 @@ import pytest
 
 import amsbq
 from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference import belief as beliefs
 from amsbq.inference.schedule import SETTINGS, Learner, scheduled_refit
 from amsbq.inference.structures import model_named
@@ -50,14 +51,14 @@ def test_what_is_believed_does_not_depend_on_who_looked_before():
 def test_in_between_observations_are_added_to_what_was_learned():
     data = observations(45)
     belief, learned = learner_of(data).belief, learner_of(data.first(43)).belief
-    density = learned.log_posterior.on(data)
-    exact = np.array(density.condition(learned.draws.Theta[::4], learned.draws.relations[::4]).integral())
+    units = learned.log_posterior.units
+    exact = np.array(PosteriorBatch.condition(learned.posteriors.models, units.standardise(data), 1e-10).integral())
     np.testing.assert_allclose(belief.posteriors.integral(), exact, rtol=1e-7)
     before = np.array(learned.posteriors.integral())
     shrunk = np.sqrt(exact[1].mean() / before[1].mean())
     assert shrunk < 1
     np.testing.assert_allclose(belief.estimate.std, shrunk * learned.estimate.std, rtol=1e-6)
-    expected = learned.estimate.mean + density.units.spreads[0] * (exact[0].mean() - before[0].mean())
+    expected = learned.estimate.mean + units.spreads[0] * (exact[0].mean() - before[0].mean())
     np.testing.assert_allclose(belief.estimate.mean, expected, rtol=1e-9)
 
 

@@ -1,11 +1,16 @@
 """How much observations would tell of the integral, for what they cost: the acquisition rates (Section 3.2).
 
 Notation:  ρ² (K,) or (K, n)     squared correlation of the integral with observations to come, for each of K posteriors
-           u(ρ²)                 utility, increasing in ρ²
+           p (K,)                share of the variance of the integral that is the variance of each posterior
+           ρ̄² = Σ_k p_k ρ²_k     share of the variance of the integral that is expected to go
+           u(ρ̄²)                 utility, increasing in ρ̄²
            c̃ (n,)                effective cost of an observation at each of n points
-           α = mean_k u(ρ²_k)/c̃  the rate, averaged over the hyperparameters
+           α = u(ρ̄²)/c̃           the rate
 
-A set of observations has α = u(ρ²)/Σ c̃ with its joint ρ². Those of a set that are chosen already leave a share
+The variance of the integral is the average of those of the posteriors, with different hyperparameters, and the variance
+of their means: what is maximised is the reduction of the error bar that is reported. For one posterior, ρ̄² = ρ².
+
+A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of a set that are chosen already leave a share
 1 - ρ²_S of the variance; one more with ρ² given them makes it (1 - ρ²_S)(1 - ρ²).
 """
 
@@ -38,8 +43,6 @@ PATHOLOGIES = {
     "ip": "the integral precision is not zero where nothing can be learned: it gets stuck where evaluations are cheap",
     "nv": "the negative variance grows with cost: it prefers expensive evaluations",
 }
-#: cap on ρ² where posteriors are averaged: one draw with ρ² = 1 would have infinite utility and decide alone
-NEARLY_PERFECT = 1 - 1e-12
 
 
 def utility(rho2: ArrayLike, kind: AcquisitionName) -> Array:
@@ -81,7 +84,7 @@ def _slope(rho2: Array, kind: str) -> Array:
 
 @dataclass(frozen=True)
 class Rate:
-    """Utility per cost of observations to come, averaged over posteriors with different hyperparameters.
+    """Utility per cost of observations to come, by posteriors with different hyperparameters.
 
     Parameters
     ----------
@@ -90,24 +93,30 @@ class Rate:
     costs : list of Cost, one for each source
     kind : str
         The name of the utility.
+    between : float
+        The variance of the means of the integral by these posteriors; that of each of them comes on top of it.
     left : (K,) array, optional
         The share of the variance that is left by the observations of a set that are chosen already, which the
         posteriors are conditioned on. By default there are none.
     paid : float
         The effective cost of those observations.
+    shares : (K, 1) array, optional
+        p before those observations; by default that of the posteriors.
     """
 
     posteriors: PosteriorBatch
     costs: Sequence[Cost]
     kind: str = "mi"
+    between: float = 0.0
     left: Array | None = None
     paid: float = 0.0
+    shares: Array | None = None
 
     def values(self, sources: Sequence[int], X: Array) -> Array:
         """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
         found = zip(sources, self.posteriors.squared_correlations(sources, X), strict=True)
         return np.array(
-            [self._average(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
+            [self._utility(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
         )
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
@@ -115,21 +124,21 @@ class Rate:
         rho2, gradients = self.posteriors.squared_correlation_and_grad(source, X)
         cost, cost_gradient = self._effective_and_grad(source, X)
         cost, joint = self.paid + cost, self._joint(rho2)
-        rate = self._average(joint) / cost
+        rate = self._utility(joint) / cost
         gradient = np.einsum("kn,knd->nd", self._slopes(joint), gradients) - rate[:, None] * cost_gradient
         return rate, gradient / cost[:, None]
 
     def joint(self, sources: IntArray, X: Array) -> float:
         """Return the rate of a whole set of observations."""
         rho2 = self.posteriors.squared_correlation_joint(sources, X)[:, None]
-        return float(self._average(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
+        return float(self._utility(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
         rho2, gradients = self.posteriors.squared_correlation_joint_and_grad(sources, X)
         costs, cost_gradient = self._effective_and_grad(sources, X)
         cost, joint = self.paid + costs.sum(), self._joint(rho2[:, None])
-        rate = float(self._average(joint)[0] / cost)
+        rate = float(self._utility(joint)[0] / cost)
         return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
     def after(self, source: int, x: Array) -> Rate:
@@ -139,6 +148,7 @@ class Rate:
             self.having(np.array([source]), x),
             left=1 - rho2 if self.left is None else self.left * (1 - rho2),
             paid=self.paid + float(self.costs[source].effective(x)[0]),
+            shares=self._shares,
         )
 
     def having(self, sources: IntArray, X: Array) -> Rate:
@@ -167,16 +177,28 @@ class Rate:
         costs = [cost.cost for cost in self.costs if isinstance(cost, ConstantCost)]
         return np.array(costs) if len(costs) == len(self.costs) else None
 
+    @cached_property
+    def _shares(self) -> Array:
+        """P as a column, shape (K, 1)."""
+        if self.shares is not None:
+            return self.shares
+        variances = self.posteriors.integral()[1]
+        total = float(variances.sum() + len(variances) * self.between)
+        return np.asarray(variances[:, None] / total if total > 0 else np.full((len(variances), 1), 1 / len(variances)))
+
     def _joint(self, rho2: Array) -> Array:
         """Return ρ² of the set with one more observation, given ρ² of that one: shape (K, n)."""
-        joint = rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
-        return joint if len(rho2) == 1 else np.minimum(joint, NEARLY_PERFECT)
+        return rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
 
-    def _average(self, joint: Array) -> Array:
-        """Return the utility, averaged over the posteriors."""
-        return np.asarray(_utility(joint, self.kind).sum(axis=0) / len(joint))
+    def _expected(self, joint: Array) -> Array:
+        """Return the share ρ̄² of the variance of the integral that is expected to go, shape (n,)."""
+        return np.asarray(np.minimum((self._shares * joint).sum(axis=0), 1.0))
+
+    def _utility(self, joint: Array) -> Array:
+        """Return the utility, shape (n,)."""
+        return _utility(self._expected(joint), self.kind)
 
     def _slopes(self, joint: Array) -> Array:
-        """Return the derivative of the averaged utility in ρ² of each posterior, shape (K, n)."""
-        slopes = _slope(joint, self.kind) / len(joint)
+        """Return the derivative of the utility in ρ² of each posterior, shape (K, n)."""
+        slopes = _slope(self._expected(joint), self.kind) * self._shares
         return slopes if self.left is None else self.left[:, None] * slopes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,31 @@ from ..gp.posterior_batch import PosteriorBatch
 from ..gp.threads import threads_for
 from ..inference.belief import Belief
 from ..inference.schedule import Learner
-from ..inference.structures import Model, ModelName, model_named
+from ..inference.structures import Model, ModelName, checked_order, model_named
 from ..measures.adapters import MeasureLike
 from ..messages import warn
 from ..validation import Array, source_number
 from .accounting import Accounting
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
+from .costs import affordable
 from .failures import RETIRED_AFTER, Failures
 from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
 from .search import Choice, Search
 from .sources import SourcesLike
+
+
+@dataclass(frozen=True)
+class DecisionSettings:
+    """How the rest of a budget is spent."""
+
+    #: nothing more is asked if the rest of the budget, at the present rate, would take less than this off the log
+    #: variance of the integral
+    worthwhile: float = 0.01
+    #: cheap evaluations that are planned ahead, before they use up what an evaluation of the primary source costs
+    planned: int = 8
+
+
+SETTINGS = DecisionSettings()
 
 
 class DecisionMaker(Accounting):
@@ -46,6 +62,8 @@ class DecisionMaker(Accounting):
         The failures of each source.
     initial : list of Choice or None
         What the user wants to be evaluated first; None for the default design.
+    order : list of int or None
+        The sources in order of fidelity, if the user gave it.
     rate : float
         The acquisition rate at which the latest query was chosen.
     """
@@ -59,13 +77,16 @@ class DecisionMaker(Accounting):
         acquisition: AcquisitionName,
         seed: int,
         initial: Initial | None,
+        order: Sequence[int] | None = None,
     ) -> None:
         super().__init__(sources, measure, budget)
         self.model = self._checked_model(model)
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
         noise = [source.noise for source in self.sources]
-        self.learner = Learner(self.model, self.measure, noise, self.seed, self.names)
+        self.order = None if order is None else checked_order(order, len(self.sources))
+        fidelity = self.order or self.source_costs.dearest_first()
+        self.learner = Learner(self.model, self.measure, noise, self.seed, self.names, fidelity)
         self.failures = Failures(len(self.sources))
         self.rate = math.nan
         self.initial: list[Choice] | None = None
@@ -147,7 +168,7 @@ class DecisionMaker(Accounting):
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice) for choice in choices):
-            return choices
+            return choices if n > 1 else [self._or_last_primary(choices[0], rate, search)]
         too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
         self._stop("budget" if too_expensive else "exhausted")
         return []
@@ -160,7 +181,33 @@ class DecisionMaker(Accounting):
         return None if choice is None or self._worthless(choice) else choice
 
     def _worthless(self, choice: Choice) -> bool:
-        return choice.rate <= 0 and self.acquisition not in PATHOLOGIES
+        if self.acquisition in PATHOLOGIES:
+            return False
+        rest = self.budget - self.committed
+        return choice.rate <= 0 or (math.isfinite(rest) and choice.rate * rest < SETTINGS.worthwhile)
+
+    def _or_last_primary(self, cheap: Choice, rate: Rate, search: Search) -> Choice:
+        """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
+
+        It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
+        """
+        others = [source for source in search.sources if source != 0]
+        primary = search.among([0]).best(rate) if cheap.source != 0 and 0 in search.sources else None
+        if primary is None or self._can_pay_both(cheap, primary) or self.acquisition in PATHOLOGIES:
+            return cheap
+        price, worth, last, so_far = self._price(primary), 0.0, 0.0, rate
+        for _ in range(SETTINGS.planned):
+            choice = search.among(others, self.committed + price, self.committed + so_far.paid).best(so_far)
+            if choice is None:
+                break
+            so_far = so_far.after(choice.source, choice.x[None])
+            last, worth = worth, choice.rate * so_far.paid
+        else:  # there is money left for more of them, each of which is worth no more than the last one
+            worth += (worth - last) * (price - so_far.paid) / max(so_far.paid / SETTINGS.planned, 1e-300)
+        return primary if primary.rate * price >= worth else cheap
+
+    def _can_pay_both(self, first: Choice, second: Choice) -> bool:
+        return bool(affordable(self.committed + self._price(first) + self._price(second), self.budget))
 
     def _next_rate(self, belief: Belief) -> Rate:
         pending = [(query.source, query.x) for query in self.pending]
@@ -171,7 +218,8 @@ class DecisionMaker(Accounting):
         used = [(source, x) for source, x in points if source < posteriors.models.n_sources]
         sources = np.array([source for source, _ in used], dtype=np.intp)
         X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
-        return Rate(posteriors, self.source_costs.costs, self.acquisition).having(sources, X)
+        between = float(np.var(posteriors.integral()[0]))
+        return Rate(posteriors, self.source_costs.costs, self.acquisition, between).having(sources, X)
 
     def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
         if not reason:

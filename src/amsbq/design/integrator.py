@@ -41,9 +41,9 @@ class Integrator(DecisionMaker):
         In units of cost; by default there is no limit. What is spent and what is reserved for pending queries never
         exceed it, if costs are known.
     model : str or MultiSourceGP
-        "auto", the default; "icm", the paper's, with hyperparameters at their mode; "lmc", a linear model of
-        coregionalisation; "ar", autoregressive, for sources in order of fidelity; "vbq", which uses source 0 only; or
-        a `MultiSourceGP` with hyperparameters of your own.
+        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
+        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
+        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
     acquisition : str
         "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
     seed : int, optional
@@ -51,6 +51,9 @@ class Integrator(DecisionMaker):
     initial : list of (source, x), optional
         What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
         are related shows where they are compared.
+    order : list of int, optional
+        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
+        costs, the cheapest last.
     rng : int or numpy.random.Generator, optional
         Instead of ``seed``: an integer is the seed, a generator draws it.
 
@@ -91,9 +94,10 @@ class Integrator(DecisionMaker):
         acquisition: AcquisitionName = "mi",
         seed: RNGLike = None,
         initial: Initial | None = None,
+        order: Sequence[int] | None = None,
         rng: RNGLike = None,
     ) -> None:
-        super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial)
+        super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial, order)
         if acquisition in PATHOLOGIES:
             warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
 

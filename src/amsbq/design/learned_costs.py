@@ -58,8 +58,9 @@ class MeasuredCost(Cost):
         if len(costs):
             n = len(costs)
             data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n)).thinned(LEARNING.most_observations)
-            draws = most_probable(LogPosterior(LOG_COST_PRIOR, measure, data, ["learn"]))
-            self.level, self.posterior = float(draws.log_posterior.units.levels[0]), draws.condition()
+            log_posterior = LogPosterior(LOG_COST_PRIOR, measure, data, ["learn"])
+            self.level = float(log_posterior.units.levels[0])
+            self.posterior = log_posterior.condition(most_probable(log_posterior).Theta)
 
     def assuming(self, cost: float) -> MeasuredCost:
         """Return a copy that assumes another cost while there are no data."""
@@ -122,6 +123,13 @@ class SourceCosts:
             self._costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])
         self._due.clear()
         return self._costs
+
+    def dearest_first(self) -> list[int] | None:
+        """Return the primary source and then the others by their costs at the median; None if one is "measured"."""
+        if any(isinstance(cost, MeasuredCost) for cost in self._costs):
+            return None
+        prices = [self.expected(source, self.measure.median) for source in range(len(self._costs))]
+        return [0, *sorted(range(1, len(prices)), key=lambda source: -prices[source])]
 
     def unknown(self, source: int) -> bool:
         """Return whether nothing is known of the cost of a source."""

@@ -89,6 +89,12 @@ class Search:
         self.budget, self.committed, self.avoided = budget, committed, avoided
         self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
 
+    def among(self, sources: Sequence[int], budget: float | None = None, committed: float | None = None) -> Search:
+        """Return the search among other sources, or with another budget."""
+        budget = self.budget if budget is None else min(budget, self.budget)
+        committed = self.committed if committed is None else committed
+        return Search(self.measure, sources, self.rng, budget, committed, self.avoided)
+
     def best(self, rate: Rate, most: int = SETTINGS.most_starts, polished: int = SETTINGS.polished) -> Choice | None:
         """Return the best choice over all sources and inputs; None if nothing is allowed."""
         starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
@@ -157,7 +163,7 @@ class Search:
 
     def _after(self, rate: Rate, found: _Set) -> Search:
         """Return the search for one more choice, after these are paid too."""
-        return Search(self.measure, self.sources, self.rng, self.budget, self._total(rate, found), self.avoided)
+        return self.among(self.sources, committed=self._total(rate, found))
 
     def _total(self, rate: Rate, found: _Set) -> float:
         pairs = zip(found.sources, found.X, strict=True)

@@ -77,6 +77,7 @@ def restored_integrator(state: RunState) -> Integrator | None:
             acquisition=problem["acquisition"],
             seed=problem["seed"],
             initial=problem["initial"],
+            order=problem.get("order"),
         )
         state.restore(it)
     return it

@@ -244,6 +244,7 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
         "acquisition": it.acquisition,
         "seed": it.seed,
         "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
+        "order": it.order,
         "observed": len(it.learner),  # observations from before the journal, which it does not hold
     }
 

@@ -50,25 +50,20 @@ class TermGroup:
 
     kernel: ProductKernel
     B: Array  # (K, Q, L, L)
-    scales: Array  # (R, Q, D): lengthscales, of every model (R = K) or of those that ``rows`` refers to
-    rows: IntArray | None = None  # (K,): which of R sets of lengthscales each model has; None if each has its own
+    scales: Array  # (K, Q, D): lengthscales
 
     @property
     def flat_scales(self) -> Array:
-        """The lengthscales of all models and terms, shape (R Q, D)."""
+        """The lengthscales of all models and terms, shape (K Q, D)."""
         return self.scales.reshape(-1, self.scales.shape[-1])
 
     def per_model(self, values: Array) -> Array:
-        """Return values for each set of lengthscales (R Q, ...) as values for each model and term (K, Q, ...)."""
-        shaped = values.reshape(*self.scales.shape[:2], *values.shape[1:])
-        return shaped if self.rows is None else shaped[self.rows]
+        """Return values for all models and terms (K Q, ...) in the shape (K, Q, ...)."""
+        return values.reshape(*self.scales.shape[:2], *values.shape[1:])
 
     def select(self, models: slice) -> TermGroup:
         """Return the terms of some of the models."""
-        if self.rows is None:
-            return replace(self, B=self.B[models], scales=self.scales[models])
-        sets, rows = np.unique(self.rows[models], return_inverse=True)
-        return replace(self, B=self.B[models], scales=self.scales[sets], rows=rows)
+        return replace(self, B=self.B[models], scales=self.scales[models])
 
 
 @dataclass(frozen=True)
@@ -94,6 +89,24 @@ class ModelBatch:
             scales = np.array([[kernel.lengthscales_in(measure.dim) for kernel in kernels]])
             groups.append(TermGroup(kernels[0], np.array([[term.B for term in alike]]), scales))
         return cls(measure, tuple(groups), constant[None], noise[None], mean[None])
+
+    @classmethod
+    def joined(cls, batches: Sequence[ModelBatch]) -> ModelBatch:
+        """Return all models of batches for one measure as one batch; a term that a model lacks has B = 0."""
+        kinds = {group.kernel.kind: group.kernel for batch in batches for group in batch.groups}
+        groups = []
+        for kind, kernel in kinds.items():
+            found = [[group for group in batch.groups if group.kernel.kind == kind] for batch in batches]
+            Q = max(sum(group.B.shape[1] for group in alike) for alike in found)
+            B, scales = [], []
+            for batch, alike in zip(batches, found, strict=True):
+                K, L, missing = len(batch), batch.n_sources, Q - sum(group.B.shape[1] for group in alike)
+                B.append(np.concatenate([*(g.B for g in alike), np.zeros((K, missing, L, L))], axis=1))
+                none = np.broadcast_to(batch.measure.width, (K, missing, batch.measure.dim))
+                scales.append(np.concatenate([*(g.scales for g in alike), none], axis=1))
+            groups.append(TermGroup(kernel, np.concatenate(B), np.concatenate(scales)))
+        rest = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean"))
+        return cls(batches[0].measure, tuple(groups), *rest)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -147,10 +160,9 @@ class ModelBatch:
 
     def contract_kernels_grad_x(self, group: TermGroup, coefficients: Array, X: Array, X2: Array) -> Array:
         """Return Σ_qj c_qji ∂log κ_q(X_i, X2_j)/∂X_i of each model for c (K, Q, m, n), shape (K, n, D)."""
-        scales = group.scales if group.rows is None else group.scales[group.rows]
         K, Q = coefficients.shape[:2]
         flat = coefficients.reshape(K * Q, *coefficients.shape[2:])
-        each = group.kernel.contract_grad_x_batch(X, X2, scales.reshape(-1, X.shape[1]), flat)
+        each = group.kernel.contract_grad_x_batch(X, X2, group.flat_scales, flat)
         return np.asarray(each.reshape(K, Q, *X.shape).sum(axis=1))
 
     def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..gp.coregionalisation import ModelBatch
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
@@ -16,11 +17,19 @@ from ..gp.threads import threads_for
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
 from ..validation import Array
-from . import calibration
+from .averaging import (
+    Member,
+    allotted,
+    averaged_integral,
+    effective_share,
+    integral_means,
+    most_probable_integral,
+    weighted,
+)
 from .estimate import Estimate
-from .log_posterior import LogPosterior
-from .preparation import default_names, primary_is_constant, regularised, warn_of_few
-from .sampling import HyperparameterDraws, draw, draw_tempered, most_probable
+from .log_posterior import LEARNING_JITTER, LogPosterior
+from .preparation import default_names, fewest_first, primary_is_constant, regularised, warn_of_few
+from .sampling import HyperparameterDraws, draw, most_probable
 from .structures import Model, Noise
 
 
@@ -28,11 +37,12 @@ from .structures import Model, Noise
 class LearningSettings:
     """How much work goes into learning."""
 
-    draws: int = 32  #: of the hyperparameters, where they are averaged over; more changed no coverage
-    deciding_step: int = 4  #: every 4th draw is used for decisions
+    draws: int = 16  #: of the hyperparameters of each structure, where they are averaged over
+    deciding_draws: int = 8  #: of all structures together, in proportion to their weights, for decisions
     #: observations to learn hyperparameters from, at most: more hardly improve them, and take long
     most_observations: int = 256
-    fewest_draws: int = 4  #: fewest draws conditioned on all observations, when there are more than `most_observations`
+    fewest_effective: float = 1 / 3  #: share of the draws that must be different
+    fewest_draws: int = 4  #: fewest draws for an answer, when there are more than `most_observations`
 
 
 SETTINGS = LearningSettings()
@@ -89,31 +99,35 @@ class FixedBelief:
 
 @dataclass(frozen=True)
 class LearnedBelief:
-    """A belief with hyperparameters learned from the observations."""
+    """A belief with hyperparameters learned from the observations, averaged over structures."""
 
     model: Model
     noise: Sequence[Noise]
+    order: Sequence[int]  # the sources in order of fidelity
     data: Data  # in the order of arrival
-    draws: HyperparameterDraws
-    tempered: HyperparameterDraws | None  # None where only the most probable hyperparameters are used
+    members: tuple[Member, ...]
 
     @property
     def log_posterior(self) -> LogPosterior:
-        """The posterior density that the hyperparameters are drawn from."""
-        return self.draws.log_posterior
+        """The posterior density of the hyperparameters of the first structure; all have the same standard units."""
+        return self.members[0].draws.log_posterior
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:
         """The posteriors used for decisions, in standard units."""
-        return self._on_all_data(self.draws).condition(SETTINGS.deciding_step)
+        models, _ = self._models(max(int(SETTINGS.deciding_draws * self._share), 1))
+        return PosteriorBatch.condition(models, self._standard_data, LEARNING_JITTER)
 
     @cached_property
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
-        draws = self._on_all_data(self.draws)
-        if self.tempered is None:
-            return calibration.uncalibrated(draws)
-        return calibration.calibrated(draws, self._on_all_data(self.tempered))
+        draws = [member.draws for member in self.members]
+        total, units = sum(len(some.Theta) for some in draws), self.log_posterior.units
+        if not self.model.marginalised:
+            return most_probable_integral(draws[0].models(), self._standard_data, units)
+        models, weights = self._models(max(int(total * self._share), SETTINGS.fewest_draws))
+        effective = effective_share(self.members) * total
+        return averaged_integral(models, weights, self._standard_data, units, effective)
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""
@@ -129,23 +143,35 @@ class LearnedBelief:
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return all that was learned, as plain numbers and lists."""
-        tempered = None if self.tempered is None else self.tempered.to_dict()
-        return {"draws": self.draws.to_dict(), "tempered": tempered}
+        return {
+            "order": list(self.order),
+            "weights": [member.weight for member in self.members],
+            "draws": [member.draws.to_dict() for member in self.members],
+        }
 
     def _extended(self) -> ExtendedBelief:
         return ExtendedBelief(self, self.data, self.posteriors)
 
     @cached_property
-    def _log_posterior_on_all_data(self) -> LogPosterior:
-        if len(self.data.y) <= SETTINGS.most_observations:
-            return self.log_posterior
-        return self.log_posterior.on(self.data.sorted())
+    def _standard_data(self) -> Data:
+        """All observations in standard units and in a canonical order."""
+        return self.log_posterior.units.standardise(self.data.sorted())
 
-    def _on_all_data(self, draws: HyperparameterDraws) -> HyperparameterDraws:
-        """Return the draws, to be conditioned on all observations: fewer of them if that is much work."""
+    @property
+    def _share(self) -> float:
+        """The share of the draws to use: fewer where it is much work to condition them on all observations."""
         most = SETTINGS.most_observations
-        share = (most / max(len(self.data.y), most)) ** 1.5
-        return draws.thinned(self._log_posterior_on_all_data, max(SETTINGS.fewest_draws, int(SETTINGS.draws * share)))
+        return float((most / max(len(self.data.y), most)) ** 1.5)
+
+    def _models(self, n: int) -> tuple[ModelBatch, Array]:
+        """Return the models of at most n draws, divided among structures by their weights, and a weight for each."""
+        draws = [member.draws for member in self.members]
+        weights = np.array([member.weight for member in self.members])
+        counts = np.array([len(some.Theta) for some in draws])
+        if n < counts.sum():
+            counts = np.minimum(counts, allotted(n, weights))
+        used = [draws.thinned(n).models() for draws, n in zip(draws, counts, strict=True) if n]
+        return ModelBatch.joined(used), np.repeat(weights / np.maximum(counts, 1), counts)
 
 
 @dataclass(frozen=True)
@@ -161,7 +187,7 @@ class ExtendedBelief:
         """The integral as learned, then moved and scaled as the posteriors used for decisions have been since."""
         before, spread = self.learned.estimate, float(self.learned.log_posterior.units.spreads[0])
         batches = self.learned.posteriors, self.posteriors
-        old_mean, mean = (calibration.integral_means(batch).mean() for batch in batches)
+        old_mean, mean = (integral_means(batch).mean() for batch in batches)
         old_variance, variance = (batch.integral()[1].mean() for batch in batches)
         shrunk = np.sqrt(variance / old_variance) if old_variance > 0 else 1.0
         moved = spread * (mean - old_mean)
@@ -193,7 +219,8 @@ class ExtendedBelief:
         data, noise = regularised(data, learned.noise, learned.model.secondaries, names)
         if noise != learned.noise or primary_is_constant(data) != primary_is_constant(self.data):
             # What regularisation made of the old observations has changed.
-            return _learn(learned.model, learned.log_posterior.measure, data, noise, learned.draws.seed, names)
+            seed = learned.members[0].draws.seed
+            return _learn(learned.model, learned.log_posterior.measure, data, noise, seed, names, learned.order)
         posteriors = self.posteriors
         for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.y)):
             posteriors = posteriors.extend(new)
@@ -219,30 +246,46 @@ def learn(
     noise: Sequence[Noise],
     seed: int = 0,
     names: Sequence[str] | None = None,
+    order: Sequence[int] | None = None,
 ) -> FixedBelief | LearnedBelief:
     """Return what a model believes of observations; degenerate ones are regularised, with a warning.
 
-    Warnings call sources by their ``names``, or "source 0" and so on.
+    Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
+    the number of observations, the fewest first after the primary source.
     """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
         return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted()))
     names = names or default_names(len(noise))
-    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names)
+    order = fewest_first(data, len(noise)) if order is None else order
+    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order)
 
 
 def _learn(
-    model: Model, measure: Measure, data: Data, noise: list[Noise], seed: int, names: Sequence[str]
+    model: Model,
+    measure: Measure,
+    data: Data,
+    noise: list[Noise],
+    seed: int,
+    names: Sequence[str],
+    order: Sequence[int],
 ) -> LearnedBelief:
     for sentence in measure.cautions(data.X[data.s == 0]):
         warn(sentence, stacklevel=4)
     if not model.marginalised:
         warn_of_few(data, names[0])
-    log_posterior = _log_posterior(model, measure, data, noise)
-    with threads_for(len(log_posterior.data.y)):
-        if not model.marginalised:
-            return LearnedBelief(model, noise, data, most_probable(log_posterior, seed), None)
-        draws = draw(log_posterior, SETTINGS.draws, seed)
-        return LearnedBelief(model, noise, data, draws, draw_tempered(draws, calibration.SETTINGS.power))
+    log_posteriors = _log_posteriors(model, measure, data, noise, order)
+    with threads_for(len(log_posteriors[0].data.y)):
+        if model.marginalised:
+            members = weighted([draw(density, SETTINGS.draws, seed) for density in log_posteriors])
+            if effective_share(members) < SETTINGS.fewest_effective:
+                warn(
+                    "hyperparameters could not be sampled: hardly more than the most probable are used, and the error "
+                    "bar is too small",
+                    stacklevel=4,
+                )
+        else:
+            members = weighted([most_probable(density, seed) for density in log_posteriors])
+    return LearnedBelief(model, noise, order, data, members)
 
 
 def from_hyperparameters(
@@ -251,15 +294,20 @@ def from_hyperparameters(
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
     with collected_warnings():  # they were issued when it was learned
         data, levels = regularised(data, noise, model.secondaries, default_names(len(noise)))
-    log_posterior = _log_posterior(model, measure, data, levels)
-    draws = HyperparameterDraws.from_dict(log_posterior, hyperparameters["draws"], seed)
-    plain = hyperparameters["tempered"]
-    if plain is None:
-        return LearnedBelief(model, levels, data, draws, None)
-    density = log_posterior.tempered(calibration.SETTINGS.power)
-    return LearnedBelief(model, levels, data, draws, HyperparameterDraws.from_dict(density, plain, seed))
+    order, weights = hyperparameters["order"], hyperparameters["weights"]
+    log_posteriors = _log_posteriors(model, measure, data, levels, order)
+    stored = zip(log_posteriors, hyperparameters["draws"], weights, strict=True)
+    members = (Member(HyperparameterDraws.from_dict(density, plain, seed), weight) for density, plain, weight in stored)
+    return LearnedBelief(model, levels, order, data, tuple(members))
 
 
-def _log_posterior(model: Model, measure: Measure, data: Data, noise: Sequence[Noise]) -> LogPosterior:
-    """Return the posterior density on observations in a canonical order, as the order of arrival does not matter."""
-    return LogPosterior(model.prior(len(noise)), measure, data.sorted().thinned(SETTINGS.most_observations), noise)
+def _log_posteriors(
+    model: Model, measure: Measure, data: Data, noise: Sequence[Noise], order: Sequence[int]
+) -> list[LogPosterior]:
+    """Return the posterior density of each structure.
+
+    Observations are in a canonical order, as the order of arrival does not matter.
+    """
+    used = data.sorted().thinned(SETTINGS.most_observations)
+    structures = model.structures([source for source in order if source < len(noise)], measure.dim)
+    return [LogPosterior(prior, measure, used, noise) for prior in structures]

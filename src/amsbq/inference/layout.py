@@ -4,10 +4,10 @@ Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at onc
 
     λ = ℓ / width                             lengthscales of a term, one for each input or one that is shared
     B_q = (A w)(A w)ᵀ + A² diag(η)            what the sources share, and what each has to itself
-    A = diag(e^{a_l + γ_q / 2})               amplitudes of the sources, and the gain of the term
+    A = diag(e^{a_l + γ_q / 2 + Σ_f E_f t_f}) amplitudes of the sources, gain of the term, and factors with effects E
 
-θ holds a, then w, log η, γ and log λ of each term, then the log noise variances that are learned. Exponents and w are
-linear in θ: Θ times one matrix, and so is the chain rule back to θ.
+θ holds a, then w, log η, γ and log λ of each term, then t, then the log noise variances that are learned. Exponents and
+w are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
 
 Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares what the term
 describes, -1 if it does so with the opposite sign, 0 if it has an independent copy of the term.
@@ -84,14 +84,18 @@ class Layout:
         self._blocks: list[_Block] = []
         everyone = tuple(range(n_sources))
         self._amplitudes = self._add(prior.amplitude, everyone)
-        self._terms = []
+        self._terms: list[_TermBlocks] = []
         for term in prior.terms:
             members = everyone if term.among is None else term.among
             weights = self._add(term.weights if term.shared else None, members)
             own = self._add(term.own, members)
             gain = self._add(term.gain, None, 1)
-            scales = self._add(term.scale, None, dim if term.per_dimension else 1)
+            if term.scales_of is None:
+                scales = self._add(term.scale, None, dim if term.per_dimension else 1)
+            else:
+                scales = self._terms[term.scales_of].scales
             self._terms.append(_TermBlocks(term, np.array(members), weights, own, gain, scales))
+        self._factors = [self._add(factor.prior, None, 1) for factor in prior.factors]
         self._log_noise = self._add(prior.log_noise, tuple(learned_noise.tolist()))
         self.size = self._blocks[-1].at.stop
         self._priors = stacked([block.prior for block in self._blocks for _ in range(block.size)])
@@ -129,6 +133,8 @@ class Layout:
                 own[range(at.own.start, at.own.stop), q, at.members] = 1.0
                 with_own[q, at.members] = True
             scales[at.scales, q] = np.eye(self.dim) if at.term.per_dimension else 1.0
+        for factor, at_factor in zip(self.prior.factors, self._factors, strict=True):
+            amplitudes[at_factor] = factor.effect
         noise[self._log_noise] = np.eye(len(self.learned_noise))
         return _Maps(amplitudes, own, weights, scales, noise, with_own, related)
 
@@ -166,11 +172,13 @@ class Layout:
     def starts(self) -> Array:
         """Return vectors Θ to start a search from: on several scales, with sources that almost agree."""
         out = []
-        for factor in STARTING_SCALES:
+        for scale in STARTING_SCALES:
             theta = self.centre()
             for at in self._terms:
                 theta[at.own] -= STARTING_AGREEMENT
-            theta[self._terms[0].scales] += np.log(factor)
+            theta[self._terms[0].scales] += np.log(scale)
+            for factor, at_factor in zip(self.prior.factors, self._factors, strict=True):
+                theta[at_factor] += factor.start
             out.append(theta)
         return np.array(out)
 
@@ -198,11 +206,6 @@ class Layout:
                 within = np.argsort(np.argsort(rank[list(block.sources)]))
                 columns[block.at] = columns[block.at][within]
         return columns
-
-    @property
-    def has_open_relations(self) -> bool:
-        """Whether there are terms that sources share with weights which are not learned."""
-        return self.n_sources > 1 and any(term.shared and term.weights is None for term in self.prior.terms)
 
 
 class Decoded(NamedTuple):

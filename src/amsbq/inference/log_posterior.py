@@ -2,7 +2,7 @@
 
 Everything is learned in standard units, so that those of the user never matter: lengthscales as fractions of the width
 of the measure, outputs of each source in units of a spread around a level. The density is
-p(θ | y) ∝ p(y | θ)^power p(θ), with independent priors that do not depend on the order of the sources.
+p(θ | y) ∝ p(y | θ) p(θ), with independent priors that do not depend on the order of the sources.
 
 Notation: θ (P,), Θ (K, P) and relations (K, L) as in `layout`.
 """
@@ -22,9 +22,9 @@ from ..gp.gram import Evidence
 from ..gp.posterior_batch import PosteriorBatch
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
-from ..validation import Array, IntArray, read_only
-from .layout import Decoded, Layout
-from .preparation import StandardUnits
+from ..validation import Array, read_only
+from .layout import Layout
+from .preparation import StandardUnits, fewest_first
 from .structures import ModelPrior, Noise
 
 #: Share of the diagonal added to every Gram matrix while learning: the same for every θ, and more than noise-free data
@@ -48,22 +48,18 @@ class LogPosterior:
     ----------
     layout : Layout
     units : StandardUnits
-    power : float
-        The likelihood counts to this power; below one the posterior is tempered.
     """
-
-    power = 1.0
 
     def __init__(self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise]) -> None:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
-        self.units = StandardUnits.of(data, self.n_sources, common=prior.amplitude is not None)
+        self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit)
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
         EmbeddingBatch(prior.kernel, self.measure.width[None], self.measure)  # raises if it cannot be integrated
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
-        self._columns = self.layout.permutation(self._rank())
+        self._columns = self.layout.permutation(np.argsort(fewest_first(data, self.n_sources)))
 
     @cached_property
     def _evidence(self) -> Evidence:
@@ -93,12 +89,6 @@ class LogPosterior:
         """The prior covariance of the unknown levels of the sources, in standard units, shape (L, L)."""
         return (self.prior.level or 0.0) ** 2 * np.eye(self.n_sources)
 
-    def tempered(self, power: float) -> LogPosterior:
-        """Return the posterior for which the likelihood counts to the given power."""
-        other = copy(self)
-        other.power = power
-        return other
-
     def on(self, data: Data) -> LogPosterior:
         """Return the posterior on other observations, in the same standard units."""
         other = copy(self)
@@ -107,7 +97,7 @@ class LogPosterior:
         return other
 
     def log_posterior_and_grad(self, Theta: Array, relations: Array | None = None) -> tuple[Array, Array]:
-        """Return power · log p(y | θ) + log p(θ), shape (K,), and its gradient, shape (K, P).
+        """Return log p(y | θ) + log p(θ), shape (K,), and its gradient, shape (K, P).
 
         The density is that of the observations in standard units; it is -inf where it cannot be evaluated. There may be
         a relation between the sources for each θ, shape (K, L), or one for all.
@@ -115,24 +105,16 @@ class LogPosterior:
         return self._evaluate(Theta, self._relations(relations))
 
     def log_posterior(self, Theta: Array, relations: Array | None = None) -> Array:
-        """Return power · log p(y | θ) + log p(θ), shape (K,)."""
+        """Return log p(y | θ) + log p(θ), shape (K,)."""
         return self._evaluate(Theta, self._relations(relations), with_grad=False)[0]
 
     def models(self, Theta: Array, relations: Array | None = None) -> ModelBatch:
         """Return the models with hyperparameters Θ, for outputs in standard units."""
         at = self.layout.decode(Theta, self._relations(relations))
-        return self.models_of(at.B(), at)
-
-    def models_of(self, B: Array, at: Decoded, rows: IntArray | None = None) -> ModelBatch:
-        """Return models with matrices B (K, Q, L, L), for outputs in standard units.
-
-        All else is that of decoded hyperparameters; ``rows`` (K,) tells of which, where it is not one for each model.
-        """
         noise = np.tile(self._standard_noise, (len(at.noise), 1))
         noise[:, self.learned] = at.noise
-        group = TermGroup(self.prior.kernel, B, at.scales * self.measure.width, rows)
-        constant = np.tile(self._constant, (len(B), 1, 1))
-        noise = noise if rows is None else noise[rows]
+        group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.width)
+        constant = np.tile(self._constant, (len(noise), 1, 1))
         return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise))
 
     def condition(self, Theta: Array, relations: Array | None = None) -> PosteriorBatch:
@@ -171,8 +153,6 @@ class LogPosterior:
         for part in self._evidence.batches(len(Theta), len(self.prior.terms)):
             of = relations if len(relations) == 1 else relations[part]
             values[part], gradients[part] = self._log_evidence(Theta[part], of, with_grad)
-        values *= self.power
-        gradients *= self.power
         self.layout.add_log_prior(Theta, values, gradients)
         if not np.isfinite(values.sum()):
             gradients[~np.isfinite(values)] = 0.0
@@ -191,19 +171,8 @@ class LogPosterior:
         by_log_noise = at.noise * gradient.by_noise[:, self.learned]
         return values, at.gradient(gradient.by_B, gradient.by_log_scales, by_log_noise)
 
-    def _rank(self) -> IntArray:
-        """Return the rank of each source by its observations, whatever its number is; the primary comes first."""
-        y = self.units.standardise(self.data).y
-        groups = [np.abs(y[self.data.s == source]) for source in range(self.n_sources)]
-        order = sorted(range(1, self.n_sources), key=lambda source: (len(groups[source]), *_moments(groups[source])))
-        return np.argsort([0, *order])
-
 
 @lru_cache(maxsize=64)
 def _even_draws(n: int, dim: int, seed: int) -> Array:
     """Return n points spread evenly over the unit cube, but not too near to its faces."""
     return read_only(np.clip(Uniform(np.zeros(dim), 1.0).sobol(n, seed), 1e-4, 1 - 1e-4))
-
-
-def _moments(values: Array) -> tuple[float, float]:
-    return float(np.sum(values)), float(np.sum(values**3))

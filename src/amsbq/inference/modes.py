@@ -20,9 +20,11 @@ from .optimizer import CurvatureHistory, clip, maximise_batch
 class ModeSearchSettings:
     """How modes are searched for; differences are of log density unless said otherwise."""
 
-    screened: int = 64  #: draws from the prior among which to look for starts
-    kept: int = 4  #: of them, the best, beside the starts of the layout
-    close: float = 3e-3  #: expected gain at which a run is near enough for Newton's method
+    screened: int = 64  #: draws from the prior among which to look for starts, beside the starts of the layout
+    kept: int = 4  #: of them, the best: three missed modes, six took longer and found no better ones
+    #: observations to search with, at most: with more of them, the modes are near those of a part of the observations
+    most_observations: int = 96
+    close: float = 0.02  #: expected gain at which a run is near enough for Newton's method
     rough: float = 0.5  #: expected gain at which a run of another relation is judged, and one that is far behind ends
     far_behind: float = 20.0  #: below the best
     hopeless: float = 8.0  #: below the best, a mode does not count: it would get no draw
@@ -54,7 +56,7 @@ class Mode:
 
 def find_mode(log_posterior: LogPosterior, seed: int = 0) -> Mode:
     """Return the highest mode, if all sources are related."""
-    theta, _, _ = next(_candidates(log_posterior, seed, []))
+    theta, _, _ = next(_refined(log_posterior, seed, []))
     return mode_at(log_posterior, theta)
 
 
@@ -65,18 +67,12 @@ def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
     one, or run against it: each of these has modes of its own.
     """
     modes: list[Mode] = []
-    for theta, relation, log_odds in _candidates(log_posterior, seed, list(_other_relations(log_posterior))):
+    for theta, relation, log_odds in _refined(log_posterior, seed, list(_other_relations(log_posterior))):
         same = [mode for mode in modes if (mode.relation == relation).all()]
         if all(mode.excludes(theta) for mode in same):
             mode = mode_at(log_posterior, theta, relation, log_odds)
             modes += [mode] if all(known.excludes(mode.theta) for known in same) else []
     return modes
-
-
-def nearby_modes(log_posterior: LogPosterior, modes: Sequence[Mode]) -> list[Mode]:
-    """Return the modes of another posterior density that are reached from given ones."""
-    found = _maximised(log_posterior, [_Starts(mode.theta[None], mode.relation) for mode in modes])
-    return [mode_at(log_posterior, end[0], mode.relation) for (end, _, _), mode in zip(found, modes, strict=True)]
 
 
 def mode_at(log_posterior: LogPosterior, theta: Array, relation: Array | None = None, log_odds: float = 0.0) -> Mode:
@@ -111,21 +107,42 @@ class _Starts(NamedTuple):
     hopeless: float = np.inf  # not for related sources: the best may be along a ridge
 
 
+def _refined(
+    log_posterior: LogPosterior, seed: int, others: list[tuple[Array, float]]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
+
+    If there are many observations, they are those that are reached from the modes for some of the observations.
+    """
+    data = log_posterior.data.thinned(SETTINGS.most_observations)
+    if len(data.y) == len(log_posterior.data.y):
+        yield from _candidates(log_posterior, seed, others)
+        return
+    near = list(_candidates(log_posterior.on(data), seed, others))
+    groups = [
+        _Starts(theta[None], relation, log_odds, hopeless=np.inf if i == 0 else SETTINGS.hopeless)
+        for i, (theta, relation, log_odds) in enumerate(near)
+    ]
+    yield from _best_first(groups, _maximised(log_posterior, groups))
+
+
 def _candidates(
     log_posterior: LogPosterior, seed: int, others: list[tuple[Array, float]]
 ) -> Iterator[tuple[Array, Array, float]]:
     """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
 
-    The first round starts from those of the layout and from the best of many draws from the prior; for other relations
-    from some of these, roughly. A second round starts (a) from the best point of each other relation, (b) from the
-    overall best under each other relation, (c) from the overall best with η of the primary and of one secondary source
-    exchanged.
+    The first round starts from the best of the starts of the layout and of many draws from the prior; for other
+    relations from one of the layout, roughly. A second round starts (a) from the best point of each other relation, (b)
+    from the overall best under each other relation, (c) from the overall best with η of the primary and of one
+    secondary source exchanged.
     """
     together = np.ones(log_posterior.n_sources)
-    draws, starts = log_posterior.prior_draws(SETTINGS.screened, seed), log_posterior.layout.starts()
-    likely = draws[np.argsort(-log_posterior.log_posterior(draws), kind="stable")[: SETTINGS.kept]]
-    groups = [_Starts(np.concatenate([starts, likely]), together)]
-    groups += [_Starts(starts[1::2], relation, log_odds, tolerance=SETTINGS.rough) for relation, log_odds in others]
+    starts = log_posterior.layout.starts()
+    pool = np.concatenate([starts, log_posterior.prior_draws(SETTINGS.screened, seed)])
+    best_of_pool = np.argsort(-log_posterior.log_posterior(pool), kind="stable")[: SETTINGS.kept]
+    groups = [_Starts(pool[best_of_pool], together)]
+    middle = starts[[len(starts) // 2 - 1]]
+    groups += [_Starts(middle, relation, log_odds, tolerance=SETTINGS.rough) for relation, log_odds in others]
     ends = _maximised(log_posterior, groups)
     if not any(np.isfinite(values).any() for _, values, _ in ends):
         raise ValueError("no hyperparameters fit these observations: their values are too extreme")
@@ -141,6 +158,13 @@ def _candidates(
         groups += [_Starts(one[None], together) for one in swapped]
         histories.append(CurvatureHistory(*swapped.shape))
         ends = _maximised(log_posterior, groups, CurvatureHistory.joined(histories))
+    yield from _best_first(groups, ends)
+
+
+def _best_first(
+    groups: Sequence[_Starts], ends: Sequence[tuple[Array, Array, CurvatureHistory]]
+) -> Iterator[tuple[Array, Array, float]]:
+    """Yield the best θ of each group with its relation and prior log odds, the most probable first."""
     heights = np.array([values.max() + group.log_odds for (_, values, _), group in zip(ends, groups, strict=True)])
     for i in np.argsort(-heights, kind="stable"):
         if heights[i] > heights.max() - SETTINGS.hopeless:
@@ -151,7 +175,7 @@ def _candidates(
 def _other_relations(log_posterior: LogPosterior) -> Iterator[tuple[Array, float]]:
     """Yield other relations to the primary source, with prior log odds: one source differs, or all are unrelated."""
     L = log_posterior.n_sources
-    if not log_posterior.layout.has_open_relations:
+    if not log_posterior.prior.open_relations:
         return
     for source in range(1, L):
         for sign, log_odds in ((0.0, SETTINGS.log_odds_unrelated), (-1.0, SETTINGS.log_odds_opposite)):

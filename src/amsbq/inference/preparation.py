@@ -52,6 +52,17 @@ class StandardUnits:
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
 
+def fewest_first(data: Data, n_sources: int) -> list[int]:
+    """Return all sources, the primary one first, then those of which there are the fewest observations.
+
+    The order does not depend on their numbers, unless their observations are the same.
+    """
+    y = StandardUnits.of(data, n_sources, common=True).standardise(data).y
+    groups = [np.abs(y[data.s == source]) for source in range(n_sources)]
+    keys = [(len(group), float(group.sum()), float((group**3).sum())) for group in groups]
+    return [0, *sorted(range(1, n_sources), key=lambda source: keys[source])]
+
+
 def default_names(n_sources: int) -> list[str]:
     """Return what sources are called where users gave them no names."""
     return [f"source {source}" for source in range(n_sources)]

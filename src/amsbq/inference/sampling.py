@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..gp.posterior_batch import PosteriorBatch
-from ..messages import warn
+from ..gp.coregionalisation import ModelBatch
 from ..validation import Array, IntArray
 from .log_posterior import LogPosterior
-from .modes import Mode, find_mode, find_modes, nearby_modes
+from .modes import Mode, find_mode, find_modes
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,17 @@ class HyperparameterDraws:
         """The relation of the sources that each draw goes with, shape (K, L)."""
         return np.repeat([mode.relation for mode in self.modes], [len(draws) for draws in self.per_mode], axis=0)
 
-    def condition(self, step: int = 1) -> PosteriorBatch:
-        """Return the posteriors of the sources, in standard units, for every ``step``-th draw."""
-        return self.log_posterior.condition(self.Theta[::step], self.relations[::step])
+    def models(self) -> ModelBatch:
+        """Return the models of all draws, for outputs in standard units."""
+        return self.log_posterior.models(self.Theta, self.relations)
 
-    def thinned(self, log_posterior: LogPosterior, most: int) -> HyperparameterDraws:
-        """Return at most so many of the draws, to be used with the posterior density on other observations."""
+    def thinned(self, most: int) -> HyperparameterDraws:
+        """Return at most so many of the draws."""
         of = np.repeat(np.arange(len(self.modes)), [len(draws) for draws in self.per_mode])
         kept = np.linspace(0, len(of) - 1, min(most, len(of))).round().astype(int)
         draws = [self.Theta[kept[of[kept] == i]] for i in range(len(self.modes))]
         modes = [mode for mode, rows in zip(self.modes, draws, strict=True) if len(rows)]
-        some = [rows for rows in draws if len(rows)]
-        return replace(self, log_posterior=log_posterior, modes=modes, per_mode=some)
+        return replace(self, modes=modes, per_mode=[rows for rows in draws if len(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the draws as plain numbers and lists."""
@@ -103,13 +101,6 @@ def draw(log_posterior: LogPosterior, n_draws: int, seed: int = 0) -> Hyperparam
     return _draw_around(log_posterior, kept, counts[counts > 0], seed)
 
 
-def draw_tempered(draws: HyperparameterDraws, power: float) -> HyperparameterDraws:
-    """Return as many draws by the tempered posterior, for which the likelihood counts to the given power."""
-    tempered = draws.log_posterior.tempered(power)
-    modes = nearby_modes(tempered, draws.modes)
-    return _draw_around(tempered, modes, np.array([len(rows) for rows in draws.per_mode]), draws.seed)
-
-
 def _draw_around(log_posterior: LogPosterior, modes: list[Mode], counts: IntArray, seed: int) -> HyperparameterDraws:
     """Return draws of θ from its posterior density around modes, so many for each.
 
@@ -136,11 +127,6 @@ def _draw_around(log_posterior: LogPosterior, modes: list[Mode], counts: IntArra
     if len(rows):
         Theta[rows] = np.array([mode.theta for mode in modes])[of[rows]]
         effective[np.unique(of[rows])] = 1.0
-    if effective.sum() < len(of) * SETTINGS.least_moved:
-        warn(
-            "hyperparameters could not be sampled: only the most probable are used, and the error bar is too small",
-            stacklevel=5,
-        )
     per_mode = np.split(Theta, np.cumsum(counts)[:-1])
     return HyperparameterDraws(log_posterior, modes, per_mode, float(effective.sum()), seed)
 

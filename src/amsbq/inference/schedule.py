@@ -74,6 +74,8 @@ class Learner:
         Seed of the hyperparameter draws.
     names : list of str, optional
         What warnings call the sources.
+    order : list of int, optional
+        The sources in order of fidelity; by default those with the fewest observations come first.
     """
 
     def __init__(
@@ -83,8 +85,10 @@ class Learner:
         noise: Sequence[Noise],
         seed: int,
         names: Sequence[str] | None = None,
+        order: Sequence[int] | None = None,
     ) -> None:
         self.model, self.measure, self.noise, self.seed, self.names = model, measure, noise, seed, names
+        self.order = order
         self._data = Data.empty(measure.dim)
         self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
         self._belief: Belief | None = None
@@ -150,14 +154,15 @@ class Learner:
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set the latest refit to one that `fitted` returned for the same first observations."""
-        if isinstance(self.model, MultiSourceGP):
-            return
         n, parameters = fitted["n"], fitted["hyperparameters"]
+        if isinstance(self.model, MultiSourceGP) or "weights" not in parameters:  # by a release with other structures
+            return
         belief = from_hyperparameters(self.model, self.measure, self.data.first(n), self.noise, self.seed, parameters)
         self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
 
     def _refitted(self, n: int) -> _Refit:
         # They are issued with the estimate. Floating-point errors are those of proposals that are then rejected.
         with collected_warnings() as messages, np.errstate(all="ignore"):
-            belief = learn(self.model, self.measure, self.data.first(n), self.noise, self.seed, self.names)
+            data = self.data.first(n)
+            belief = learn(self.model, self.measure, data, self.noise, self.seed, self.names, self.order)
         return _Refit(n, belief, messages)

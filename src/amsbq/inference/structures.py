@@ -1,21 +1,24 @@
-"""Model structures by name: their terms, the priors of their hyperparameters, and how these are used.
+"""Model structures: their terms and the priors of their hyperparameters; and the models, by name, made of them.
 
-The default, "auto", was chosen by measurement (docs/arena.md): sources share a fast and a slow process,
-and differ by a slow one,
+The structures of the default, "auto", were chosen by measurement (docs/arena.md). With levels m_l of the sources,
+numbered by their order of fidelity, a fast process g and a slow process h:
 
-    f_l(x) = m_l + A_l (e^{γ/2} g(x) + h(x) + √η_l d_l(x)),    h and d_l on the same scale.
+    common and own    f_l = m_l + A_l (e^{γ/2} g + h + √η_l d_l)          h and d_l on the same scale
+    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h)
+    star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
+    Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..gp.kernels import RBF, Matern, ProductKernel
-from ..validation import non_negative_number
+from ..validation import Array, non_negative_number
 from .priors import LogGamma, Normal, StudentT
 
 #: the noise on observations of a source: a variance, or "learn"
@@ -36,13 +39,23 @@ def noise_level(value: Any) -> Noise:
 class TermPrior:
     """The priors of the hyperparameters of one term; notation as in `layout`."""
 
-    scale: LogGamma  #: prior of log λ
+    scale: LogGamma | Normal  #: prior of log λ
     per_dimension: bool = True  #: whether each input has a lengthscale of its own
     weights: Normal | None = None  #: prior of each w_l; None fixes them to the relation of the source
     shared: bool = True  #: whether sources share the term at all
     own: Normal | None = None  #: prior of each log η_l; None fixes η to zero
     gain: Normal | None = None  #: prior of γ, the log of its variance relative to other terms; None fixes it to 0
     among: tuple[int, ...] | None = None  #: the sources that have a part in the term; None means all
+    scales_of: int | None = None  #: the earlier term whose lengthscales it has; None gives it its own
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A hyperparameter t that multiplies the amplitudes of sources in terms by e^{t · effect}."""
+
+    prior: Normal | StudentT
+    effect: Array  #: (Q, L), for each term and source
+    start: float = 0.0  #: where searches start, from the centre of the prior
 
 
 @dataclass(frozen=True)
@@ -50,16 +63,25 @@ class ModelPrior:
     """The terms of a model, and how the scale, the level and the noise of each source are treated."""
 
     terms: tuple[TermPrior, ...]
+    #: what amplitudes have in common; with factors, all sources have one unit
+    factors: tuple[Factor, ...] = ()
     #: the kind of all terms; its lengthscales do not matter
     kernel: ProductKernel = field(default_factory=lambda: RBF(1.0))
     #: prior of each a_l, around a spread common to all sources; None takes the scale of each from its observations
     amplitude: StudentT | None = None
     #: standard deviation of an unknown constant for each source, in units of its spread; None fixes it to the average
     level: float | None = None
+    #: whether to consider that a source is unrelated to the primary one, or runs against it
+    open_relations: bool = False
     #: prior of the log noise variance of a source, in units of its squared spread, where it is learned
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
     #: the unit of the outputs of all sources, if it need not be taken from the data
     spread: float | None = None
+
+    @property
+    def one_unit(self) -> bool:
+        """Whether all sources have one unit, the average of their spreads."""
+        return self.amplitude is not None or bool(self.factors)
 
 
 def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
@@ -73,33 +95,150 @@ def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
 
 @dataclass(frozen=True)
 class Model:
-    """A model structure: its prior for any number of sources, and how its hyperparameters are used."""
+    """The structures of a model, and how their hyperparameters are used."""
 
-    prior: Callable[[int], ModelPrior]
+    #: one prior for each structure, from the sources in order of fidelity, the primary one first, and the number of
+    #: inputs
+    structures: Callable[[Sequence[int], int], tuple[ModelPrior, ...]]
     marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
     secondaries: bool = True  #: whether other sources than the primary one are used
 
 
-def common_and_own(n_sources: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
-    """Return the prior of the default: a fast and a slow process that sources share, and a slow one for each."""
-    fast, slow = fractions
+def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
+    """Return the prior of sources that share a fast and a slow process, each with another slow one of its own."""
+    fast, slow = (_scale(fraction, dim) for fraction in fractions)
     return ModelPrior(
-        (
-            TermPrior(LogGamma(fast, 3.0), gain=Normal(0.0, 2.0)),
-            TermPrior(LogGamma(slow, 3.0), own=Normal(-4.0, 3.0)),
-        ),
+        (TermPrior(fast, gain=Normal(0.0, 2.0)), TermPrior(slow, own=Normal(-3.0, 1.5))),
         amplitude=StudentT(0.0, 0.7, 4.0),
         level=10.0,
+        open_relations=True,
     )
 
 
-def icm(n_sources: int, fraction: float = 0.2) -> ModelPrior:
+def _scale(fraction: float, dim: int) -> LogGamma:
+    """Return the prior of a lengthscale: distances between points grow with the root of the number of inputs."""
+    return LogGamma(fraction * dim**0.5, 3.0)
+
+
+def _wide_scale(fraction: float, dim: int) -> Normal:
+    """Return a prior of log λ that reaches much further: to inputs that hardly matter, or matter in a linear way."""
+    return Normal(float(np.log(1.3 * fraction * dim**0.5)), 0.9)
+
+
+@dataclass(frozen=True)
+class RelationPriors:
+    """Priors of how sources are related in a chain and in a star."""
+
+    amplitude: StudentT = field(
+        default_factory=lambda: StudentT(0.0, 0.7, 4.0)
+    )  #: log amplitude, in units of the spread of the observations
+    gain: Normal = field(
+        default_factory=lambda: Normal(0.0, 2.0)
+    )  #: log variance of the slow process beside the fast one
+    rho: StudentT = field(default_factory=lambda: StudentT(0.0, 0.25, 4.0))  #: log ρ_l: sources mostly have one scale
+    #: log variance of a difference beside that of the processes that are shared; of the coarsest one in a chain. It is
+    #: not wider, because the few observations that have it to themselves would then show a difference of almost zero
+    difference: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
+    #: in a chain, the log of how much smaller the variance of a difference is than that of the next coarser one: on the
+    #: average over levels, ...
+    refinement: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
+    step: Normal = field(default_factory=lambda: Normal(0.0, 0.7))  #: ... and how much each of them departs from it
+    start: float = -2.0  #: where searches start from the centre of `difference`: as if sources almost agreed
+
+
+PRIORS = RelationPriors()
+SHARED = (0.2, 0.7)  #: typical lengthscales of the fast and the slow process, as fractions of the width of an input
+DIFFERENCE = 0.5  #: and of differences between sources
+
+
+def chain(order: Sequence[int], dim: int) -> ModelPrior:
+    """Return the prior of Kennedy and O'Hagan's chain: each source is a multiple of the next one plus a difference.
+
+    Sources are in order of fidelity. Differences get smaller from level to level, so that those between the coarse
+    levels tell what to expect of the fine ones.
+    """
+    L, n = len(order), len(SHARED)
+    # Term n + i is the difference of level L - 2 - i, which all finer levels inherit.
+    terms = [TermPrior(_wide_scale(fraction, dim)) for fraction in SHARED]
+    inheriting = [tuple(order[: level + 1]) for level in range(L - 2, -1, -1)]
+    terms += _differences(_wide_scale(DIFFERENCE, dim), inheriting, n)
+    level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest that has it
+    finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source has inherited the term
+    differences = np.arange(len(terms)) - n  # their numbers from the coarsest on; negative for what is no difference
+    factors = _shared_process(len(terms), L)
+    factors += [Factor(PRIORS.rho, (finer[:, [step]] & (np.arange(L) <= step)).astype(float)) for step in range(L - 1)]
+    if L > 1:
+        factors.append(Factor(PRIORS.difference, _in_terms(differences >= 0, L), PRIORS.start))
+    if L > 2:
+        factors.append(Factor(PRIORS.refinement, _in_terms(np.maximum(differences, 0), L)))
+        factors += [Factor(PRIORS.step, _in_terms(differences >= i, L)) for i in range(1, L - 1)]
+    return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
+
+
+def star(order: Sequence[int], dim: int) -> ModelPrior:
+    """Return the prior of a star: each secondary source is a multiple of the primary one plus a difference."""
+    L, n = len(order), len(SHARED)
+    terms = [TermPrior(LogGamma(fraction, 3.0)) for fraction in SHARED]
+    terms += _differences(LogGamma(DIFFERENCE, 3.0), [(source,) for source in order[1:]], n)
+    factors = _shared_process(len(terms), L)
+    for i in range(1, L):
+        shared = (np.arange(len(terms)) < n)[:, None] & (np.arange(L) == i)
+        own = _in_terms(np.arange(len(terms)) == n + i - 1, L)
+        factors += [Factor(PRIORS.rho, shared.astype(float)), Factor(PRIORS.difference, own, PRIORS.start)]
+    return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
+
+
+def richardson(order: Sequence[int], dim: int) -> ModelPrior:
+    """Return the prior of levels of a discretisation: the same error on all of them, smaller and smaller.
+
+    Each level also has a part of the error to itself.
+    """
+    L, n = len(order), len(SHARED)
+    terms = [TermPrior(_scale(fraction, dim)) for fraction in SHARED]
+    terms.append(TermPrior(_scale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))
+    finer = L - 1 - np.arange(L)  # by how many levels each one is finer than the coarsest
+    error = (np.arange(len(terms)) == n)[:, None]
+    factors = _shared_process(len(terms), L)
+    factors.append(Factor(PRIORS.difference, 0.5 * (error & (finer >= 0)), PRIORS.start))
+    factors.append(Factor(PRIORS.refinement, 0.5 * error * finer))
+    factors += [Factor(PRIORS.step, 0.5 * (error & (finer >= i))) for i in range(1, L)]
+    return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
+
+
+def _differences(scale: LogGamma | Normal, members: Sequence[tuple[int, ...]], n: int) -> list[TermPrior]:
+    """Return a term for each difference, from those sources that have it, after n other terms.
+
+    They have the same lengthscales: few observations of the fine levels cannot tell them.
+    """
+    return [TermPrior(scale, among=some, scales_of=n if i else None) for i, some in enumerate(members)]
+
+
+def _shared_process(n_terms: int, n_sources: int) -> list[Factor]:
+    """Return the factors of the overall amplitude and of the first terms, those of SHARED, relative to each other."""
+    gains = [Factor(PRIORS.gain, _in_terms(np.arange(n_terms) == q, n_sources)) for q in range(1, len(SHARED))]
+    return [Factor(PRIORS.amplitude, np.ones((n_terms, n_sources))), *gains]
+
+
+def _in_terms(terms: Any, n_sources: int) -> Array:
+    """Return the effect of a log variance on some of the terms (Q,), whatever the source: shape (Q, L)."""
+    return 0.5 * np.repeat(np.asarray(terms, dtype=float)[:, None], n_sources, axis=1)
+
+
+def _by_source(factors: Sequence[Factor], order: Sequence[int]) -> tuple[Factor, ...]:
+    """Return factors whose effects are by the number of a source, from those by its place in the order of fidelity."""
+    place = np.argsort(order)
+    return tuple(replace(factor, effect=factor.effect[:, place]) for factor in factors)
+
+
+def icm(order: Sequence[int], dim: int, fraction: float = 0.2) -> ModelPrior:
     """Return the prior of the paper's model: one term, one lengthscale, scales and levels by empirical Bayes."""
     term = TermPrior(LogGamma(fraction, 3.0), per_dimension=False, weights=Normal(1.0, 0.5), own=Normal(-5.0, 3.0))
     return ModelPrior((term,))
 
 
-def lmc(n_sources: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | None = None) -> ModelPrior:
+def lmc(
+    order: Sequence[int], dim: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | None = None
+) -> ModelPrior:
     """Return the prior of a linear model of coregionalisation: terms on separate scales, unknown levels of sources.
 
     On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
@@ -112,34 +251,40 @@ def lmc(n_sources: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | 
         )
         for fraction in fractions
     )
-    return ModelPrior(tuple(terms), _kernel(nu), level=10.0)
+    return ModelPrior(tuple(terms), kernel=RBF(1.0) if nu is None else Matern(nu, 1.0), level=10.0)
 
 
-def autoregressive(n_sources: int, nu: float | None = None) -> ModelPrior:
-    """Return the prior of an autoregressive model for sources in order of fidelity (Kennedy and O'Hagan).
-
-    Each source is the next one plus a term of its own: term q belongs to source q and enters, with a weight for each,
-    all sources above it.
-    """
-    fractions = np.linspace(0.5, 0.2, n_sources) if n_sources > 1 else [0.2]
-    terms = (
-        TermPrior(LogGamma(float(fraction), 3.0), weights=Normal(1.0, 1.0), among=tuple(range(q + 1)))
-        for q, fraction in enumerate(fractions)
-    )
-    return ModelPrior(tuple(terms), _kernel(nu), level=10.0)
+def default_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]:
+    """Return the structures that the default averages over."""
+    if len(order) == 1:
+        return common_and_own(order, dim), chain(order, dim)
+    structures = common_and_own(order, dim), chain(order, dim), star(order, dim)
+    return structures if len(order) == 2 else (*structures, richardson(order, dim))
 
 
-def _kernel(nu: float | None) -> ProductKernel:
-    return RBF(1.0) if nu is None else Matern(nu, 1.0)
+def _only(structure: Callable[[Sequence[int], int], ModelPrior], **options: bool) -> Model:
+    """Return the model of a single structure."""
+    return Model(lambda order, dim: (structure(order, dim),), **options)
 
 
 MODELS = {
-    "auto": Model(common_and_own),
-    "icm": Model(icm, marginalised=False),
-    "lmc": Model(lmc),
-    "ar": Model(autoregressive),
-    "vbq": Model(icm, marginalised=False, secondaries=False),
+    "auto": Model(default_structures),
+    "icm": _only(icm, marginalised=False),
+    "lmc": _only(lmc),
+    "ar": _only(chain),
+    "vbq": _only(icm, marginalised=False, secondaries=False),
 }
+
+
+def checked_order(order: Any, n_sources: int) -> list[int]:
+    """Return the sources in order of fidelity, the primary one first, or raise with what is accepted."""
+    given = list(order) if isinstance(order, Sequence | np.ndarray) else [order]
+    if sorted(map(repr, given)) != sorted(map(repr, range(n_sources))) or given[0] != 0:
+        raise ValueError(
+            f"order must be the numbers of all {n_sources} sources from the most to the least faithful one, with 0, "
+            f"the primary one, first, such as {list(range(n_sources))}; got {order!r}"
+        )
+    return [int(source) for source in given]
 
 
 def model_named(name: str) -> Model:

@@ -44,8 +44,6 @@ class DiagnosticSettings:
     hardly_wider: float = 1.05
     #: share of the total cost from which on a source that did not matter is worth a note
     pricey: float = 0.05
-    #: share of the hyperparameter draws that must be effective
-    effective_draws: float = 1 / 3
     #: exponents p of an error bar like cost^-p: below the first it does not shrink, beyond the second the trend of few
     #: evaluations is not extrapolated
     slowest_decay: float = 0.1
@@ -212,12 +210,12 @@ def _draws(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
             "only the most probable hyperparameters were used: the error bar does not know that they are uncertain.",
             "model='auto' averages over them.",
         )
-    elif n < SETTINGS.effective_draws * LEARNING.draws:
+    elif n < LEARNING.fewest_effective * len(estimate.centres):
         yield Finding(
             "warning",
             "hyperparameters",
-            f"of {LEARNING.draws} draws of the hyperparameters only about {n:.0f} are different: their uncertainty is "
-            "not fully in the error bar.",
+            f"of {len(estimate.centres)} draws of the hyperparameters only about {n:.0f} are different: their "
+            "uncertainty is not fully in the error bar.",
             "A few more evaluations usually help.",
         )
     else:

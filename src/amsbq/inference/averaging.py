@@ -1,0 +1,143 @@
+"""Averaging over model structures: how much each of them counts, and the distribution of the integral.
+
+Weights are by stacking: those for which the mixture of the structures has the largest leave-one-out density of the
+observations of the primary source. The evidence would be dominated by the many observations of cheap sources, while
+the error of the integral comes from how these are related to the primary one.
+
+The integral has a mixture of Student's t distributions, one for each draw of the hyperparameters of each structure:
+heavy tails, because all structures may be wrong.
+
+Notation: M structures, n observations of the primary source, p_im the density of the i-th of them by structure m, if
+all other observations are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from ..gp.coregionalisation import ModelBatch
+from ..gp.data import Data
+from ..gp.gram import batches_of_models
+from ..gp.posterior_batch import PosteriorBatch
+from ..validation import Array, IntArray
+from .estimate import Estimate
+from .log_posterior import LEARNING_JITTER
+from .preparation import StandardUnits, too_few
+from .sampling import HyperparameterDraws
+
+
+@dataclass(frozen=True)
+class AveragingSettings:
+    """How structures are weighted, and how far error bars go beyond their posteriors.
+
+    Chosen on the development problems of docs/arena.md.
+    """
+
+    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide
+    prior_observations: float = 2.0
+    #: of the iteration for the weights: more change no weight by a percent
+    iterations: int = 100
+    tails: float = 3.0  #: degrees of freedom of the components of the distribution of the integral
+
+
+SETTINGS = AveragingSettings()
+
+
+@dataclass(frozen=True)
+class Member:
+    """A structure with draws of its hyperparameters, and its weight in the average."""
+
+    draws: HyperparameterDraws
+    weight: float
+
+
+def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
+    """Return structures with their weights, from draws of the hyperparameters of each on the same observations."""
+    if len(draws) == 1:
+        return (Member(draws[0], 1.0),)
+    log_densities = np.array([_log_densities(some) for some in draws]).T
+    return tuple(Member(*pair) for pair in zip(draws, stacking_weights(log_densities).tolist(), strict=True))
+
+
+def effective_share(members: Sequence[Member]) -> float:
+    """Return the effective number of draws as a share of all of them, averaged over the structures."""
+    return sum(member.weight * member.draws.effective / len(member.draws.Theta) for member in members)
+
+
+def stacking_weights(log_densities: Array) -> Array:
+    """Return weights (M,) from log p (n, M): the maximum of Σ_i log Σ_m w_m p_im, drawn towards equal weights."""
+    n, M = log_densities.shape
+    density = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    weights, prior = np.full(M, 1 / M), SETTINGS.prior_observations
+    for _ in range(SETTINGS.iterations):
+        shares = density * weights
+        shares /= shares.sum(axis=1, keepdims=True)
+        weights = (shares.sum(axis=0) + prior / M) / (n + prior)
+    return weights
+
+
+def _log_densities(draws: HyperparameterDraws) -> Array:
+    """Return the log density of each primary observation, if all others are known, averaged over the draws: (n,)."""
+    log_posterior = draws.log_posterior
+    posteriors = log_posterior.condition(draws.Theta, draws.relations)
+    of_primary = posteriors.data.s == 0
+    mean, variance = (moments[:, of_primary] for moments in posteriors.leave_one_out())
+    logs = -0.5 * (posteriors.data.y[of_primary] - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
+
+
+def allotted(n: int, weights: Array) -> IntArray:
+    """Return how many of n draws each weight gets: their sum is n."""
+    shares = np.cumsum(weights) / np.sum(weights)
+    return np.diff(np.rint(n * shares).astype(int), prepend=0)
+
+
+def most_probable_integral(model: ModelBatch, data: Data, units: StandardUnits) -> Estimate:
+    """Return the integral of the primary source for a single model on observations in standard units: a Gaussian.
+
+    Its error bar is at least as wide as the values are spread where these are too few to tell hyperparameters.
+    """
+    means, stds = integrals(model, data)
+    std = float(stds[0])
+    if too_few(data):
+        std = max(std, 1.0, _spread_of_few(data.y[data.s == 0]))
+    return Estimate(units.levels[0] + units.spreads[0] * means, [units.spreads[0] * std])
+
+
+def averaged_integral(
+    models: ModelBatch, weights: Array, data: Data, units: StandardUnits, effective_draws: float
+) -> Estimate:
+    """Return the integral of the primary source, averaged over models (K,) with weights, with its error bar."""
+    means, stds = integrals(models, data)
+    level, spread = units.levels[0], units.spreads[0]
+    return Estimate(level + spread * means, spread * stds, weights, SETTINGS.tails, effective_draws)
+
+
+def integrals(models: ModelBatch, data: Data) -> tuple[Array, Array]:
+    """Return means and standard deviations of the integral of the primary source for each model, shape (K,) each."""
+    found = []
+    for part in batches_of_models(len(models), len(data.y)):
+        batch = PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER)
+        found.append((integral_means(batch), np.sqrt(batch.integral()[1])))
+    means, stds = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return means, stds
+
+
+def _spread_of_few(values: Array) -> float:
+    """Return the standard deviation of a Gaussian whose 95 % interval is that of Student's distribution for values."""
+    if len(values) < 2:
+        return 0.0
+    return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))
+
+
+def integral_means(batch: PosteriorBatch) -> Array:
+    """Return the means of the integral of the primary source over the whole measure, shape (K,)."""
+    whole = batch.models.measure.whole
+    if whole is not batch.models.measure:
+        models = replace(batch.models, measure=whole)
+        batch = PosteriorBatch(models, batch.data, batch.factors, batch.beta, batch.jitter)
+    return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", batch.whitened_integral(0), batch.beta))
