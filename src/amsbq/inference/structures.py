@@ -3,7 +3,7 @@
 The structures of the default, "auto", were chosen by measurement (docs/arena.md). With levels m_l of the sources,
 numbered by their order of fidelity, a fast process g and a slow process h:
 
-    common and own    f_l = m_l + A_l (e^{γ/2} g + h + √η_l d_l)          h and d_l on the same scale
+    common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
     chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h)
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
@@ -105,10 +105,10 @@ class Model:
 
 
 def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
-    """Return the prior of sources that share a fast and a slow process, each with another slow one of its own."""
+    """Return the prior of sources that share a fast and a slow process, each with a fast and a slow one of its own."""
     fast, slow = (_scale(fraction, dim) for fraction in fractions)
     return ModelPrior(
-        (TermPrior(fast, gain=Normal(0.0, 2.0)), TermPrior(slow, own=Normal(-3.0, 1.5))),
+        (TermPrior(fast, gain=Normal(0.0, 2.0), own=Normal(-3.0, 1.5)), TermPrior(slow, own=Normal(-3.0, 1.5))),
         amplitude=StudentT(0.0, 0.7, 4.0),
         level=10.0,
         open_relations=True,
