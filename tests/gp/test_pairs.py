@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from amsbq.gp import linalg
-from amsbq.gp.pairs import Pairs
+from amsbq.gp.linalg import Pairs
 
 SIZES = [0, 1, 2, 5, 8, 33]
 

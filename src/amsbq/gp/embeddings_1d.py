@@ -10,44 +10,26 @@ incomplete gamma functions and scaled error functions where textbooks have diffe
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import astuple
 from math import factorial, gamma, pi, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebinterpolate, chebval
 from scipy.special import erf, erfcx, gammainc, ndtr
 
-from ..measures.marginals import Marginal, NormalMarginal, NumericMarginal, TabulatedMarginal, UniformMarginal
-from ..measures.piecewise import Decay
+from ..measures.marginals import (
+    DiscreteMarginal,
+    Marginal,
+    NormalMarginal,
+    NumericMarginal,
+    TabulatedMarginal,
+    UniformMarginal,
+)
 from ..validation import Array
+from .embeddings_numeric import Embedding1D, Scale, _Discrete, _Numeric, _RBFTabulated, _Tabulated
 from .kernels import RBF, Matern, ProductKernel
 
-Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
-
-
 SMALL, LARGE = 1e-8, 1e100  #: ratios of widths below which a series is exact, and above which squares would overflow
-
-
-class Embedding1D(ABC):
-    """The embedding of one dimension, or of several, which are then the first axis of all arrays."""
-
-    @abstractmethod
-    def mean(self, x: Array) -> Array:
-        """Return μ(x), in the shape of x."""
-
-    @abstractmethod
-    def mean_grad_x(self, x: Array) -> Array:
-        """Return dμ/dx, in the shape of x."""
-
-    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
-        """Return μ(x) and dμ/dx, each in the shape of x."""
-        return self.mean(x), self.mean_grad_x(x)
-
-    @abstractmethod
-    def variance(self) -> Scale:
-        """Return v."""
 
 
 class _RBFUniform(Embedding1D):
@@ -172,52 +154,6 @@ class _MaternNormal(Embedding1D):
         return 2 * float(_tilted(coefficients, self.rate * self.sd * sqrt(2), np.zeros(1))[0])
 
 
-class _Numeric(Embedding1D):
-    """Numerical integration against a piecewise polynomial density, for all other distributions."""
-
-    farthest = np.inf  #: intervals beyond this |u| are left out
-
-    def __init__(self, kernel: ProductKernel, scale: float, marginal: NumericMarginal) -> None:
-        self.kernel, self.scale, self.density = kernel, scale, marginal.density
-        self.decay = Decay(kernel.stretch, kernel.reach, kink=kernel.kink)
-
-    def mean(self, x: Array) -> Array:
-        return self.density.integrate(self.kernel.profile, x, self.scale, self.decay, self.farthest)
-
-    def mean_grad_x(self, x: Array) -> Array:
-        return self.density.integrate(self.kernel.slope, x, self.scale, self.decay, self.farthest) / self.scale
-
-    def variance(self) -> float:
-        return self.density.integrate_twice(self.kernel.profile, self.scale, self.decay)
-
-
-class _Tabulated(_Numeric):
-    """The mean μ to rounding of its largest value, and the variance v by interpolation in log ℓ.
-
-    As v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. There is one Chebyshev polynomial for each unit
-    interval of log ℓ, so that a value does not depend on which others were asked for before.
-    """
-
-    NODES = 24
-
-    def __init__(self, kernel: ProductKernel, scale: float, marginal: TabulatedMarginal) -> None:
-        super().__init__(kernel, scale, marginal)
-        self.tables, self.whole, self.farthest = marginal.tables, marginal.density, kernel.reach
-        if not self.decay.kink:
-            self.density = self.whole.summarised(scale * self.decay.length)
-
-    def variance(self) -> float:
-        place = float(np.log(self.scale))
-        cell = int(np.floor(place))
-        key = *self.kernel.kind, cell
-        if key not in self.tables:
-            self.tables[key] = chebinterpolate(np.vectorize(lambda t: self._at(cell + 0.5 + 0.5 * t)), self.NODES - 1)
-        return float(chebval(2 * (place - cell) - 1, self.tables[key]))
-
-    def _at(self, log_scale: float) -> float:
-        return self.whole.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.decay)
-
-
 class _Each(Embedding1D):
     """Several dimensions, one after the other, with lengthscales of shape (D, 1) or (D, K, 1)."""
 
@@ -246,16 +182,20 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
     (RBF, UniformMarginal): _RBFUniform,
     (RBF, NormalMarginal): _RBFNormal,
     (RBF, NumericMarginal): _Numeric,
-    (RBF, TabulatedMarginal): _Tabulated,
+    (RBF, DiscreteMarginal): _Discrete,
+    (RBF, TabulatedMarginal): _RBFTabulated,
     (Matern, UniformMarginal): _MaternUniform,
     (Matern, NormalMarginal): _MaternNormal,
     (Matern, NumericMarginal): _Numeric,
+    (Matern, DiscreteMarginal): _Discrete,
     (Matern, TabulatedMarginal): _Tabulated,
 }
 
 
 #: embeddings whose formulas take arrays of lengthscales and of parameters of the marginals
-ELEMENTWISE = (_RBFUniform, _RBFNormal)
+BROADCAST = (_RBFUniform, _RBFNormal)
+#: embeddings that take arrays of lengthscales
+ELEMENTWISE = (*BROADCAST, _RBFTabulated, _Discrete)
 
 
 def elementwise(kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> bool:
@@ -280,7 +220,7 @@ def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, 
     kind are one calculation where there are formulas for it.
     """
     kind = type(marginals[0])
-    if not elementwise(kernel, marginals) or any(type(marginal) is not kind for marginal in marginals):
+    if TABLE.get((type(kernel), kind)) not in BROADCAST or any(type(marginal) is not kind for marginal in marginals):
         return _Each(kernel, scales, marginals)
     parameters: Any = np.array([astuple(marginal) for marginal in marginals]).T  # type: ignore[arg-type]
     together: Any = kind(*parameters.reshape(len(parameters), len(scales), *[1] * (scales.ndim - 1)))

@@ -18,7 +18,6 @@ from ..validation import Array, IntArray
 from . import linalg
 from .coregionalisation import ModelBatch, TermGroup
 from .kernels import ProductKernel
-from .pairs import Pairs
 
 #: numbers in the largest arrays: enough to amortise a call, and few enough to stay near the cache
 LARGEST_ARRAY = 1_000_000
@@ -83,7 +82,7 @@ class Evidence:
         unit: Array,
     ) -> None:
         self.s, self.r, self.kernel, self.n_sources = s, r, kernel, len(fixed)
-        self.pairs = pairs = Pairs(s)
+        self.pairs = pairs = linalg.Pairs(s)
         steps = pairs.differences(X)
         steps /= unit[:, None]
         self._features = kernel.features(np.round(steps, DIGITS, out=steps))

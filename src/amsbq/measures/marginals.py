@@ -34,6 +34,14 @@ class NormalMarginal:
     sd: float
 
 
+@dataclass(frozen=True, eq=False)
+class DiscreteMarginal:
+    """A distribution on finitely many values."""
+
+    values: Array  # (M,), ascending
+    masses: Array  # (M,), which sum to one
+
+
 class NumericMarginal:
     """Any other continuous distribution, by the piecewise polynomials that approximate its density."""
 
@@ -55,7 +63,7 @@ class TabulatedMarginal(NumericMarginal):
         self.tables: dict[Any, Array] = {}
 
 
-Marginal: TypeAlias = UniformMarginal | NormalMarginal | NumericMarginal
+Marginal: TypeAlias = UniformMarginal | NormalMarginal | DiscreteMarginal | NumericMarginal
 
 #: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and half
 #: a minute (one whose every value is an integral) to approximate, and the tables that learning fills a second.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
@@ -41,13 +42,21 @@ class QuadratureSettings:
     #: Share of a double integral that intervals may be left out for, where they carry next to no mass.
     negligible: float = 1e-14
     #: Neighbouring intervals that together are up to this many decay lengths wide are summarised for a smooth g ...
-    widest_summary: float = 2.0
+    widest_summary: float = 4.0
     #: ... by a Gauss rule of so many nodes for their own density: it integrates such a g to rounding.
-    n_summary_nodes: int = 10
+    n_summary_nodes: int = 14
+    #: Wider intervals are split into pieces of that width, at most so many: more are only needed far out in a tail.
+    most_pieces: int = 24
+    #: Summaries for every octave of decay lengths, each for the shortest ones of its cell.
+    cells_per_octave: int = 2
+    #: Mass of either tail that summaries leave out: less than the rounding of a sum over the rest.
+    left_out: float = 1e-15
     #: Kernel evaluations at once: 16 MB for each array of them.
     chunk: int = 2_000_000
     #: Densities at once: arrays that stay in the cache of a processor.
     density_chunk: int = 8192
+    #: Atoms in each block of a double sum: those out of reach of a whole block are left out.
+    block: int = 24
 
 
 QUADRATURE = QuadratureSettings()
@@ -101,7 +110,26 @@ class PiecewiseDensity:
     def integrate_twice(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> float:
         """Return ∬ g((t' - t) / scale) p(t) p(t') dt dt', for g with values between 0 and 1 that falls with |u|."""
         density = self if decay.kink else self.summarised(scale * decay.length)
-        return density._select(density._contributes(g, scale, decay))._integrate_twice(g, scale, decay)
+        needed = density._select(density._contributes(g, scale, decay))
+        if decay.kink:
+            return needed._integrate_twice(g, scale, decay)
+        rest, reach = needed.without_atoms, scale * decay.cutoff
+        total = density._atoms_twice(g, scale, reach) + rest._integrate_twice(g, scale, decay)
+        atoms = density.atoms
+        near = ((rest.lower < atoms[:, None] + reach) & (rest.upper > atoms[:, None] - reach)).any(axis=1)
+        return total + 2 * float(density.atom_masses[near] @ rest.integrate(g, atoms[near], scale, decay))
+
+    def _atoms_twice(self, g: Callable[[Array], Array], scale: float, reach: float) -> float:
+        """Return the double sum over atoms that are within reach of each other."""
+        order = np.argsort(self.atoms)
+        t, w = self.atoms[order], self.atom_masses[order]
+        total = 0.0
+        for start in range(0, len(t), QUADRATURE.block):
+            end = min(start + QUADRATURE.block, len(t))
+            last = int(np.searchsorted(t, t[end - 1] + reach))
+            twice = np.append(w[start:end], 2 * w[end:last])  # pairs with later blocks count in their mirror image
+            total += float(w[start:end] @ g((t[start:last] - t[start:end, None]) / scale) @ twice)
+        return total
 
     def _contributes(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> NDArray[np.bool_]:
         """Return which intervals a double integral needs, shape (P,); far tails of heavy-tailed densities are not."""
@@ -129,26 +157,34 @@ class PiecewiseDensity:
         return replace(self, lower=self.lower[kept], upper=self.upper[kept], coefficients=self.coefficients[:, kept])
 
     def summarised(self, length: float) -> PiecewiseDensity:
-        """Return a density with atoms for intervals that are narrow, for a smooth g of at least that decay length.
+        """Return a density with atoms for almost all intervals, for a smooth g of at least that decay length.
 
-        Near a singularity there are dozens of intervals on which no kernel varies.
+        Integrals are sums over the atoms then. Intervals that would need very many are left as they are.
         """
-        cell = int(np.floor(np.log2(length)))
+        cell = int(scale_cell(length))
         if cell not in self._summaries:
-            self._summaries[cell] = self._summarise(QUADRATURE.widest_summary * 2.0**cell)
+            self._summaries[cell] = self._summarise(cell_start(cell))
         return self._summaries[cell]
+
+    @cached_property
+    def without_atoms(self) -> PiecewiseDensity:
+        """The density on its intervals alone, which it leaves with a jump at either end."""
+        edges = np.unique(np.concatenate([self.nonsmooth_points, self.lower, self.upper]))
+        return replace(self, atoms=self.atoms[:0], atom_masses=self.atom_masses[:0], nonsmooth_points=edges)
 
     @cached_property
     def _summaries(self) -> dict[int, PiecewiseDensity]:
         return {}
 
-    def _summarise(self, widest: float) -> PiecewiseDensity:
-        """Return the density with atoms for neighbouring intervals that together are no wider than ``widest``."""
-        narrow = np.flatnonzero(self.upper - self.lower <= widest)
-        if not len(narrow):
-            return self
+    def _summarise(self, length: float) -> PiecewiseDensity:
+        """Return the density with atoms for a smooth g of that decay length or a longer one."""
+        below, width = np.cumsum(self.masses), self.upper - self.lower
+        carries = (below > QUADRATURE.left_out) & (below[-1] - below + self.masses > QUADRATURE.left_out)
+        widest = QUADRATURE.widest_summary * length
+        narrow = np.flatnonzero(carries & (width <= widest))
+        wide = np.flatnonzero(carries & (width > widest) & (width <= QUADRATURE.most_pieces * widest))
         nodes, weights = self._rule
-        atoms, masses, start = [], [], 0
+        atoms, masses, start = [self.atoms], [self.atom_masses], 0
         while start < len(narrow):
             end = int(np.searchsorted(self.upper[narrow], self.lower[narrow[start]] + widest, side="right"))
             group = narrow[start : max(end, start + 1)]
@@ -157,12 +193,17 @@ class PiecewiseDensity:
                 x, w = _gauss_rule(nodes[group].ravel(), weights[group].ravel(), QUADRATURE.n_summary_nodes)
                 atoms.append(x)
                 masses.append(w)
-        wide = np.ones(len(self.lower), dtype=bool)
-        wide[narrow] = False
+        pieces = np.ceil(width[wide] / widest).astype(np.intp)
+        interval, n = np.repeat(wide, pieces), np.repeat(pieces, pieces)
+        piece = np.arange(len(interval)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        lower = self.lower[interval] + width[interval] * (piece / n)
+        t, w = gauss_legendre(lower, lower + width[interval] / n)
+        atoms.append(t.ravel())
+        masses.append((w * self.values(t, interval)).ravel())
         return replace(
-            self._select(wide),
-            atoms=np.concatenate([self.atoms, *atoms]),
-            atom_masses=np.concatenate([self.atom_masses, *masses]),
+            self._select(carries & (width > QUADRATURE.most_pieces * widest)),
+            atoms=np.concatenate(atoms),
+            atom_masses=np.concatenate(masses),
         )
 
     def _integrate_twice(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> float:
@@ -186,6 +227,12 @@ class PiecewiseDensity:
     def total_mass(self) -> float:
         """Return ∫ p(t) dt, which is 1 for a density that was approximated well."""
         return float(self.masses.sum() + self.atom_masses.sum())
+
+    def central(self, tail: float) -> tuple[float, float]:
+        """Return ends of intervals between which all is but at most that probability in either tail."""
+        below = np.cumsum(self.masses)
+        inside = np.flatnonzero((below >= tail) & (below[-1] - below + self.masses >= tail))
+        return float(self.lower[inside[0]]), float(self.upper[inside[-1]])
 
     @property
     def masses(self) -> Array:
@@ -251,6 +298,16 @@ class PiecewiseDensity:
         weights *= self.values(x[i, None] + scale * minus_u, interval)
         sums = np.einsum("ij,ij->i", g(-minus_u), weights)
         return out + scale * np.bincount(i, sums, minlength=len(x))
+
+
+def scale_cell(length: Array | float) -> Array:
+    """Return the number of the cell of a decay length: summaries are the same for all lengths of a cell."""
+    return np.asarray(np.floor(QUADRATURE.cells_per_octave * np.log2(length)))
+
+
+def cell_start(cell: Any) -> Any:
+    """Return the shortest decay length of a cell by its number, or of each of an array of them."""
+    return 2.0 ** (cell / QUADRATURE.cells_per_octave)
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:

@@ -1,0 +1,259 @@
+"""One-dimensional embeddings by numerical integration and by sums: of any continuous marginal, and of discrete ones.
+
+Notation: profile φ, lengthscale ℓ, marginal density p on the line, atoms t_m with masses w_m;
+
+    μ(x) = ∫ φ((x - t) / ℓ) p(t) dt, or Σ_m w_m φ((x - t_m) / ℓ), and v = ∬ φ((t' - t) / ℓ) p(t) p(t') dt dt'.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebinterpolate, chebpts1, chebval, chebvander
+
+from ..measures.marginals import DiscreteMarginal, NumericMarginal, TabulatedMarginal
+from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
+from ..validation import Array, IntArray
+from .kernels import ProductKernel
+
+Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
+
+#: kernel values that are summed at once: they stay in the cache of a processor
+CACHED = 50_000
+
+
+class Embedding1D(ABC):
+    """The embedding of one dimension, or of several, which are then the first axis of all arrays."""
+
+    @abstractmethod
+    def mean(self, x: Array) -> Array:
+        """Return μ(x), in the shape of x."""
+
+    @abstractmethod
+    def mean_grad_x(self, x: Array) -> Array:
+        """Return dμ/dx, in the shape of x."""
+
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
+        """Return μ(x) and dμ/dx, each in the shape of x."""
+        return self.mean(x), self.mean_grad_x(x)
+
+    @abstractmethod
+    def variance(self) -> Scale:
+        """Return v."""
+
+
+class _Numeric(Embedding1D):
+    """Numerical integration against a piecewise polynomial density, for all other distributions."""
+
+    farthest = np.inf  #: intervals beyond this |u| are left out
+
+    scale: Any  # a number, or an array where `_RBFTabulated` takes many
+
+    def __init__(self, kernel: ProductKernel, scale: float, marginal: NumericMarginal) -> None:
+        self.kernel, self.scale, self.density = kernel, scale, marginal.density
+        self.decay = Decay(kernel.stretch, kernel.reach, kink=kernel.kink)
+
+    def mean(self, x: Array) -> Array:
+        return self.density.integrate(self.kernel.profile, x, self.scale, self.decay, self.farthest)
+
+    def mean_grad_x(self, x: Array) -> Array:
+        slopes = self.density.integrate(self.kernel.slope, x, self.scale, self.decay, self.farthest)
+        return np.asarray(slopes / self.scale)
+
+    def variance(self) -> Scale:
+        return self.density.integrate_twice(self.kernel.profile, self.scale, self.decay)
+
+
+class _Tabulated(_Numeric):
+    """The variance v by interpolation in log ℓ, for one lengthscale or many.
+
+    As v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. There is one Chebyshev polynomial for each unit
+    interval of log ℓ, so that a value does not depend on which others were asked for before.
+    """
+
+    NODES = 24
+
+    def __init__(self, kernel: ProductKernel, scale: Scale, marginal: TabulatedMarginal) -> None:
+        super().__init__(kernel, scale, marginal)  # type: ignore[arg-type]
+        self.tables, self.farthest = marginal.tables, kernel.reach
+
+    def variance(self) -> Scale:
+        place = np.log(np.asarray(self.scale))
+        out = np.empty_like(place)
+        for cell in np.unique(cells := np.floor(place)).astype(int).tolist():
+            inside = cells == cell
+            out[inside] = chebval(2 * (place[inside] - cell) - 1, self._table(cell))
+        return np.asarray(out)
+
+    def _table(self, cell: int) -> Array:
+        key = *self.kernel.kind, cell
+        if key not in self.tables:
+            self.tables[key] = chebinterpolate(np.vectorize(lambda t: self._at(cell + 0.5 + 0.5 * t)), self.NODES - 1)
+        return self.tables[key]
+
+    def _at(self, log_scale: float) -> float:
+        return self.density.integrate_twice(self.kernel.profile, float(np.exp(log_scale)), self.decay)
+
+
+class _Sums(Embedding1D):
+    """Sums over atoms t with masses w, for one lengthscale or for many in an array: μ(x) = Σ_m w_m φ((x - t_m) / ℓ)."""
+
+    kernel: ProductKernel
+    scale: Any
+
+    @abstractmethod
+    def _atoms(self, scale: float) -> tuple[Array, Array]:
+        """Return atoms and their masses, for all lengthscales in the same cell as this one."""
+
+    def mean(self, x: Array) -> Array:
+        return self._sums(x, with_grad=False)[0]
+
+    def mean_grad_x(self, x: Array) -> Array:
+        return self._sums(x, with_grad=True)[1]
+
+    def mean_and_grad_x(self, x: Array) -> tuple[Array, Array]:
+        return self._sums(x, with_grad=True)
+
+    def _sums(self, x: Array, with_grad: bool) -> tuple[Array, Array]:
+        """Return μ(x), and dμ/dx if it is wanted (zeros if not), in the shape that scales and x broadcast to."""
+        scales, shape = np.ravel(self.scale), np.broadcast_shapes(np.shape(self.scale), np.shape(x))
+        means, slopes = self._each(np.ravel(x), scales, with_grad).reshape(2, *shape)
+        return means, slopes
+
+    def _each(self, x: Array, scales: Array, with_grad: bool) -> Array:
+        """Return μ(x) and dμ/dx for lengthscales (k,) and points (n,), shape (2, k, n)."""
+        out = np.zeros((2, len(scales), len(x)))
+        cells = scale_cell(scales)
+        for cell in np.unique(cells) if len(x) else []:
+            rows = np.flatnonzero(cells == cell)
+            out[:, rows] = self._in_cell(x, scales[rows], with_grad)
+        return out
+
+    def _in_cell(self, x: Array, scales: Array, with_grad: bool) -> Array:
+        """Return what `_each` does for lengthscales of one cell, without atoms that are out of reach of all x."""
+        out = np.zeros((2, len(scales), len(x)))
+        t, w = self._atoms(float(scales[0]))
+        reach = self.kernel.reach * scales.max()
+        near = (t > x.min() - reach) & (t < x.max() + reach)
+        t, w = t[near], w[near]
+        steps = x - t[:, None]
+        features = self.kernel.features(steps.reshape(1, -1))
+        at_a_time = max(1, CACHED // max(features.size, 1))
+        for rows in (slice(i, i + at_a_time) for i in range(0, len(scales), at_a_time)):
+            ell = scales[rows, None]
+            values = self.kernel.values_batch(features, ell).reshape(-1, len(t), len(x))
+            out[0, rows] = w @ values
+            if with_grad:
+                values *= self.kernel.log_slope(steps / ell[:, :, None])
+                out[1, rows] = w @ values / ell
+        return out
+
+
+class _RBFTabulated(_Sums, _Tabulated):
+    """Sums over atoms that stand for the density, interpolated in x and log ℓ where most of the mass is.
+
+    For each cell of lengthscales there are intervals of x, twice the smallest lengthscale wide. On each of them, μ is a
+    polynomial in x and log ℓ, to rounding.
+    """
+
+    NODES_X, NODES_SCALE = chebpts1(20), chebpts1(14)
+    #: probability of either tail in which nothing is tabulated, and the largest number of intervals
+    TAIL, MOST_INTERVALS = 1e-5, 200
+
+    def _atoms(self, scale: float) -> tuple[Array, Array]:
+        density = self.density.summarised(scale)
+        return density.atoms, density.atom_masses
+
+    def _each(self, x: Array, scales: Array, with_grad: bool) -> Array:
+        low, high, first, width, coefficients = self._polynomials
+        inside, rows = (x >= low) & (x <= high), first >= 0
+        if not (inside.all() and rows.all()):
+            out = np.empty((2, len(scales), len(x)))
+            out[:, ~rows] = super()._each(x, scales[~rows], with_grad)
+            some = np.empty((2, rows.sum(), len(x)))
+            some[:, :, ~inside] = super()._each(x[~inside], scales[rows], with_grad)
+            some[:, :, inside] = self._interpolated(x[inside], low, first[rows], width[rows], coefficients, with_grad)
+            out[:, rows] = some
+            return out
+        return self._interpolated(x, low, first, width, coefficients, with_grad)
+
+    @staticmethod
+    def _interpolated(
+        x: Array, low: float, first: IntArray, width: Array, coefficients: Array, with_grad: bool
+    ) -> Array:
+        """Return μ(x) and dμ/dx by Clenshaw's recurrence; ``first`` is where the intervals of a lengthscale begin."""
+        place = (x - low) / width[:, None]
+        interval = place.astype(np.intp)
+        s = 2 * (place - interval) - 1
+        c, twice = coefficients[:, first[:, None] + interval], 2 * s
+        b, b_after, d, d_after = np.zeros((4, *place.shape))
+        for coefficient in c[:0:-1]:
+            if with_grad:
+                d, d_after = 2 * b + twice * d - d_after, d
+            b, b_after = coefficient + twice * b - b_after, b
+        return np.stack([c[0] + s * b - b_after, 2 * (b + s * d - d_after) / width[:, None]])
+
+    @cached_property
+    def _polynomials(self) -> tuple[float, float, IntArray, Array, Array]:
+        """Range of x, number of the first interval (k,) and width (k,) for each lengthscale, and all coefficients.
+
+        The number is -1 where there is no table.
+        """
+        scales = np.ravel(self.scale)
+        first, width, found, total = np.full(len(scales), -1), np.ones(len(scales)), [], 0
+        cells = QUADRATURE.cells_per_octave * np.log2(scales)
+        for cell in np.unique(np.floor(cells)):
+            table, rows = self._mean_table(int(cell)), np.flatnonzero(np.floor(cells) == cell)
+            n = table.shape[1]
+            if n:
+                place = chebvander(2 * (cells[rows] - cell) - 1, len(self.NODES_SCALE) - 1)
+                found.append(np.tensordot(place, table, axes=1).reshape(-1, len(self.NODES_X)))
+                first[rows], width[rows] = total + n * np.arange(len(rows)), 2 * cell_start(cell)
+                total += n * len(rows)
+        coefficients = np.concatenate(found).T if found else np.zeros((len(self.NODES_X), 0))
+        return *self.density.central(self.TAIL), first, width, np.ascontiguousarray(coefficients)
+
+    def _mean_table(self, cell: int) -> Array:
+        """Return Chebyshev coefficients of μ for a cell of lengthscales, shape (n_scale, intervals, n_x)."""
+        key = *self.kernel.kind, "mean", cell
+        if key not in self.tables:
+            smallest, (low, high) = cell_start(cell), self.density.central(self.TAIL)
+            n = int(min((high - low) / (2 * smallest), self.MOST_INTERVALS + 1)) + 1
+            starts = low + 2 * smallest * np.arange(n if n <= self.MOST_INTERVALS else 0)
+            scales = smallest * cell_start(0.5 * (1 + self.NODES_SCALE))
+            values = np.zeros((len(scales), len(starts), len(self.NODES_X)))
+            for i, start in enumerate(starts):  # one at a time: few atoms are within reach
+                values[:, i] = super()._each(start + smallest * (1 + self.NODES_X), scales, with_grad=False)[0]
+            to_x, to_scale = (
+                np.linalg.inv(chebvander(nodes, len(nodes) - 1)) for nodes in (self.NODES_X, self.NODES_SCALE)
+            )
+            self.tables[key] = np.tensordot(to_scale, values @ to_x.T, axes=1)
+        return self.tables[key]
+
+    def _in_cell(self, x: Array, scales: Array, with_grad: bool) -> Array:
+        out = super()._in_cell(x, scales, with_grad)
+        rest, reach = self.density.summarised(float(scales[0])).without_atoms, self.kernel.reach * scales.max()
+        if ((rest.lower < x.max() + reach) & (rest.upper > x.min() - reach)).any():  # too far out for atoms
+            for k, scale in enumerate(scales.tolist()):
+                out[0, k] += rest.integrate(self.kernel.profile, x, scale, self.decay, self.farthest)
+                if with_grad:
+                    out[1, k] += rest.integrate(self.kernel.slope, x, scale, self.decay, self.farthest) / scale
+        return out
+
+
+class _Discrete(_Sums):
+    """Exact sums over the values of a discrete distribution."""
+
+    def __init__(self, kernel: ProductKernel, scale: Scale, marginal: DiscreteMarginal) -> None:
+        self.kernel, self.scale, self.marginal = kernel, scale, marginal
+
+    def _atoms(self, scale: float) -> tuple[Array, Array]:
+        return self.marginal.values, self.marginal.masses
+
+    def variance(self) -> Scale:
+        t, w = self.marginal.values, self.marginal.masses
+        scales = np.reshape(self.scale, (-1, 1))
+        return np.reshape(_Discrete(self.kernel, scales, self.marginal).mean(t) @ w, np.shape(self.scale))
