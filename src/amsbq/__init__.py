@@ -28,8 +28,9 @@ from .inference.estimate import Estimate
 from .inference.structures import ModelName
 from .measures.adapters import MeasureLike, as_measure
 from .measures.base import Measure
+from .measures.composed import Mixture, Transformed
 from .measures.empirical import Empirical
-from .measures.gaussian import Gaussian
+from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Product
 from .measures.uniform import Uniform
 from .processes.pool import ResilientProcessPool
@@ -47,12 +48,14 @@ __all__ = [
     "Finding",
     "Forecast",
     "Gaussian",
+    "GaussianCopula",
     "Integrator",
     "JournalError",
     "Kernel",
     "Matern",
     "Measure",
     "MeasureLike",
+    "Mixture",
     "ModelName",
     "MultiSourceGP",
     "Observation",
@@ -68,6 +71,7 @@ __all__ = [
     "StopReason",
     "StopRule",
     "Term",
+    "Transformed",
     "Uniform",
     "acquisition",
     "as_measure",

@@ -129,7 +129,8 @@ class Accounting(ABC):
     """
 
     def __init__(self, sources: SourcesLike, measure: MeasureLike, budget: float | None) -> None:
-        self.sources, self.measure = as_sources(sources), as_measure(measure)
+        self.measure = as_measure(measure)
+        self.sources = tuple(source.after(self.measure.function) for source in as_sources(sources))
         self.names = source_names(self.sources)
         self.budget = math.inf if budget is None else positive_number(budget, "budget")
         self.source_costs = SourceCosts([source.cost for source in self.sources], self.names, self.measure)

@@ -1,7 +1,8 @@
 """The search for the largest rate over sources and inputs, for one observation or for a set.
 
 It works in coordinates u with x = median + A u that the measure offers, so that units do not matter. Points of the
-measure are screened together, and the best local maxima among them are polished with exact gradients.
+measure are screened together, and the best local maxima among them are polished with exact gradients. Discrete inputs
+have values that exist, and keep them while the others are polished.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ class Search:
 
         def objective(u: Array) -> tuple[float, Array]:
             value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
-            return float(np.nan_to_num(-value / scale)), _finite(-gradient @ self.axes).ravel() / scale
+            return float(np.nan_to_num(-value / scale)), _finite(-self._by_u(gradient)).ravel() / scale
 
         bounds = np.tile(self.measure.reach, (len(X), 1))
         with np.errstate(invalid="ignore", over="ignore"):
@@ -225,7 +226,7 @@ class Search:
             values, gradient = rate.value_and_grad(sources[which], self._x(u))
             if not np.isfinite(values.sum() + gradient.sum()):
                 values, gradient = np.nan_to_num(values, nan=-np.inf), _finite(gradient)
-            return values / unit, gradient @ self.axes / unit
+            return values / unit, self._by_u(gradient) / unit
 
         with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
             u = self._u(np.concatenate([X for _, X in starts]))
@@ -241,7 +242,12 @@ class Search:
 
     def _x(self, u: Array) -> Array:
         low, high = self.measure.bounds.T
-        return clip(self.measure.median + u @ self.axes.T, low, high)
+        return self.measure.nearest(clip(self.measure.median + u @ self.axes.T, low, high))
+
+    def _by_u(self, gradient: Array) -> Array:
+        """Return gradients by x, shape (n, D), as gradients by u; those by discrete inputs, which stay, are zero."""
+        gradient[:, list(self.measure.discrete)] = 0.0
+        return np.asarray(gradient @ self.axes)
 
     def _rounded(self, u: Array) -> Array:
         low, high = self.measure.reach.T

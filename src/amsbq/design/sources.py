@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -105,10 +106,40 @@ class Source:
         """
         return None if self.function is None else _definition(self.function)
 
+    def after(self, transformation: Function | None) -> Source:
+        """Return the source whose function, and function for its cost, are called with what another one returns."""
+        if transformation is None:
+            return self
+        other = copy(self)
+        if self.function is not None:
+            other.function = _Composition(self.function, transformation)
+        if callable(self.cost):
+            other.cost = _Composition(self.cost, transformation)
+        return other
+
     @property
     def measured(self) -> bool:
         """Whether its cost is learned from evaluations."""
         return isinstance(self.cost, str)
+
+
+@dataclass(frozen=True)
+class _Composition:
+    """A function of what another function returns."""
+
+    outer: Callable[[Any], Any]
+    inner: Callable[[Any], Any]
+
+    def __call__(self, x: Array) -> Any:
+        return self.outer(self.inner(x))
+
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
+
+    def source_definition(self) -> dict[str, Any]:
+        """Return what both functions are, as JSON types."""
+        return {**_definition(self.outer), "of": _definition(self.inner)}
 
 
 SourceLike: TypeAlias = Source | Function

@@ -102,7 +102,7 @@ class ModelBatch:
             for batch, alike in zip(batches, found, strict=True):
                 K, L, missing = len(batch), batch.n_sources, Q - sum(group.B.shape[1] for group in alike)
                 B.append(np.concatenate([*(g.B for g in alike), np.zeros((K, missing, L, L))], axis=1))
-                none = np.broadcast_to(batch.measure.width, (K, missing, batch.measure.dim))
+                none = np.broadcast_to(batch.measure.latent.width, (K, missing, batch.measure.dim))
                 scales.append(np.concatenate([*(g.scales for g in alike), none], axis=1))
             groups.append(TermGroup(kernel, np.concatenate(B), np.concatenate(scales)))
         rest = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean"))
@@ -134,7 +134,8 @@ class ModelBatch:
 
     def kernels(self, X: Array, X2: Array) -> list[Array]:
         """Return κ(X_i, X2_j) of each model and term, shape (K, Q, n, m) for each group."""
-        steps = differences(X, X2)
+        measure = self.measure
+        steps = differences(measure.to_latent(X), measure.to_latent(X2), measure.categorical)
         out = []
         for group in self.groups:
             values = group.kernel.values_batch(group.kernel.features(steps), group.flat_scales)
@@ -162,8 +163,10 @@ class ModelBatch:
         """Return Σ_qj c_qji ∂log κ_q(X_i, X2_j)/∂X_i of each model for c (K, Q, m, n), shape (K, n, D)."""
         K, Q = coefficients.shape[:2]
         flat = coefficients.reshape(K * Q, *coefficients.shape[2:])
-        each = group.kernel.contract_grad_x_batch(X, X2, group.flat_scales, flat)
-        return np.asarray(each.reshape(K, Q, *X.shape).sum(axis=1))
+        Z, Z2, slopes = self.measure.to_latent(X), self.measure.to_latent(X2), self.measure.latent_slopes(X)
+        each = group.kernel.contract_grad_x_batch(Z, Z2, group.flat_scales, flat)
+        total = np.asarray(each.reshape(K, Q, *X.shape).sum(axis=1))
+        return total if slopes is None else total * slopes
 
     def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:
         """Return cov[Z_target, f_s(X)] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩."""
@@ -195,7 +198,8 @@ class ModelBatch:
         others = [d for d in range(X.shape[1]) if d != input]
         cov = np.tile(self.constant[:, source, s][:, None], (1, len(t), 1))
         variance = self.constant[:, source, source]
-        steps = differences(t, X[:, [input]])
+        one = self.measure.over([input])
+        steps = differences(one.to_latent(t), one.to_latent(X[:, [input]]), one.categorical)
         for group in self.groups:
             along = group.kernel.over([input])
             values = along.values_batch(along.features(steps), group.flat_scales[:, [input]])

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
+from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.marginals import Marginal
 from ..validation import Array
-from .embeddings_1d import elementwise, embed_each
+from .embeddings_1d import between, elementwise, embed_each
 from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel, differences
 
 #: entries of the largest kernel matrix that is held at once
@@ -89,8 +91,12 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
     if isinstance(kernel, Constant):
         return _ConstantEmbedding()
     if isinstance(kernel, ProductKernel):
+        if measure.latent is not measure:
+            return _LatentEmbedding(embed(kernel, measure.latent), measure)
+        if isinstance(measure, Mixture):
+            return _OneOfBatch(_MixtureEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure))
         if isinstance(measure, Empirical):
-            return _EmpiricalEmbedding(kernel, measure)
+            return _OneOfBatch(_EmpiricalEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure))
         if measure.marginals is not None:
             return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
@@ -108,11 +114,14 @@ class EmbeddingBatch:
     """A kernel with K sets of lengthscales (K, D), each integrated against one measure."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
+        self._measure, measure = measure, measure.latent
         marginals = measure.marginals
-        self._together: _EmpiricalEmbeddings | _SeparableEmbedding | None = None
+        self._together: _EmpiricalEmbeddings | _MixtureEmbeddings | _SeparableEmbedding | None = None
         self._each: list[Embedding] = []
         if isinstance(measure, Empirical):
             self._together = _EmpiricalEmbeddings(kernel, scales, measure)
+        elif isinstance(measure, Mixture):
+            self._together = _MixtureEmbeddings(kernel, scales, measure)
         elif marginals is not None and elementwise(kernel, marginals):
             self._together = _SeparableEmbedding(kernel, scales.T[:, :, None], marginals)
         else:
@@ -120,14 +129,18 @@ class EmbeddingBatch:
 
     def mean(self, X: Array) -> Array:
         """Return μ_k(X_i), shape (K, n)."""
+        X = self._measure.to_latent(X)
         return self._together.mean(X) if self._together else np.array([one.mean(X) for one in self._each])
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
         """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
+        slopes, X = self._measure.latent_slopes(X), self._measure.to_latent(X)
         if self._together:
-            return self._together.mean_and_grad_x(X)
-        means, gradients = zip(*(one.mean_and_grad_x(X) for one in self._each), strict=True)
-        return np.array(means), np.array(gradients)
+            means, gradients = self._together.mean_and_grad_x(X)
+        else:
+            each = zip(*(one.mean_and_grad_x(X) for one in self._each), strict=True)
+            means, gradients = (np.array(part) for part in each)
+        return means, gradients if slopes is None else gradients * slopes
 
     @cached_property
     def variance(self) -> Array:
@@ -143,6 +156,25 @@ class _ConstantEmbedding(Embedding):
 
     def mean_grad_x(self, X: Array) -> Array:
         return np.zeros_like(X)
+
+
+class _LatentEmbedding(Embedding):
+    """A kernel over latent coordinates, at points in the units of the user."""
+
+    def __init__(self, latent: Embedding, measure: Measure) -> None:
+        self.latent, self.measure = latent, measure
+
+    def mean(self, X: Array) -> Array:
+        return self.latent.mean(self.measure.to_latent(X))
+
+    def mean_grad_x(self, X: Array) -> Array:
+        slopes = self.measure.latent_slopes(X)
+        gradient = self.latent.mean_grad_x(self.measure.to_latent(X))
+        return gradient if slopes is None else gradient * slopes
+
+    @property
+    def variance(self) -> float:
+        return self.latent.variance
 
 
 class _SeparableEmbedding(Embedding):
@@ -287,11 +319,57 @@ class _EmpiricalEmbeddings:
                 yield (X, w, X, w) if i == j else (X, w, Y, 2 * v)
 
 
-class _EmpiricalEmbedding(Embedding):
-    """A product kernel against samples: `_EmpiricalEmbeddings` of one set of lengthscales."""
+class _MixtureEmbeddings:
+    """Sums over the components of a mixture, and over pairs of them, for K sets of lengthscales (K, D)."""
 
-    def __init__(self, kernel: ProductKernel, measure: Empirical) -> None:
-        self.batch = _EmpiricalEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure)
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Mixture) -> None:
+        self.kernel, self.scales, self.measure = kernel, scales, measure
+        self.each = [EmbeddingBatch(kernel, scales, component) for component in measure.components]
+
+    def mean(self, X: Array) -> Array:
+        """Return μ_k(X_i), shape (K, n)."""
+        return np.asarray(np.einsum("c,ckn->kn", self.measure.weights, [one.mean(X) for one in self.each]))
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
+        means, gradients = zip(*(one.mean_and_grad_x(X) for one in self.each), strict=True)
+        w = self.measure.weights
+        return np.einsum("c,ckn->kn", w, means), np.einsum("c,cknd->knd", w, gradients)
+
+    @cached_property
+    def variances(self) -> Array:
+        """The double integrals v_k, shape (K,)."""
+        w = self.measure.weights
+        total = sum(weight**2 * one.variance for weight, one in zip(w, self.each, strict=True))
+        for i, j in combinations(range(len(w)), 2):
+            total = total + 2 * w[i] * w[j] * self._between(i, j)
+        return np.asarray(total)
+
+    def _between(self, i: int, j: int) -> Array:
+        """Return ∬ κ_k dπ_i dπ_j of two components, shape (K,)."""
+        a, b = self.measure.components[i], self.measure.components[j]
+        if isinstance(a, Empirical):
+            a, b, i = b, a, j
+        if isinstance(b, Empirical):
+            return np.asarray(self.each[i].mean(b.samples) @ b.weights)
+        if isinstance(a, Gaussian) and isinstance(b, Gaussian) and isinstance(self.kernel, RBF):
+            # the difference of two draws is normal: the kernel mean of N(m_i - m_j, Σ_i + Σ_j) at the origin
+            apart = Gaussian(a.mean - b.mean, a.cov + b.cov)
+            return np.asarray(EmbeddingBatch(self.kernel, self.scales, apart).mean(np.zeros((1, a.dim)))[:, 0])
+        if a.marginals is None or b.marginals is None:
+            raise ValueError(
+                "a mixture of a Gaussian with correlated inputs and another distribution has no closed form; "
+                "what works: Empirical(mixture.sample(10_000, rng))"
+            )
+        columns = zip(a.marginals, b.marginals, self.scales.T, strict=True)
+        return np.asarray(np.prod([between(self.kernel, ells, one, other) for one, other, ells in columns], axis=0))
+
+
+class _OneOfBatch(Embedding):
+    """The embedding of one set of lengthscales, by a batch of one."""
+
+    def __init__(self, batch: _EmpiricalEmbeddings | _MixtureEmbeddings) -> None:
+        self.batch = batch
 
     def mean(self, X: Array) -> Array:
         return np.asarray(self.batch.mean(X)[0])

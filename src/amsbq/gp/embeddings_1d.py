@@ -18,15 +18,17 @@ import numpy as np
 from scipy.special import erf, erfcx, gammainc, ndtr
 
 from ..measures.marginals import (
+    CategoricalMarginal,
     DiscreteMarginal,
     Marginal,
     NormalMarginal,
     NumericMarginal,
     TabulatedMarginal,
     UniformMarginal,
+    density_of,
 )
 from ..validation import Array
-from .embeddings_numeric import Embedding1D, Scale, _Discrete, _Numeric, _RBFTabulated, _Tabulated
+from .embeddings_numeric import Embedding1D, Scale, _Categorical, _Discrete, _Numeric, _RBFTabulated, _Tabulated
 from .kernels import RBF, Matern, ProductKernel
 
 SMALL, LARGE = 1e-8, 1e100  #: ratios of widths below which a series is exact, and above which squares would overflow
@@ -183,11 +185,13 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
     (RBF, NormalMarginal): _RBFNormal,
     (RBF, NumericMarginal): _Numeric,
     (RBF, DiscreteMarginal): _Discrete,
+    (RBF, CategoricalMarginal): _Categorical,
     (RBF, TabulatedMarginal): _RBFTabulated,
     (Matern, UniformMarginal): _MaternUniform,
     (Matern, NormalMarginal): _MaternNormal,
     (Matern, NumericMarginal): _Numeric,
     (Matern, DiscreteMarginal): _Discrete,
+    (Matern, CategoricalMarginal): _Categorical,
     (Matern, TabulatedMarginal): _Tabulated,
 }
 
@@ -195,7 +199,7 @@ TABLE: dict[tuple[type[ProductKernel], type[Marginal]], Any] = {
 #: embeddings whose formulas take arrays of lengthscales and of parameters of the marginals
 BROADCAST = (_RBFUniform, _RBFNormal)
 #: embeddings that take arrays of lengthscales
-ELEMENTWISE = (*BROADCAST, _RBFTabulated, _Discrete)
+ELEMENTWISE = (*BROADCAST, _RBFTabulated, _Discrete, _Categorical)
 
 
 def elementwise(kernel: ProductKernel, marginals: tuple[Marginal, ...]) -> bool:
@@ -225,6 +229,19 @@ def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, 
     parameters: Any = np.array([astuple(marginal) for marginal in marginals]).T  # type: ignore[arg-type]
     together: Any = kind(*parameters.reshape(len(parameters), len(scales), *[1] * (scales.ndim - 1)))
     return embed1d(kernel, scales, together)
+
+
+def between(kernel: ProductKernel, scales: Array, one: Marginal, other: Marginal) -> Array:
+    """Return ∬ φ((t' - t) / ℓ_k) p(t) q(t') dt dt' of two continuous marginals for lengthscales (K,), shape (K,).
+
+    It is the integral of one kernel mean against the other density: a Gauss rule on pieces that resolve both.
+    """
+    p, q = density_of(one), density_of(other)
+    out = np.empty(len(scales))
+    for k, scale in enumerate(scales.tolist()):
+        t, w = q.rule_beside(p, scale * kernel.stretch)
+        out[k] = w @ embed1d(kernel, scale, one).mean(t)
+    return out
 
 
 def _antiderivative(coefficients: Array, z: Array) -> Array:

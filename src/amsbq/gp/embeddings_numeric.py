@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate, chebpts1, chebval, chebvander
 
-from ..measures.marginals import DiscreteMarginal, NumericMarginal, TabulatedMarginal
+from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, NumericMarginal, TabulatedMarginal
 from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
 from ..validation import Array, IntArray
 from .kernels import ProductKernel
@@ -257,3 +257,21 @@ class _Discrete(_Sums):
         t, w = self.marginal.values, self.marginal.masses
         scales = np.reshape(self.scale, (-1, 1))
         return np.reshape(_Discrete(self.kernel, scales, self.marginal).mean(t) @ w, np.shape(self.scale))
+
+
+class _Categorical(Embedding1D):
+    """Categories, all of which are one apart: a similarity φ(1/ℓ) between any two of them."""
+
+    def __init__(self, kernel: ProductKernel, scale: Scale, marginal: CategoricalMarginal) -> None:
+        self.similarity, self.masses = kernel.profile(1 / np.asarray(scale)), marginal.masses
+
+    def mean(self, x: Array) -> Array:
+        mass = self.masses[np.clip(np.rint(x), 0, len(self.masses) - 1).astype(np.intp)]
+        return np.asarray(mass + (1 - mass) * self.similarity)
+
+    def mean_grad_x(self, x: Array) -> Array:
+        return np.zeros_like(self.mean(x))
+
+    def variance(self) -> Scale:
+        same = float(self.masses @ self.masses)
+        return np.asarray(same + (1 - same) * self.similarity)

@@ -9,7 +9,7 @@ and their gradients: `Evidence`, with each matrix as a vector over pairs, G (K, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from ..validation import Array, IntArray
 from . import linalg
 from .coregionalisation import ModelBatch, TermGroup
-from .kernels import ProductKernel
+from .kernels import ProductKernel, unordered
 
 #: numbers in the largest arrays: enough to amortise a call, and few enough to stay near the cache
 LARGEST_ARRAY = 1_000_000
@@ -68,6 +68,8 @@ class Evidence:
         changes with the hyperparameters would make the evidence discontinuous.
     unit : (D,) array
         Lengthscales are in these units.
+    categorical : tuple of int
+        The inputs whose values are categories.
     """
 
     def __init__(
@@ -80,11 +82,13 @@ class Evidence:
         noise_var: Array,
         jitter: float,
         unit: Array,
+        categorical: Sequence[int] = (),
     ) -> None:
         self.s, self.r, self.kernel, self.n_sources = s, r, kernel, len(fixed)
         self.pairs = pairs = linalg.Pairs(s)
         steps = pairs.differences(X)
         steps /= unit[:, None]
+        unordered(steps, categorical)
         self._features = kernel.features(np.round(steps, DIGITS, out=steps))
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         self._fixed = pairs.of_sources(fixed)

@@ -283,10 +283,20 @@ class Matern(ProductKernel):
         return np.minimum(self.rate * np.abs(u), 800)  # where e^{-s} is zero, and a product of many s² still finite
 
 
-def differences(X: Array, Y: Array) -> Array:
-    """Return x_d - y_d for every input and every pair of points X (n, D) and Y (m, D), shape (D, n m)."""
+def differences(X: Array, Y: Array, categorical: Sequence[int] = ()) -> Array:
+    """Return x_d - y_d for every input and every pair of points X (n, D) and Y (m, D), shape (D, n m).
+
+    The difference of two categories is one: how similar they are is up to the lengthscale.
+    """
     columns, others = np.ascontiguousarray(X.T), np.ascontiguousarray(Y.T)  # or the reshaping would be a copy
-    return (columns[:, :, None] - others[:, None, :]).reshape(X.shape[1], -1)
+    return unordered((columns[:, :, None] - others[:, None, :]).reshape(X.shape[1], -1), categorical)
+
+
+def unordered(steps: Array, categorical: Sequence[int]) -> Array:
+    """Set differences (D, M) of categorical inputs to one where they are not zero, and return them."""
+    for d in categorical:
+        steps[d] = steps[d] != 0
+    return steps
 
 
 def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:

@@ -57,7 +57,7 @@ class LogPosterior:
         self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit)
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
-        EmbeddingBatch(prior.kernel, self.measure.width[None], self.measure)  # raises if it cannot be integrated
+        EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises if it cannot be integrated
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
         self._columns = self.layout.permutation(np.argsort(fewest_first(data, self.n_sources)))
 
@@ -69,13 +69,14 @@ class LogPosterior:
             noise_var = self._standard_noise[standard.s] + standard.noise_var
         return Evidence(
             standard.s,
-            standard.X,
+            self.measure.to_latent(standard.X),
             standard.y,
             self.prior.kernel,
             self._constant,
             noise_var,
             LEARNING_JITTER,
-            self.measure.width,
+            self.measure.latent.width,
+            self.measure.categorical,
         )
 
     @property
@@ -113,7 +114,7 @@ class LogPosterior:
         at = self.layout.decode(Theta, self._relations(relations))
         noise = np.tile(self._standard_noise, (len(at.noise), 1))
         noise[:, self.learned] = at.noise
-        group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.width)
+        group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.latent.width)
         constant = np.tile(self._constant, (len(noise), 1, 1))
         return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise))
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ..validation import brief
 from .base import Measure, is_list
+from .composed import Mixture, Transformed
 from .distributions import Distribution, RandomVariable, is_distribution
 from .empirical import Empirical
-from .gaussian import Gaussian
+from .gaussian import Gaussian, GaussianCopula
 from .product import Product
 from .uniform import Uniform
 
@@ -26,13 +27,15 @@ class MultivariateNormal(Protocol):
     cov: Any
 
 
-#: The distribution of one input: a scipy.stats distribution, or a (low, high) pair for a uniform one.
-InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float]
+#: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
+InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float]
 
 #: Everything that `as_measure` takes, which is used wherever a measure is.
 MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
 
-CLASSES: dict[str, type[Measure]] = {kind.__name__: kind for kind in (Uniform, Gaussian, Product, Empirical)}
+CLASSES: dict[str, type[Measure]] = {
+    kind.__name__: kind for kind in (Uniform, Gaussian, GaussianCopula, Product, Empirical, Transformed, Mixture)
+}
 
 
 def as_measure(obj: MeasureLike) -> Measure:
@@ -40,9 +43,10 @@ def as_measure(obj: MeasureLike) -> Measure:
 
     Parameters
     ----------
-    obj : Measure, scipy.stats distribution, (low, high) pair, or list of distributions and pairs
+    obj : Measure, scipy.stats distribution, (low, high) pair, {value: probability}, or list of the last three
         A measure is returned as it is. A list has one entry per input. A (D, 2) array holds a (low, high) pair in each
-        row. A frozen ``scipy.stats.multivariate_normal`` becomes a `Gaussian`.
+        row. A dictionary holds the probabilities of discrete values, or of categories if these are text. A frozen
+        ``scipy.stats.multivariate_normal`` becomes a `Gaussian`.
 
     Examples
     --------
@@ -68,8 +72,9 @@ def as_measure(obj: MeasureLike) -> Measure:
             return Uniform(*zip(*given, strict=True))
         return Product([_uniform(entry) if _is_pair(entry) else entry for entry in given])
     raise TypeError(
-        f"cannot make a measure of {brief(obj)}; give a measure (Uniform, Gaussian, Product, Empirical), a frozen "
-        "scipy.stats distribution, or a list with a distribution or a (low, high) pair for each input; "
+        f"cannot make a measure of {brief(obj)}; give a measure (Uniform, Gaussian, Product, Empirical, "
+        "GaussianCopula, Transformed, Mixture), a frozen scipy.stats distribution, or a list with a distribution, "
+        "a (low, high) pair or {value: probability} for each input; "
         "samples go into Empirical(samples)"
     )
 
@@ -90,9 +95,18 @@ def measure_from_dict(content: Mapping[str, Any]) -> Measure:
     Uniform([0.0], [2.0])
     """
     try:
-        return CLASSES[content["class"]].from_dict(content)
+        return CLASSES[content["class"]].from_dict({key: _with_measures(part) for key, part in content.items()})
     except (KeyError, TypeError) as error:
         raise ValueError(f"{brief(content)} does not describe a measure: {error!r}") from error
+
+
+def _with_measures(part: Any) -> Any:
+    """Return what a measure was made of, with the measures in it rebuilt."""
+    if isinstance(part, Mapping) and "class" in part:
+        return measure_from_dict(part)
+    return (
+        [_with_measures(entry) for entry in part] if part and is_list(part) and isinstance(part[0], Mapping) else part
+    )
 
 
 def _is_pair(obj: Any) -> bool:

@@ -81,6 +81,8 @@ class Measure(ABC):
     bounds: Array
     width: Array
     marginals: tuple[Marginal, ...] | None
+    #: what sources are called with, as a function of the location; None if it is the location itself
+    function: Callable[[Array], Any] | None = None
 
     def sample(self, n: int, rng: RNGLike = None) -> Array:
         """Return n independent draws, shape (n, D).
@@ -144,6 +146,33 @@ class Measure(ABC):
     def same_as(self, other: Measure) -> bool:
         """Return whether two measures are of the same class with the same parameters or samples."""
         return self is other or self.to_dict() == other.to_dict()
+
+    @property
+    def discrete(self) -> tuple[int, ...]:
+        """The inputs that have isolated values."""
+        return ()
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The inputs whose values are categories, without an order."""
+        return ()
+
+    def nearest(self, X: Array) -> Array:
+        """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""
+        return X
+
+    @property
+    def latent(self) -> Measure:
+        """The measure in whose coordinates models live: this one, unless its inputs are dependent."""
+        return self
+
+    def to_latent(self, X: Array) -> Array:
+        """Return the coordinates (n, D) of locations X in the measure `latent`, one input at a time."""
+        return X
+
+    def latent_slopes(self, X: Array) -> Array | None:
+        """Return the derivatives (n, D) of `to_latent`, each by its own input; None if they are all one."""
+        return None
 
     def for_learning(self) -> Measure:
         """Return the measure for use with many lengthscales: with tabulated kernel variances, or fewer samples."""

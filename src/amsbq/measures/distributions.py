@@ -21,6 +21,7 @@ import numpy as np
 import scipy
 
 from ..validation import Array, brief
+from .discrete import DiscreteDistribution, from_probabilities, from_scipy, is_discrete
 
 
 class Distribution(Protocol):
@@ -108,24 +109,27 @@ class RandomVariableAdapter:
 
 def is_distribution(obj: Any) -> bool:
     """Return whether an object is meant as a one-dimensional distribution, valid or not."""
-    return hasattr(obj, "support") or isinstance(obj, (scipy.stats.rv_continuous, scipy.stats.rv_discrete))
+    return hasattr(obj, "support") or is_discrete(obj) or isinstance(obj, scipy.stats.rv_continuous)
 
 
 def checked_distribution(obj: Any, name: str) -> Distribution:
-    """Return a continuous distribution with its parameters, or raise an error that says what ``name`` is instead."""
+    """Return a distribution with its parameters, or raise an error that says what ``name`` is instead."""
     if isinstance(obj, type):
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
     if isinstance(obj, scipy.stats.rv_histogram):
         obj = obj()
-    if (
-        isinstance(obj, scipy.stats.rv_discrete)
-        or isinstance(getattr(obj, "dist", None), scipy.stats.rv_discrete)
-        or any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__)  # of scipy 1.15 and later
-    ):
-        raise TypeError(
-            f"{name} is the discrete distribution {describe(obj)}: only continuous ones can be integrated here; "
-            "for discrete inputs list the values with their probabilities in Empirical(samples, weights)"
-        )
+    if isinstance(obj, DiscreteDistribution):
+        return obj
+    if isinstance(obj, Mapping):
+        return from_probabilities(obj, name)
+    if isinstance(obj, scipy.stats.rv_discrete) and hasattr(obj, "xk"):  # made of values, it has no parameters
+        obj = obj()
+    if isinstance(getattr(obj, "dist", None), scipy.stats.rv_discrete):
+        return from_scipy(obj, describe(obj), name)
+    if isinstance(obj, scipy.stats.rv_discrete):
+        raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
+    if is_discrete(obj):
+        raise TypeError(f"{name} is {brief(obj)}: give the values with their probabilities, {{value: probability}}")
     if isinstance(obj, scipy.stats.rv_continuous):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
     if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
@@ -175,6 +179,8 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     >>> distribution_to_dict(scipy.stats.gamma(5, scale=4))
     {'name': 'gamma', 'a': 5, 'loc': 0, 'scale': 4}
     """
+    if isinstance(distribution, DiscreteDistribution):
+        return distribution.to_dict()
     if is_named(distribution):
         return {"name": _family(distribution).name, **_parameters(distribution)}
     described = {"name": _label(distribution), "digest": _digest(distribution)}
@@ -187,6 +193,8 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
 
 def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
     """Return the distribution of which `distribution_to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+    if "discrete" in content:
+        return DiscreteDistribution.from_dict(content)
     name = content["name"]
     if "digest" in content:
         raise ValueError(

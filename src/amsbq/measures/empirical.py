@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from hashlib import sha256
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, IntArray, non_negative, numbers, points, read_only
+from ..validation import Array, IntArray, count, non_negative, numbers, points, read_only
 from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest_length
 
 #: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
@@ -27,6 +27,12 @@ MOST_LEARNING_SAMPLES = 200
 #: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
 #: for rounding.
 OUTLIERS = 2.5
+
+
+#: Samples that `Empirical.sampled` makes by default: a step then takes less than three times as long as with none.
+SAMPLED = 10_000
+#: Draws for each that is in a region, at most, and draws at a time.
+MOST_REJECTED, MOST_AT_A_TIME = 10_000, 100_000
 
 
 class Empirical(Measure):
@@ -68,6 +74,52 @@ class Empirical(Measure):
             relative = relative / relative.max()  # the sum of huge weights would overflow
             normalised = relative / relative.sum()
         self._set(samples, normalised)
+
+    @classmethod
+    def sampled(
+        cls,
+        sampler: Measure | Callable[[int, np.random.Generator], ArrayLike],
+        condition: Callable[[Array], bool] | None = None,
+        *,
+        n: int = SAMPLED,
+        seed: int = 0,
+    ) -> Empirical:
+        """Return samples of a distribution that can only be drawn from, or of a measure under a condition.
+
+        Draws that do not meet the condition are rejected, and as many are made as are needed for n that do.
+
+        Parameters
+        ----------
+        sampler : measure, or function of a number m and a numpy Generator
+            What to draw from; a function returns m draws, shape (m, D).
+        condition : callable, optional
+            Called with x of shape (D,): whether x is in the region.
+        n : int
+            Number of samples: with 10,000, integrals differ from those of the distribution by about one percent of the
+            standard deviation of the output, and by less if they are those of a measure, which is covered evenly.
+        seed : int
+            Of the draws.
+
+        Examples
+        --------
+        Uniform on a triangle:
+
+        >>> from amsbq import Uniform
+        >>> triangle = Empirical.sampled(Uniform([0, 0], 1), lambda x: x.sum() < 1)
+        >>> triangle.samples.mean(axis=0).round(2)
+        array([0.33, 0.33])
+        """
+        n, rng = max(count(n, "n"), 1), np.random.default_rng(seed)
+        found: list[Array] = []
+        made = 0
+        while (kept := sum(len(X) for X in found)) < n:
+            if made > MOST_REJECTED * max(kept, 1):
+                raise ValueError(f"only {kept} of {made} draws are in the region: give a sampler that is closer to it")
+            m = int(min(max((n - kept) * (made + 1) / (kept + 1), n), MOST_AT_A_TIME))
+            drawn = sampler.sobol(m, rng) if isinstance(sampler, Measure) else sampler(m, rng)
+            X, made = points(drawn, None, "draws of the sampler"), made + m
+            found.append(X if condition is None else X[[bool(condition(x)) for x in X]])
+        return cls(np.concatenate(found)[:n])
 
     def _set(self, samples: Array, weights: Array) -> None:
         """Set all attributes from samples (M, D) and weights (M,) that sum to one."""

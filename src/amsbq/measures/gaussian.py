@@ -1,4 +1,4 @@
-"""`Gaussian`: the multivariate normal distribution, with independent or correlated inputs."""
+"""`Gaussian`: the multivariate normal distribution, and `GaussianCopula`: its dependence with any other marginals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,33 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from ..validation import Array, brief, correlations, numbers, positive, read_only, vector
-from .base import NORMAL_WIDTH, SETTINGS, Measure, broadcast_vectors
+from ..messages import SILENCE
+from ..validation import Array, brief, correlations, numbers, points, positive, read_only, vector
+from .base import NORMAL_WIDTH, SETTINGS, Measure, broadcast_vectors, is_list
+from .discrete import DiscreteDistribution
+from .distributions import (
+    Distribution,
+    RandomVariable,
+    checked_distribution,
+    describe,
+    distribution_from_dict,
+    distribution_to_dict,
+)
 from .marginals import NormalMarginal
+
+#: Smallest eigenvalue that a correlation matrix is given: what is closer to singular is moved by less than a rounding
+#: of usual data, and locations have normal scores with ten digits.
+SMALLEST_CORRELATION_EIGENVALUE = 1e-10
+#: Rounding error of a correlation matrix that is accepted: its eigenvalues may be negative by so much.
+EIGENVALUE_TOLERANCE = 1e-8
+#: Normal scores of locations are no larger than this: beyond it, the normal distribution function rounds to 0 or 1.
+LARGEST_SCORE = 8.0
+#: Bins of an empirical marginal, of the same probability: fewer samples than ten in each would be noise.
+MOST_BINS, SAMPLES_PER_BIN = 100, 10
 
 
 class Gaussian(Measure):
@@ -84,6 +105,162 @@ class Gaussian(Measure):
         return read_only(np.tile([-end, end], (self.dim, 1)))
 
 
+class GaussianCopula(Measure):
+    """Dependent inputs: any continuous marginals, with the dependence of correlated normal variables.
+
+    Every input is a function of its normal score, and the scores have the given correlations. Models work with these
+    scores, and are integrated against their multivariate normal distribution in closed form; everything that users see,
+    and what sources are called with, is in the units of the inputs.
+
+    Parameters
+    ----------
+    marginals : sequence of D distributions
+        Frozen continuous scipy.stats distributions, random variables of scipy 1.15 and later, or histograms.
+    correlation : D × D array
+        Correlation matrix of the normal scores: symmetric and positive semi-definite, with a diagonal of ones. It may
+        be singular.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> wind = GaussianCopula([stats.weibull_min(2, scale=9), stats.lognorm(0.3, scale=0.1)], [[1, -0.5], [-0.5, 1]])
+    >>> wind.bounds
+    array([[ 0., inf],
+           [ 0., inf]])
+    """
+
+    marginals = None
+
+    def __init__(self, marginals: Sequence[Distribution | RandomVariable], correlation: ArrayLike) -> None:
+        if not is_list(marginals) or not marginals:
+            raise TypeError(f"marginals must be a non-empty list of scipy.stats distributions, got {brief(marginals)}")
+        checked = [checked_distribution(d, f"marginals[{i}]") for i, d in enumerate(marginals)]
+        for i, distribution in enumerate(checked):
+            if isinstance(distribution, DiscreteDistribution):
+                raise TypeError(f"marginals[{i}] is {distribution!r}: a Gaussian copula takes continuous distributions")
+        self.distributions, self.dim = tuple(checked), len(checked)
+        self.correlation = _correlation(numbers(correlation, "correlation"), self.dim)
+        self._set()
+
+    def _set(self) -> None:
+        self.bounds = read_only(np.array([d.support() for d in self.distributions], dtype=float))
+        with SILENCE, np.errstate(all="ignore"):
+            quartiles = np.array([d.ppf([0.25, 0.75]) for d in self.distributions], dtype=float)
+        self.width = read_only(2 * (quartiles[:, 1] - quartiles[:, 0]))
+        if not (self.width > 0).all():
+            at = int(np.argmin(self.width > 0))
+            raise ValueError(
+                f"half of {describe(self.distributions[at])} is at a single point: leave out such an input"
+            )
+
+    @classmethod
+    def fit(
+        cls, samples: ArrayLike, marginals: Sequence[Distribution | RandomVariable] | None = None
+    ) -> GaussianCopula:
+        """Return a copula with the dependence of samples (M, D): the correlations of the normal scores of their ranks.
+
+        Parameters
+        ----------
+        samples : (M, D) array
+            At least three draws of all inputs.
+        marginals : sequence of D distributions, optional
+            By default the empirical ones: histograms with bins of the same probability.
+        """
+        X = points(samples, None, "samples")
+        if len(X) < 3:
+            raise ValueError(f"samples must hold at least three draws, got shape {X.shape}")
+        constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+        if len(constant):
+            raise ValueError(f"input {constant[0]} is the same in all samples: leave out an input that is constant")
+        scores = ndtri(scipy.stats.rankdata(X, axis=0) / (len(X) + 1))
+        correlation = np.atleast_2d(np.corrcoef(scores.T))
+        return cls([_empirical_marginal(column) for column in X.T] if marginals is None else marginals, correlation)
+
+    def __repr__(self) -> str:
+        return f"GaussianCopula([{', '.join(map(describe, self.distributions))}], {self.correlation.tolist()})"
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        return self._from_scores(self.latent.sample(n, rng))
+
+    def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to points of the measure, shape (n, D): uniform points become draws."""
+        return self._from_scores(self.latent.from_cube(U))
+
+    def _from_scores(self, Z: Array) -> Array:
+        columns = zip(self.distributions, Z.T, strict=True)
+        with SILENCE, np.errstate(all="ignore"):  # the smaller tail has more digits
+            return np.column_stack([np.where(z < 0, d.ppf(ndtr(z)), d.isf(ndtr(-z))) for d, z in columns])
+
+    @cached_property
+    def latent(self) -> Gaussian:
+        """The joint distribution of the normal scores."""
+        return Gaussian(np.zeros(self.dim), self.correlation)
+
+    def to_latent(self, X: Array) -> Array:
+        """Return the normal scores of locations X, shape (n, D)."""
+        return self._scores_and_slopes(X)[0]
+
+    def latent_slopes(self, X: Array) -> Array:
+        """Return the derivative of each normal score by its input, shape (n, D)."""
+        return self._scores_and_slopes(X)[1]
+
+    def _scores_and_slopes(self, X: Array) -> tuple[Array, Array]:
+        """Return both, from the latest locations of each kind if they are the same: a search asks many times."""
+        known = self.__dict__.get("_known", ())
+        for locations, scores, slopes in known:
+            if locations is X or (locations.shape == X.shape and np.array_equal(locations, X)):
+                return scores, slopes
+        scores, slopes = np.empty(X.shape), np.empty(X.shape)
+        with SILENCE, np.errstate(all="ignore"):
+            for d, distribution in enumerate(self.distributions):
+                below, above = distribution.cdf(X[:, d]), distribution.sf(X[:, d])
+                score = np.where(below < above, ndtri(below), -ndtri(above))
+                scores[:, d] = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
+                slopes[:, d] = distribution.pdf(X[:, d]) / scipy.stats.norm.pdf(scores[:, d])
+        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+        self.__dict__["_known"] = ((X.copy(), scores, slopes), *known[:3])
+        return scores, slopes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
+    @cached_property
+    def axes(self) -> Array:
+        """Cholesky factor of the correlations, in widths of the inputs, shape (D, D): x = median + axes @ u."""
+        return read_only(self.width[:, None] * np.linalg.cholesky(self.correlation))
+
+    @cached_property
+    def reach(self) -> Array:
+        """Box around points of the measure, in whitened coordinates u, shape (D, 2)."""
+        X = np.clip(self.sobol(1024, 0), *self._ends.T)
+        u = np.linalg.solve(self.axes, (X - self.median).T)
+        return read_only(np.column_stack([u.min(axis=1), u.max(axis=1)]))
+
+    @cached_property
+    def _ends(self) -> Array:
+        tail = SETTINGS.tail_probability
+        return np.array([(d.ppf(tail), d.isf(tail)) for d in self.distributions], dtype=float)
+
+    def nearest(self, X: Array) -> Array:
+        """Return locations (n, D) moved into the box without tails."""
+        return np.clip(X, *self._ends.T)
+
+    def over(self, inputs: Sequence[int]) -> GaussianCopula:
+        """Return the copula of some of the inputs."""
+        chosen = list(inputs)
+        return GaussianCopula([self.distributions[d] for d in chosen], self.correlation[np.ix_(chosen, chosen)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class, the marginals and the correlations."""
+        marginals = [distribution_to_dict(d) for d in self.distributions]
+        return {"class": "GaussianCopula", "marginals": marginals, "correlation": self.correlation.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> GaussianCopula:
+        """Return the copula that `to_dict` wrote; ValueError if only a digest of a marginal is stored."""
+        return cls([distribution_from_dict(d) for d in content["marginals"]], content["correlation"])
+
+
 #: A covariance matrix counts as singular if its correlation matrix has an eigenvalue this small: below it the Cholesky
 #: factor is rounding error.
 SMALLEST_EIGENVALUE = 1e-14
@@ -95,3 +272,30 @@ def _covariance(cov: Array) -> Array:
     if np.linalg.eigvalsh(correlations(cov, "cov"))[0] <= SMALLEST_EIGENVALUE:
         raise ValueError(f"cov must be positive definite, but it has a direction without variance: {brief(cov)}")
     return read_only(0.5 * cov + 0.5 * cov.T)
+
+
+def _correlation(matrix: Array, dim: int) -> Array:
+    """Return a correlation matrix, made exactly symmetric and safely positive definite, or raise an error."""
+    if matrix.shape != (dim, dim):
+        raise ValueError(f"correlation must be a {dim} × {dim} matrix, one row per marginal, got shape {matrix.shape}")
+    if np.abs(np.diagonal(matrix) - 1).max() > EIGENVALUE_TOLERANCE:
+        raise ValueError(f"correlation must have a diagonal of ones, got {brief(np.diagonal(matrix))}")
+    matrix = correlations(matrix, "correlation")
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    if values[0] < -EIGENVALUE_TOLERANCE:
+        raise ValueError(
+            f"correlation must be positive semi-definite, but it has the eigenvalue {values[0]:.3g}: no joint "
+            "distribution has these correlations"
+        )
+    if values[0] >= SMALLEST_CORRELATION_EIGENVALUE:
+        return read_only(0.5 * (matrix + matrix.T))
+    raised = (vectors * np.maximum(values, SMALLEST_CORRELATION_EIGENVALUE)) @ vectors.T
+    scale = np.sqrt(np.diagonal(raised))
+    return read_only(raised / scale / scale[:, None])
+
+
+def _empirical_marginal(column: Array) -> Any:
+    """Return a histogram of samples with bins of the same probability, and of their whole range."""
+    n_bins = int(np.clip(len(column) // SAMPLES_PER_BIN, 2, MOST_BINS))
+    edges = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)))
+    return scipy.stats.rv_histogram(np.histogram(column, bins=edges), density=False)

@@ -1,7 +1,8 @@
 """One-dimensional marginals of measures with independent inputs, by the way in which kernels are integrated.
 
-For `UniformMarginal` and `NormalMarginal` there are closed forms. A `NumericMarginal` holds its density as piecewise
-polynomials, and a `TabulatedMarginal` also holds tables of kernel variances for many lengthscales.
+For `UniformMarginal` and `NormalMarginal` there are closed forms, for `DiscreteMarginal` and `CategoricalMarginal`
+sums. A `NumericMarginal` holds its density as piecewise polynomials, and a `TabulatedMarginal` also holds tables of
+kernel means and variances for many lengthscales.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import scipy
 
 from ..validation import Array
 from .approximation import approximate_density
+from .discrete import DiscreteDistribution
 from .distributions import Distribution, describe, is_named
 from .piecewise import PiecewiseDensity
 
@@ -42,6 +44,13 @@ class DiscreteMarginal:
     masses: Array  # (M,), which sum to one
 
 
+@dataclass(frozen=True, eq=False)
+class CategoricalMarginal:
+    """A distribution on the numbers 0 to M - 1 of unordered categories."""
+
+    masses: Array  # (M,), which sum to one
+
+
 class NumericMarginal:
     """Any other continuous distribution, by the piecewise polynomials that approximate its density."""
 
@@ -55,15 +64,15 @@ class NumericMarginal:
 
 
 class TabulatedMarginal(NumericMarginal):
-    """A marginal for many lengthscales: kernel variances are interpolated in tables."""
+    """A marginal for many lengthscales: kernel means and variances are interpolated in tables."""
 
     def __init__(self, density: PiecewiseDensity) -> None:
         super().__init__(density)
-        #: kernel variances by kernel and range of lengthscales, filled by the embedding that interpolates in them
+        #: kernel means and variances by kernel and range of lengthscales, filled by the embedding that uses them
         self.tables: dict[Any, Array] = {}
 
 
-Marginal: TypeAlias = UniformMarginal | NormalMarginal | DiscreteMarginal | NumericMarginal
+Marginal: TypeAlias = UniformMarginal | NormalMarginal | DiscreteMarginal | CategoricalMarginal | NumericMarginal
 
 #: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and half
 #: a minute (one whose every value is an integral) to approximate, and the tables that learning fills a second.
@@ -75,6 +84,10 @@ CACHE_SIZE = 64
 
 def marginal_of(distribution: Distribution) -> Marginal:
     """Return the marginal of a distribution that was checked; equal named distributions share one object."""
+    if isinstance(distribution, DiscreteDistribution):
+        if distribution.labels:
+            return CategoricalMarginal(distribution.masses)
+        return DiscreteMarginal(distribution.values, distribution.masses)
     family: Any = getattr(distribution, "dist", None)
     if type(family) is type(scipy.stats.uniform):
         return UniformMarginal(*(float(end) for end in distribution.support()))
@@ -89,3 +102,17 @@ def marginal_of(distribution: Distribution) -> Marginal:
             del _CACHE[next(iter(_CACHE))]
         _CACHE[name] = NumericMarginal(approximate_density(distribution))
     return _CACHE[name]
+
+
+def density_of(marginal: Marginal) -> PiecewiseDensity:
+    """Return the density of a continuous marginal as piecewise polynomials."""
+    if isinstance(marginal, UniformMarginal):
+        distribution = scipy.stats.uniform(marginal.low, marginal.high - marginal.low)
+        return approximate_density(distribution)
+    if isinstance(marginal, NormalMarginal):
+        name = f"norm {marginal.mean!r} {marginal.sd!r}"
+        if name not in _CACHE:
+            _CACHE[name] = NumericMarginal(approximate_density(scipy.stats.norm(marginal.mean, marginal.sd)))
+        return _CACHE[name].density
+    assert isinstance(marginal, NumericMarginal)
+    return marginal.density

@@ -224,6 +224,26 @@ class PiecewiseDensity:
         t, weights = np.append(t, self.atoms), np.append(weights, self.atom_masses)
         return float(weights @ self.integrate(g, t, scale, decay, farthest=decay.cutoff))
 
+    def rule_beside(self, other: PiecewiseDensity, length: float) -> tuple[Array, Array]:
+        """Return nodes and weights for integrals of p times a function that varies as another density smoothed does.
+
+        Intervals of both are split into pieces of so many decay lengths as its nodes resolve, up to a number that is
+        only needed where the other density is smooth.
+        """
+        ends = np.concatenate([self.lower, self.upper, other.lower, other.upper, other.nonsmooth_points])
+        edges = np.unique(ends[(ends >= self.lower[0]) & (ends <= self.upper[-1])])
+        widths = np.diff(edges)
+        pieces = np.clip(np.ceil(widths / (QUADRATURE.widest_layer * length)), 1, QUADRATURE.most_pieces * 4)
+        pieces = pieces.astype(np.intp)
+        starts, width = np.repeat(edges[:-1], pieces), np.repeat(widths / pieces, pieces)
+        starts = starts + width * (np.arange(len(starts)) - np.repeat(np.cumsum(pieces) - pieces, pieces))
+        t, weights = gauss_legendre(starts, starts + width)
+        interval = np.clip(np.searchsorted(self.lower, starts + 0.5 * width, side="right") - 1, 0, None)
+        inside = starts + 0.5 * width < self.upper[interval]  # there may be gaps between intervals
+        weights = weights * self.values(t, interval)
+        weights, t = weights[inside], t[inside]
+        return np.append(t, self.atoms), np.append(weights, self.atom_masses)
+
     def total_mass(self) -> float:
         """Return ∫ p(t) dt, which is 1 for a density that was approximated well."""
         return float(self.masses.sum() + self.atom_masses.sum())

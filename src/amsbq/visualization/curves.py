@@ -19,6 +19,7 @@ from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..execution.reader import read_result
 from ..inference.belief import Belief
+from ..measures.base import Measure
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.product import Product
@@ -162,9 +163,17 @@ def convergence(result: Result) -> Convergence:
 def grid(result: Result, input: int, n: int = SETTINGS.grid_points) -> Array:
     """Return n equidistant values of one input, over the range in which evaluations are searched."""
     measure = integrator_of(result).measure.over([input])
+    if measure.discrete:
+        return _evenly(measure, n)
     ends = measure.median[0] + measure.axes[0, 0] * measure.reach[0]
     low, high = np.clip(ends, *measure.bounds[0])
     return np.linspace(low, high, n)
+
+
+def _evenly(measure: Measure, n: int) -> Array:
+    """Return at most n of the values of a discrete input, at even intervals and in order."""
+    values = np.unique(measure.from_cube((np.arange(100 * n)[:, None] + 0.5) / (100 * n)))
+    return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, min(n, len(values))).round().astype(int))])
 
 
 def density(result: Result, input: int, t: Array) -> Array | None:
