@@ -25,6 +25,11 @@ MEASURES = [
     amsbq.Empirical(rng.normal(size=(40, 2))),
     amsbq.Empirical(rng.normal(size=(37, 2)), rng.gamma(0.3, size=37)),
     amsbq.Empirical([0.1, 0.2, 0.7]),
+    amsbq.Product([stats.poisson(1 / 3), {0.1: 0.3, -2: 0.7}, {"on": 1 / 3, "off": 2 / 3}]),
+    amsbq.GaussianCopula([stats.gamma(5, 1, scale=1 / 3), stats.uniform(0, 1)], [[1, 0.7], [0.7, 1]]),
+    amsbq.GaussianCopula([stats.norm(), stats.norm()], [[1, 1], [1, 1]]),
+    amsbq.Transformed(amsbq.Uniform(0, [1, 2]), np.cumsum),
+    amsbq.Mixture([amsbq.Gaussian([0, 1], 1 / 3), amsbq.Empirical(rng.normal(size=(9, 2)))], [0.1, 0.9]),
 ]
 
 
@@ -66,7 +71,7 @@ def test_round_trips_are_exact(measure):
     for name in ("bounds", "width", "median", "axes", "reach"):
         np.testing.assert_array_equal(getattr(again, name), getattr(measure, name))
     X = measure.sample(5, 2)
-    correlated = isinstance(measure, amsbq.Gaussian) and measure.marginals is None  # RBF kernels only
+    correlated = isinstance(measure.latent, amsbq.Gaussian) and measure.latent.marginals is None  # RBF kernels only
     for kernel in (amsbq.RBF(0.3 * measure.width), amsbq.Matern(1.5, 0.2 * measure.width))[: 1 if correlated else 2]:
         np.testing.assert_array_equal(amsbq.kernel_mean(kernel, again, X), amsbq.kernel_mean(kernel, measure, X))
         assert amsbq.kernel_variance(kernel, again) == amsbq.kernel_variance(kernel, measure)
