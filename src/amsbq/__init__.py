@@ -28,7 +28,7 @@ from .inference.estimate import Estimate
 from .inference.structures import ModelName
 from .measures.adapters import MeasureLike, as_measure
 from .measures.base import Measure
-from .measures.composed import Mixture, Transformed
+from .measures.composed import Independent, Mixture, Transformed
 from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Product
@@ -49,6 +49,7 @@ __all__ = [
     "Forecast",
     "Gaussian",
     "GaussianCopula",
+    "Independent",
     "Integrator",
     "JournalError",
     "Kernel",

@@ -174,7 +174,7 @@ def test_empirical_is_a_weighted_sum(kernel, monkeypatch):
     normalised = weights / weights.sum()
     measure = amsbq.Empirical(samples, weights)
     for block in (1_000_000, 64):  # in one block, and in many that do not divide the samples evenly
-        monkeypatch.setattr("amsbq.gp.embeddings.BLOCK", block)
+        monkeypatch.setattr("amsbq.gp.embeddings_numeric.BLOCK", block)
         np.testing.assert_allclose(
             amsbq.kernel_mean(kernel, measure, X), kernel_matrix(kernel, X, samples) @ normalised, rtol=1e-13
         )
@@ -435,8 +435,8 @@ def test_many_lengthscales_at_once_over_samples(kernel, monkeypatch):
     measure, X = amsbq.Empirical(rng.normal(size=(57, 2)), rng.uniform(size=57)), rng.normal(size=(9, 2))
     scales = np.exp(rng.normal(size=(3, 2)))
     for block in (1_000_000, 64):
-        monkeypatch.setattr("amsbq.gp.embeddings.BLOCK", block)
-        monkeypatch.setattr("amsbq.gp.embeddings.CACHED", block)
+        monkeypatch.setattr("amsbq.gp.embeddings_numeric.BLOCK", block)
+        monkeypatch.setattr("amsbq.gp.embeddings_numeric.CACHED", block)
         together = EmbeddingBatch(kernel(1.0), scales, measure)
         means, gradients = together.mean_and_grad_x(X)
         np.testing.assert_allclose(together.mean(X), means, rtol=1e-13)

@@ -216,6 +216,46 @@ def test_draws_of_a_mixture():
     assert stats.kstest(inside[:, 1], stats.uniform(5, 1).cdf).pvalue > 1e-3
 
 
+def groups():
+    """Correlated normal inputs 2 and 0, a category 1, and two dependent inputs 3 and 4."""
+    normal = amsbq.Gaussian([0.5, 1], [[1, 0.5], [0.5, 2]])
+    return [normal, amsbq.Product([{"a": 0.3, "b": 0.7}]), COPULA], [[2, 0], [1], [3, 4]]
+
+
+def test_independent_groups_are_products():
+    measures, columns = groups()
+    measure, scales = amsbq.Independent(measures, columns), np.array([0.9, 0.8, 1.3, 0.7, 1.1])
+    kernel, X = amsbq.RBF(scales), measure.sample(6, 0)
+    assert measure.discrete == measure.categorical == (1,)
+    parts = [(amsbq.RBF(scales[group]), m, X[:, group]) for m, group in zip(measures, columns, strict=True)]
+    expected = np.prod([amsbq.kernel_mean(*part) for part in parts], axis=0)
+    np.testing.assert_allclose(amsbq.kernel_mean(kernel, measure, X), expected, rtol=1e-12)
+    variance = np.prod([amsbq.kernel_variance(k, m) for k, m, _ in parts])
+    assert amsbq.kernel_variance(kernel, measure) == pytest.approx(variance, rel=1e-12)
+    numeric = [central_difference(lambda t: embed(kernel, measure).mean(t[None]), x, 1e-5)[:, 0] for x in X]
+    np.testing.assert_allclose(embed(kernel, measure).mean_grad_x(X), numeric, rtol=1e-5, atol=1e-8)
+    assert measure.over([1]).categorical == (0,)
+    pair = measure.over([4, 2])
+    np.testing.assert_array_equal(pair.bounds, measure.bounds[[4, 2]])
+    with pytest.raises(ValueError, match=r"input 1 is \d\.4, and must be one of 0 \(a\), 1 \(b\)"):
+        measure.check_points(X + np.array([0, 0.4, 0, 0, 0]))
+
+
+def test_a_run_over_independent_groups():
+    measures, columns = groups()
+    measure = amsbq.Independent(measures, columns)
+
+    def f(x):
+        return x[0] + 0.5 * x[2] + (1.0 if x[1] else -2.0) + x[3] * 0.2
+
+    truth = 1 + 0.25 + 0.7 - 0.6 + 0.2 * stats.lognorm(0.5).mean()
+    found = amsbq.integrate(f, measure, budget=25)
+    assert abs(found.mean - truth) < 3 * found.std
+    assert abs(found.mean - truth) < 0.1
+    listed = amsbq.as_measure([(0, 1), COPULA, {"a": 0.5, "b": 0.5}])
+    assert (listed.dim, listed.discrete) == (4, (3,))
+
+
 def triple(x):
     return np.array([x[0] / x[1], x[0] + x[1], 3.0])
 

@@ -29,6 +29,7 @@ MEASURES = [
     amsbq.GaussianCopula([stats.gamma(5, 1, scale=1 / 3), stats.uniform(0, 1)], [[1, 0.7], [0.7, 1]]),
     amsbq.GaussianCopula([stats.norm(), stats.norm()], [[1, 1], [1, 1]]),
     amsbq.Transformed(amsbq.Uniform(0, [1, 2]), np.cumsum),
+    amsbq.Independent([amsbq.Gaussian([0, 1], [[1, 0.5], [0.5, 1]]), amsbq.Product([{2: 0.3, 5: 0.7}])], [[2, 0], [1]]),
     amsbq.Mixture([amsbq.Gaussian([0, 1], 1 / 3), amsbq.Empirical(rng.normal(size=(9, 2)))], [0.1, 0.9]),
 ]
 
@@ -71,7 +72,8 @@ def test_round_trips_are_exact(measure):
     for name in ("bounds", "width", "median", "axes", "reach"):
         np.testing.assert_array_equal(getattr(again, name), getattr(measure, name))
     X = measure.sample(5, 2)
-    correlated = isinstance(measure.latent, amsbq.Gaussian) and measure.latent.marginals is None  # RBF kernels only
+    correlated = isinstance(measure.latent, amsbq.Gaussian | amsbq.Independent)  # RBF kernels only
+    correlated &= measure.latent.marginals is None
     for kernel in (amsbq.RBF(0.3 * measure.width), amsbq.Matern(1.5, 0.2 * measure.width))[: 1 if correlated else 2]:
         np.testing.assert_array_equal(amsbq.kernel_mean(kernel, again, X), amsbq.kernel_mean(kernel, measure, X))
         assert amsbq.kernel_variance(kernel, again) == amsbq.kernel_variance(kernel, measure)

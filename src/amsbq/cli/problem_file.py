@@ -29,7 +29,18 @@ from .problem_checks import Checker
 from .problem_inputs import InputsReader
 from .problem_sources import SourcesReader
 
-TOP_KEYS = ("budget", "seed", "model", "acquisition", "rel_tol", "abs_tol", "inputs", "samples", "sources")
+TOP_KEYS = (
+    "budget",
+    "seed",
+    "model",
+    "acquisition",
+    "rel_tol",
+    "abs_tol",
+    "inputs",
+    "correlations",
+    "samples",
+    "sources",
+)
 
 
 class ProblemError(Exception):

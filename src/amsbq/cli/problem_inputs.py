@@ -1,4 +1,4 @@
-"""The distribution of the inputs in a problem file: the table ``[inputs]``, or a CSV file of samples."""
+"""The distribution of the inputs in a problem file: the tables ``[inputs]`` and ``[correlations]``, or samples."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ import scipy
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
+from ..measures.composed import Independent
 from ..measures.empirical import Empirical
+from ..measures.gaussian import GaussianCopula
+from ..measures.product import Product
 from ..validation import brief
 from .problem_checks import Checker, suggestion
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
 Inputs: TypeAlias = tuple[list[str], Measure | None]
+
+
+FAMILIES = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
 
 
 @dataclass(frozen=True)
@@ -37,9 +43,11 @@ class InputsReader:
             accepted = "a table [inputs] of names and distributions, or samples = 'file.csv'"
             self.checker.add("inputs", f"give either {accepted}{both}")
             return [], None
-        return self._table(inputs) if samples is None else self._samples(samples)
+        if samples is not None and "correlations" in content:
+            self.checker.add("correlations", "samples have their own: give correlations with a table [inputs] only")
+        return self._table(inputs, content.get("correlations")) if samples is None else self._samples(samples)
 
-    def _table(self, inputs: Any) -> Inputs:
+    def _table(self, inputs: Any, correlations: Any) -> Inputs:
         if not isinstance(inputs, dict) or not inputs:
             self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {brief(inputs)}")
             return [], None
@@ -55,15 +63,66 @@ class InputsReader:
         for name, marginal in zip(names, marginals, strict=True):  # one at a time first: the mistake has a name then
             if self.checker.attempt(f"inputs.{name}", partial(as_measure, [marginal])) is None:
                 marginals = []
-        return names, self.checker.attempt("inputs", lambda: as_measure(marginals)) if marginals else None
+        if not marginals:
+            return names, None
+        if correlations is None:
+            return names, self.checker.attempt("inputs", lambda: as_measure(marginals))
+        return names, self._dependent(names, marginals, correlations)
+
+    def _dependent(self, names: list[str], marginals: list[Any], correlations: Any) -> Measure | None:
+        """Return a copula of the inputs that ``correlations`` names, and the others beside it; None if it is wrong."""
+        accepted = "pairs of inputs with the correlation of their normal scores, such as a = { b = 0.5 }"
+        if not isinstance(correlations, dict) or not all(isinstance(row, dict) for row in correlations.values()):
+            self.checker.add("correlations", f"must be a table of {accepted}, got {brief(correlations)}")
+            return None
+        matrix = np.eye(len(names))
+        for one, row in correlations.items():
+            for other in row:
+                key, unknown = f"correlations.{one}.{other}", [name for name in (one, other) if name not in names]
+                value = self.checker.number(row, other, within=f"correlations.{one}")
+                if unknown or one == other:
+                    reason = f"there is no input {unknown[0]!r}{suggestion(unknown[0], names)}" if unknown else "is one"
+                    self.checker.add(key, reason)
+                elif value is not None:
+                    i, j = names.index(one), names.index(other)
+                    matrix[i, j] = matrix[j, i] = value
+        together = np.flatnonzero((matrix != np.eye(len(names))).any(axis=1)).tolist()
+        if self.checker.errors or not together:
+            return None if self.checker.errors else self.checker.attempt("inputs", lambda: as_measure(marginals))
+        listed = [as_measure([marginals[d]]) for d in together]
+        distributions = [m.distributions[0] if isinstance(m, Product) else _uniform(m) for m in listed]
+        copula = self.checker.attempt(
+            "correlations", lambda: GaussianCopula(distributions, matrix[np.ix_(together, together)])
+        )
+        apart = [d for d in range(len(names)) if d not in together]
+        if copula is None or not apart:
+            return copula
+        return Independent([copula, as_measure([marginals[d] for d in apart])], [together, apart])
 
     def _marginal(self, key: str, entry: Any) -> Any:
         """Return bounds or a frozen scipy.stats distribution, as `as_measure` takes them; None if it is wrong."""
         if not isinstance(entry, dict):
-            accepted = "{ distribution = 'norm', loc = 0, scale = 1 } or { low = 0, high = 1 }"
+            accepted = "{ distribution = 'norm', loc = 0, scale = 1 }, { low = 0, high = 1 } or { probabilities = ... }"
             self.checker.add(key, f"must be {accepted}, got {brief(entry)}")
             return None
+        if "probabilities" in entry:
+            return self._probabilities(key, entry)
         return self._distribution(key, entry) if "distribution" in entry else self._bounds(key, entry)
+
+    def _probabilities(self, key: str, entry: dict[str, Any]) -> dict[Any, Any] | None:
+        """Return values, or names of categories, with their probabilities; None if it is wrong."""
+        self.checker.known_keys(entry, ("values", "probabilities"), key)
+        values, given = entry.get("values"), entry["probabilities"]
+        if isinstance(given, dict) and values is None:
+            return given
+        if isinstance(given, list) and isinstance(values, list) and len(given) == len(values) == len(set(values)):
+            return dict(zip(values, given, strict=True))
+        self.checker.add(
+            key,
+            "must be { probabilities = { idle = 0.2, full = 0.8 } } for categories, or { values = [0, 1, 4], "
+            f"probabilities = [0.2, 0.5, 0.3] }} for different numbers, got {brief(entry)}",
+        )
+        return None
 
     def _bounds(self, key: str, entry: dict[str, Any]) -> tuple[float, float] | None:
         self.checker.known_keys(entry, ("low", "high", "distribution"), key)
@@ -81,18 +140,19 @@ class InputsReader:
     def _distribution(self, key: str, entry: dict[str, Any]) -> Any:
         name = entry["distribution"]
         family = getattr(scipy.stats, name, None) if isinstance(name, str) else None
-        if not isinstance(family, scipy.stats.rv_continuous):
-            known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), scipy.stats.rv_continuous)]
-            message = f"{name!r} is no continuous distribution of scipy.stats{suggestion(name, known)}"
+        if not isinstance(family, FAMILIES):
+            known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), FAMILIES)]
+            message = f"{name!r} is no distribution of scipy.stats{suggestion(name, known)}"
             self.checker.add(f"{key}.distribution", message)
             return None
         shapes = [shape.strip() for shape in family.shapes.split(",")] if family.shapes else []
-        self.checker.known_keys(entry, ("distribution", *shapes, "loc", "scale"), key)
+        common = ("loc", "scale") if isinstance(family, scipy.stats.rv_continuous) else ("loc",)
+        self.checker.known_keys(entry, ("distribution", *shapes, *common), key)
         parameters = {
             parameter: self.checker.number(
                 entry, parameter, within=key, required=f"a parameter of {name}" if parameter in shapes else None
             )
-            for parameter in (*shapes, "loc", "scale")
+            for parameter in (*shapes, *common)
             if parameter in entry or parameter in shapes
         }
         if None in parameters.values():
@@ -133,3 +193,9 @@ class InputsReader:
         names = [column for column in header if column != "weight"]
         values = table[:, [header.index(column) for column in names]]
         return names, self.checker.attempt("samples", lambda: Empirical(values, weights))
+
+
+def _uniform(measure: Measure) -> Any:
+    """Return the scipy.stats distribution of a `Uniform` measure of one input."""
+    ((low, high),) = measure.bounds
+    return scipy.stats.uniform(low, high - low)

@@ -10,11 +10,9 @@ These are the paper's ⟨κ(·, x)⟩ and ⟨⟨κ⟩⟩ (Section 2.3), from whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,18 +20,14 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
-from ..measures.composed import Mixture
+from ..measures.composed import Independent, Mixture
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.marginals import Marginal
 from ..validation import Array
 from .embeddings_1d import between, elementwise, embed_each
-from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel, differences
-
-#: entries of the largest kernel matrix that is held at once
-BLOCK = 1_000_000
-#: entries of kernel matrices that are summed at once: they stay in the cache of a processor
-CACHED = 50_000
+from .embeddings_numeric import EmpiricalEmbeddings
+from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
 
 
 def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
@@ -93,10 +87,9 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
     if isinstance(kernel, ProductKernel):
         if measure.latent is not measure:
             return _LatentEmbedding(embed(kernel, measure.latent), measure)
-        if isinstance(measure, Mixture):
-            return _OneOfBatch(_MixtureEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure))
-        if isinstance(measure, Empirical):
-            return _OneOfBatch(_EmpiricalEmbeddings(kernel, kernel.lengthscales_in(measure.dim)[None], measure))
+        together = _jointly(kernel, kernel.lengthscales_in(measure.dim)[None], measure)
+        if together is not None:
+            return _OneOfBatch(together)
         if measure.marginals is not None:
             return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
         if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
@@ -116,13 +109,11 @@ class EmbeddingBatch:
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Measure) -> None:
         self._measure, measure = measure, measure.latent
         marginals = measure.marginals
-        self._together: _EmpiricalEmbeddings | _MixtureEmbeddings | _SeparableEmbedding | None = None
+        self._together: Joint | _SeparableEmbedding | None = _jointly(kernel, scales, measure)
         self._each: list[Embedding] = []
-        if isinstance(measure, Empirical):
-            self._together = _EmpiricalEmbeddings(kernel, scales, measure)
-        elif isinstance(measure, Mixture):
-            self._together = _MixtureEmbeddings(kernel, scales, measure)
-        elif marginals is not None and elementwise(kernel, marginals):
+        if self._together is not None:
+            return
+        if marginals is not None and elementwise(kernel, marginals):
             self._together = _SeparableEmbedding(kernel, scales.T[:, :, None], marginals)
         else:
             self._each = [embed(kernel.with_lengthscales(lengthscales), measure) for lengthscales in scales]
@@ -247,76 +238,34 @@ class _CorrelatedGaussianEmbedding(Embedding):
         return self._parts(2.0)[1]
 
 
-class _EmpiricalEmbeddings:
-    """Weighted sums over samples, by blocks of the kernel matrices, for K sets of lengthscales (K, D)."""
+class _IndependentEmbeddings:
+    """Products over groups of inputs that are independent of each other, for K sets of lengthscales (K, D)."""
 
-    def __init__(self, kernel: ProductKernel, scales: Array, measure: Empirical) -> None:
-        self.kernel, self.scales, self.samples, self.weights = kernel, scales, measure.samples, measure.weights
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Independent) -> None:
+        self.groups = [list(group) for group in measure.columns]
+        pairs = zip(self.groups, measure.measures, strict=True)
+        self.each = [
+            EmbeddingBatch(kernel.with_lengthscales(scales[0, group]), scales[:, group], one) for group, one in pairs
+        ]
 
     def mean(self, X: Array) -> Array:
         """Return μ_k(X_i), shape (K, n)."""
-        out = np.zeros((len(self.scales), len(X)))
-        for points, block, samples, weights in self._blocks(X):
-            kernels = self._kernels(samples, block)
-            out[:, points] += np.einsum("kji,j->ki", kernels, weights)
-        return out
+        means = [one.mean(X[:, group]) for one, group in zip(self.each, self.groups, strict=True)]
+        return np.asarray(np.prod(means, axis=0))
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
         """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
-        means, gradients = np.zeros((len(self.scales), len(X))), np.zeros((len(self.scales), *X.shape))
-        for points, block, samples, weights in self._blocks(X):
-            kernels = self._kernels(samples, block)
-            means[:, points] += np.einsum("kji,j->ki", kernels, weights)  # to the last bit as `mean` has it
-            kernels *= weights[:, None]
-            gradients[:, points] += self.kernel.contract_grad_x_batch(block, samples, self.scales, kernels)
-        return means, gradients
+        found = [one.mean_and_grad_x(X[:, group]) for one, group in zip(self.each, self.groups, strict=True)]
+        mean, others = _product_and_others(np.array([means for means, _ in found]))
+        gradients = np.empty((*mean.shape, X.shape[1]))
+        for group, (_, gradient), rest in zip(self.groups, found, others, strict=True):
+            gradients[:, :, group] = gradient * rest[:, :, None]
+        return mean, gradients
 
     @cached_property
     def variances(self) -> Array:
         """The double integrals v_k, shape (K,)."""
-        pairs = list(self._half_of_pairs())
-        if len(pairs) == 1:
-            return self._block_sums(*pairs[0])
-        # Blocks are summed in a fixed order, whichever core evaluates them.
-        with ThreadPoolExecutor() as pool:
-            return np.asarray(sum(pool.map(lambda pair: self._block_sums(*pair), pairs)))
-
-    def _kernels(self, X: Array, Y: Array) -> Array:
-        """Return κ_k(X_i, Y_j), shape (K, n, m)."""
-        values = self.kernel.values_batch(self.kernel.features(differences(X, Y)), self.scales)
-        return values.reshape(len(self.scales), len(X), len(Y))
-
-    def _block_sums(self, X: Array, w: Array, Y: Array, v: Array) -> Array:
-        """Return Σ_ij w_i κ_k(X_i, Y_j) v_j, shape (K,)."""
-        features, products = self.kernel.features(differences(X, Y)), np.multiply.outer(w, v).ravel()
-        if X is Y:  # each pair counts in its mirror image, and κ is one on the diagonal
-            above = np.flatnonzero(np.tri(len(X), k=-1, dtype=bool).T.ravel())
-            features, products = features[:, above], 2 * products[above]
-        out, step = np.full(len(self.scales), w @ v if X is Y else 0.0), max(1, CACHED // len(self.scales))
-        for i in range(0, len(products), step):
-            values = self.kernel.values_batch(features[:, i : i + step], self.scales)
-            out += np.einsum("ki,i->k", values, products[i : i + step])
-        return out
-
-    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
-        """Yield some of the points, as a slice and as an array, with some of the samples and their weights."""
-        size = max(1, BLOCK // (len(self.scales) + X.shape[1]))  # of a kernel matrix, for all sets of lengthscales
-        columns = min(len(self.samples), size)
-        rows = max(1, size // columns)
-        for i in range(0, len(X), rows):
-            for j in range(0, len(self.samples), columns):
-                points, some = slice(i, i + rows), slice(j, j + columns)
-                yield points, X[points], self.samples[some], self.weights[some]
-
-    def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield blocks (X, w, Y, v) of all pairs of samples; pairs below the diagonal count in their mirror image."""
-        size = int(np.sqrt(BLOCK))
-        starts = range(0, len(self.samples), size)
-        for i in starts:
-            for j in starts[i // size :]:
-                X, Y = self.samples[i : i + size], self.samples[j : j + size]
-                w, v = self.weights[i : i + size], self.weights[j : j + size]
-                yield (X, w, X, w) if i == j else (X, w, Y, 2 * v)
+        return np.asarray(np.prod([one.variance for one in self.each], axis=0))
 
 
 class _MixtureEmbeddings:
@@ -365,10 +314,25 @@ class _MixtureEmbeddings:
         return np.asarray(np.prod([between(self.kernel, ells, one, other) for one, other, ells in columns], axis=0))
 
 
+#: embeddings of measures as a whole, for K sets of lengthscales
+Joint: TypeAlias = EmpiricalEmbeddings | _MixtureEmbeddings | _IndependentEmbeddings
+
+
+def _jointly(kernel: ProductKernel, scales: Array, measure: Measure) -> Joint | None:
+    """Return the embeddings of a measure that is one of samples, components or groups; None for all others."""
+    if isinstance(measure, Empirical):
+        return EmpiricalEmbeddings(kernel, scales, measure)
+    if isinstance(measure, Mixture):
+        return _MixtureEmbeddings(kernel, scales, measure)
+    if isinstance(measure, Independent) and measure.marginals is None:
+        return _IndependentEmbeddings(kernel, scales, measure)
+    return None
+
+
 class _OneOfBatch(Embedding):
     """The embedding of one set of lengthscales, by a batch of one."""
 
-    def __init__(self, batch: _EmpiricalEmbeddings | _MixtureEmbeddings) -> None:
+    def __init__(self, batch: Joint) -> None:
         self.batch = batch
 
     def mean(self, X: Array) -> Array:

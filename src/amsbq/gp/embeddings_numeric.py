@@ -1,4 +1,4 @@
-"""One-dimensional embeddings by numerical integration and by sums: of any continuous marginal, and of discrete ones.
+"""Embeddings by numerical integration and by sums: of any continuous marginal, of discrete ones, and of samples.
 
 Notation: profile φ, lengthscale ℓ, marginal density p on the line, atoms t_m with masses w_m;
 
@@ -8,20 +8,25 @@ Notation: profile φ, lengthscale ℓ, marginal density p on the line, atoms t_m
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate, chebpts1, chebval, chebvander
 
+from ..measures.empirical import Empirical
 from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, NumericMarginal, TabulatedMarginal
 from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
 from ..validation import Array, IntArray
-from .kernels import ProductKernel
+from .kernels import ProductKernel, differences
 
 Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
 
-#: kernel values that are summed at once: they stay in the cache of a processor
+#: entries of the largest kernel matrix that is held at once
+BLOCK = 1_000_000
+#: entries of kernel matrices that are summed at once: they stay in the cache of a processor
 CACHED = 50_000
 
 
@@ -275,3 +280,75 @@ class _Categorical(Embedding1D):
     def variance(self) -> Scale:
         same = float(self.masses @ self.masses)
         return np.asarray(same + (1 - same) * self.similarity)
+
+
+class EmpiricalEmbeddings:
+    """Weighted sums over samples, by blocks of the kernel matrices, for K sets of lengthscales (K, D)."""
+
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: Empirical) -> None:
+        self.kernel, self.scales, self.samples, self.weights = kernel, scales, measure.samples, measure.weights
+
+    def mean(self, X: Array) -> Array:
+        """Return μ_k(X_i), shape (K, n)."""
+        out = np.zeros((len(self.scales), len(X)))
+        for points, block, samples, weights in self._blocks(X):
+            kernels = self._kernels(samples, block)
+            out[:, points] += np.einsum("kji,j->ki", kernels, weights)
+        return out
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
+        means, gradients = np.zeros((len(self.scales), len(X))), np.zeros((len(self.scales), *X.shape))
+        for points, block, samples, weights in self._blocks(X):
+            kernels = self._kernels(samples, block)
+            means[:, points] += np.einsum("kji,j->ki", kernels, weights)  # to the last bit as `mean` has it
+            kernels *= weights[:, None]
+            gradients[:, points] += self.kernel.contract_grad_x_batch(block, samples, self.scales, kernels)
+        return means, gradients
+
+    @cached_property
+    def variances(self) -> Array:
+        """The double integrals v_k, shape (K,)."""
+        pairs = list(self._half_of_pairs())
+        if len(pairs) == 1:
+            return self._block_sums(*pairs[0])
+        # Blocks are summed in a fixed order, whichever core evaluates them.
+        with ThreadPoolExecutor() as pool:
+            return np.asarray(sum(pool.map(lambda pair: self._block_sums(*pair), pairs)))
+
+    def _kernels(self, X: Array, Y: Array) -> Array:
+        """Return κ_k(X_i, Y_j), shape (K, n, m)."""
+        values = self.kernel.values_batch(self.kernel.features(differences(X, Y)), self.scales)
+        return values.reshape(len(self.scales), len(X), len(Y))
+
+    def _block_sums(self, X: Array, w: Array, Y: Array, v: Array) -> Array:
+        """Return Σ_ij w_i κ_k(X_i, Y_j) v_j, shape (K,)."""
+        features, products = self.kernel.features(differences(X, Y)), np.multiply.outer(w, v).ravel()
+        if X is Y:  # each pair counts in its mirror image, and κ is one on the diagonal
+            above = np.flatnonzero(np.tri(len(X), k=-1, dtype=bool).T.ravel())
+            features, products = features[:, above], 2 * products[above]
+        out, step = np.full(len(self.scales), w @ v if X is Y else 0.0), max(1, CACHED // len(self.scales))
+        for i in range(0, len(products), step):
+            values = self.kernel.values_batch(features[:, i : i + step], self.scales)
+            out += np.einsum("ki,i->k", values, products[i : i + step])
+        return out
+
+    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Yield some of the points, as a slice and as an array, with some of the samples and their weights."""
+        size = max(1, BLOCK // (len(self.scales) + X.shape[1]))  # of a kernel matrix, for all sets of lengthscales
+        columns = min(len(self.samples), size)
+        rows = max(1, size // columns)
+        for i in range(0, len(X), rows):
+            for j in range(0, len(self.samples), columns):
+                points, some = slice(i, i + rows), slice(j, j + columns)
+                yield points, X[points], self.samples[some], self.weights[some]
+
+    def _half_of_pairs(self) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield blocks (X, w, Y, v) of all pairs of samples; pairs below the diagonal count in their mirror image."""
+        size = int(np.sqrt(BLOCK))
+        starts = range(0, len(self.samples), size)
+        for i in starts:
+            for j in starts[i // size :]:
+                X, Y = self.samples[i : i + size], self.samples[j : j + size]
+                w, v = self.weights[i : i + size], self.weights[j : j + size]
+                yield (X, w, X, w) if i == j else (X, w, Y, 2 * v)

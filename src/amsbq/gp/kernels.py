@@ -284,10 +284,7 @@ class Matern(ProductKernel):
 
 
 def differences(X: Array, Y: Array, categorical: Sequence[int] = ()) -> Array:
-    """Return x_d - y_d for every input and every pair of points X (n, D) and Y (m, D), shape (D, n m).
-
-    The difference of two categories is one: how similar they are is up to the lengthscale.
-    """
+    """Return x_d - y_d, or 1 of two categories, for every input and pair of points X (n, D), Y (m, D): (D, n m)."""
     columns, others = np.ascontiguousarray(X.T), np.ascontiguousarray(Y.T)  # or the reshaping would be a copy
     return unordered((columns[:, :, None] - others[:, None, :]).reshape(X.shape[1], -1), categorical)
 

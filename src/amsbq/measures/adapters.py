@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..validation import brief
 from .base import Measure, is_list
-from .composed import Mixture, Transformed
+from .composed import Independent, Mixture, Transformed
 from .distributions import Distribution, RandomVariable, is_distribution
 from .empirical import Empirical
 from .gaussian import Gaussian, GaussianCopula
@@ -28,13 +28,14 @@ class MultivariateNormal(Protocol):
 
 
 #: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
-InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float]
+InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float] | Measure
 
 #: Everything that `as_measure` takes, which is used wherever a measure is.
 MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
 
 CLASSES: dict[str, type[Measure]] = {
-    kind.__name__: kind for kind in (Uniform, Gaussian, GaussianCopula, Product, Empirical, Transformed, Mixture)
+    kind.__name__: kind
+    for kind in (Uniform, Gaussian, GaussianCopula, Product, Empirical, Transformed, Mixture, Independent)
 }
 
 
@@ -46,7 +47,8 @@ def as_measure(obj: MeasureLike) -> Measure:
     obj : Measure, scipy.stats distribution, (low, high) pair, {value: probability}, or list of the last three
         A measure is returned as it is. A list has one entry per input. A (D, 2) array holds a (low, high) pair in each
         row. A dictionary holds the probabilities of discrete values, or of categories if these are text. A frozen
-        ``scipy.stats.multivariate_normal`` becomes a `Gaussian`.
+        ``scipy.stats.multivariate_normal`` becomes a `Gaussian`. A measure in a list stands for several inputs, which
+        are independent of the others.
 
     Examples
     --------
@@ -70,6 +72,8 @@ def as_measure(obj: MeasureLike) -> Measure:
             given = [given]
         if all(_is_pair(entry) for entry in given):
             return Uniform(*zip(*given, strict=True))
+        if any(isinstance(entry, Measure) for entry in given):
+            return Independent([as_measure([entry] if _is_pair(entry) else entry) for entry in given])
         return Product([_uniform(entry) if _is_pair(entry) else entry for entry in given])
     raise TypeError(
         f"cannot make a measure of {brief(obj)}; give a measure (Uniform, Gaussian, Product, Empirical, "

@@ -202,18 +202,27 @@ class Measure(ABC):
         return low - slack, high + slack
 
     def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """Return X as an (n, D) array; ValueError if a row is outside the support."""
+        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is not supported."""
         X = points(X, self.dim, name)
         lowest, highest = self._widened_bounds
         outside = (lowest > X) | (highest < X)
+        if discrete := list(self.discrete):
+            given, X = X, X.copy()
+            X[:, discrete] = self.nearest(X)[:, discrete]
+            outside |= np.abs(given - X) > SETTINGS.support_slack * self.width
+            X[outside] = given[outside]
         if outside.any():
             i, d = np.argwhere(outside)[0]
-            low, high = self.bounds.T
             raise ValueError(
                 f"{name}[{i}] is outside the support of the measure: input {d} is {float(X[i, d])}, "
-                f"and must be between {float(low[d])} and {float(high[d])}"
+                f"and must be {self.accepted(int(d))}"
             )
         return X
+
+    def accepted(self, d: int) -> str:
+        """Return the values of an input in words."""
+        low, high = self.bounds[d]
+        return f"between {float(low)} and {float(high)}"
 
 
 class Spread(NamedTuple):

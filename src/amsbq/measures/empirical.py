@@ -167,9 +167,10 @@ class Empirical(Measure):
         measure._set(measure.samples, stored)  # normalising them again would change their last digits
         return measure
 
-    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """Return X as an (n, D) array, wherever its rows are."""
-        return points(X, self.dim, name)
+    @property
+    def _widened_bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest accepted values, each (D,): sources may be evaluated outside of the box."""
+        return np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
 
     @cached_property
     def axes(self) -> Array:

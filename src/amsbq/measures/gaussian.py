@@ -25,8 +25,7 @@ from .distributions import (
 )
 from .marginals import NormalMarginal
 
-#: Smallest eigenvalue that a correlation matrix is given: what is closer to singular is moved by less than a rounding
-#: of usual data, and locations have normal scores with ten digits.
+#: Smallest eigenvalue that a correlation matrix is given: it moves correlations by less than the rounding of usual data.
 SMALLEST_CORRELATION_EIGENVALUE = 1e-10
 #: Rounding error of a correlation matrix that is accepted: its eigenvalues may be negative by so much.
 EIGENVALUE_TOLERANCE = 1e-8

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..messages import SILENCE
 from ..validation import Array, brief, read_only
@@ -86,18 +85,9 @@ class Product(Measure):
             X[:, d] = self._discrete(d).nearest(X[:, d])
         return X
 
-    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """Return X as an (n, D) array; ValueError if a row is outside the support, or no value of a discrete input."""
-        X = super().check_points(X, name)
-        nearest = self.nearest(X)
-        if not np.array_equal(X, nearest):
-            wrong = np.abs(X - nearest) > SETTINGS.support_slack * self.width
-            for i, d in np.argwhere(wrong)[:1]:
-                raise ValueError(
-                    f"{name}[{i}] is outside the support of the measure: input {d} is {float(X[i, d])}, "
-                    f"and must be one of {self._discrete(d).accepted}"
-                )
-        return nearest
+    def accepted(self, d: int) -> str:
+        """Return the values of an input in words."""
+        return f"one of {self._discrete(d).accepted}" if d in self.discrete else super().accepted(d)
 
     def _discrete(self, d: int) -> DiscreteDistribution:
         found = self.distributions[d]
