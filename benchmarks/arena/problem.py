@@ -118,7 +118,7 @@ class Problem:
         noise = self.noise or (None,) * len(self.functions)
         return [
             amsbq.Source(
-                _Scalar(function, level, seed, number),
+                _Scalar(getattr(function, "outer", function), level, seed, number),
                 cost=_ScalarCost(cost) if callable(cost) else cost,
                 noise="learn" if level is not None and not level.known else 0.0,
                 name=f"source {number}",
@@ -136,6 +136,17 @@ class Problem:
         noise = [None if level is None else (level.std, level.known) for level in self.noise]
         text = json.dumps([[f"{v:.8e}" for v in [*np.ravel(numbers), truth.mean, truth.std]], noise])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class After:
+    """A function of what another one makes of points (n, D): sources under a `Transformed` measure are such."""
+
+    outer: Function  # what the library calls, with what the measure has transformed
+    inner: Function
+
+    def __call__(self, X: Array) -> Array:
+        return self.outer(self.inner(X))
 
 
 class _Scalar:

@@ -16,6 +16,8 @@ Half: TypeAlias = Literal["development", "validation"]
 #: families that both halves must have, so that none of them is held out
 IN_BOTH_HALVES = (
     "boundary-value",
+    "dependent",
+    "discrete",
     "many-inputs",
     "mediocre",
     "misleading",
@@ -24,6 +26,7 @@ IN_BOTH_HALVES = (
     "rough",
     "skewed",
     "smooth",
+    "transformed",
 )
 #: Genz's functions, on which constants of the library were chosen
 SEEN_FAMILIES = ("genz",)

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from amsbq.cli.main import main
 from amsbq.cli.problem_file import ProblemError, load_problem
 from amsbq.execution.commands import Command
 from amsbq.execution.umbridge import UMBridge
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 MODULE = """
 import pathlib
@@ -410,3 +413,64 @@ def test_samples_that_are_wrong(write, tmp_path, text, said):
     content = {"budget": 3.0, "samples": "s.csv", "sources": GOOD["sources"][:1]}
     with pytest.raises(ProblemError, match=said):
         load_problem(write(content))
+
+
+def test_dependent_and_discrete_inputs():
+    """The example: a copula of two inputs, and a category beside it; the others of a file stay where they are."""
+    problem = load_problem(EXAMPLES / "turbine" / "problem.toml")
+    assert problem.names == ["wind", "turbulence", "mode"]
+    measure = problem.measure
+    assert measure.categorical == (2,)
+    X = measure.sample(4000, 0)
+    assert -0.56 < stats.spearmanr(X[:, 0], X[:, 1]).statistic < -0.40
+    assert np.mean(X[:, 2] == 2) == pytest.approx(0.7, abs=0.03)
+    assert stats.kstest(X[:, 0], stats.weibull_min(2, scale=9).cdf).pvalue > 1e-3
+    truth = np.mean([problem.sources[1].function(x) for x in X])
+    found = amsbq.integrate(problem.sources[1].function, measure, budget=20)
+    assert found.mean == pytest.approx(truth, abs=2.5)  # the standard error of 4,000 draws is 0.4
+
+
+def inputs_of(tmp_path, text):
+    (tmp_path / "f.py").write_text("def f(x):\n    return 1.0\n")
+    (tmp_path / "problem.toml").write_text(f'budget = 3\n{text}\n[[sources]]\npython = "f:f"\n')
+    return load_problem(tmp_path / "problem.toml").measure
+
+
+def test_counts_between_correlated_inputs(tmp_path):
+    measure = inputs_of(
+        tmp_path,
+        """
+        [inputs]
+        a = { low = 0, high = 2 }
+        n = { values = [0, 1, 4], probabilities = [0.2, 0.5, 0.3] }
+        b = { distribution = "norm" }
+        k = { distribution = "poisson", mu = 3, loc = 1 }
+        [correlations]
+        b = { a = 0.9 }
+        """,
+    )
+    X = measure.sample(3000, 1)
+    assert set(X[:, 1]) == {0, 1, 4}
+    assert measure.discrete == (1, 3)
+    assert stats.spearmanr(X[:, 0], X[:, 2]).statistic > 0.85
+    assert X[:, 3].mean() == pytest.approx(4, abs=0.15)
+    assert measure.bounds[:2].tolist() == [[0, 2], [0, 4]]
+
+
+@pytest.mark.parametrize(
+    ("correlations", "message"),
+    [
+        ("a = { b = 1.5 }", "correlations: correlation must be positive semi-definite"),
+        ("a = { c = 0.5 }", "correlations.a.c: there is no input 'c'"),
+        ("a = { a = 1 }", "correlations.a.a: is one"),
+        ("a = { n = 0.5 }", "takes continuous distributions"),
+        ("a = 0.5", "correlations: must be a table of pairs"),
+        ("a = { b = 'x' }", "correlations.a.b"),
+    ],
+)
+def test_correlations_that_are_wrong(tmp_path, correlations, message):
+    inputs = (
+        '[inputs]\na = { low = 0, high = 1 }\nb = { distribution = "norm" }\nn = { distribution = "poisson", mu = 3 }'
+    )
+    with pytest.raises(ProblemError, match=message):
+        inputs_of(tmp_path, f"{inputs}\n[correlations]\n{correlations}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..problem import Problem, numbered
+from .dependent import dependent, discrete, transformed
 from .diffusion import diffusion
 from .genz import genz
 from .levels import boundary_value, column, oscillator
@@ -38,6 +39,9 @@ MAKERS = {
     "non-stationary": non_stationary,
     "many-inputs": many_inputs,
     "skewed": skewed,
+    "dependent": dependent,
+    "discrete": discrete,
+    "transformed": transformed,
     "noisy": noisy,
     "varying-cost": varying_cost,
     "one-source": one_source,

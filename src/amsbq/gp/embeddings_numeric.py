@@ -149,7 +149,7 @@ class _Sums(Embedding1D):
         at_a_time = max(1, CACHED // max(features.size, 1))
         for rows in (slice(i, i + at_a_time) for i in range(0, len(scales), at_a_time)):
             ell = scales[rows, None]
-            values = self.kernel.values_batch(features, ell).reshape(-1, len(t), len(x))
+            values = self.kernel.values_batch(features, ell).reshape(len(ell), len(t), len(x))
             out[0, rows] = w @ values
             if with_grad:
                 values *= self.kernel.log_slope(steps / ell[:, :, None])

@@ -25,7 +25,7 @@ from .distributions import (
 )
 from .marginals import NormalMarginal
 
-#: Smallest eigenvalue that a correlation matrix is given: it moves correlations by less than the rounding of usual data.
+#: Smallest eigenvalue that a correlation matrix is given: it moves correlations by less than the rounding of data.
 SMALLEST_CORRELATION_EIGENVALUE = 1e-10
 #: Rounding error of a correlation matrix that is accepted: its eigenvalues may be negative by so much.
 EIGENVALUE_TOLERANCE = 1e-8
