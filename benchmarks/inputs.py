@@ -2,8 +2,8 @@
 
     python -m benchmarks.inputs            # four minutes; `--kind "three log-normal"` measures one kind
 
-Three inputs, or six where that is said, two sources with costs of 1 and 0.1, and 26 evaluations, each kind in a process of
-its own: what the first use of a distribution takes is a part of it.
+Three inputs, or six where that is said, two sources with costs of 1 and 0.1, and 26 evaluations, each kind in a process
+of its own: what the first use of a distribution takes is a part of it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from scipy import integrate, stats
 
 import amsbq
 from amsbq.gp.embeddings import EmbeddingBatch, embed
+from amsbq.visualization import curves
+from amsbq.visualization.report import report
 from tests.reference import central_difference, profile
 
 KERNELS = [amsbq.RBF, *(lambda scale, nu=nu: amsbq.Matern(nu, scale) for nu in (0.5, 1.5, 2.5))]
@@ -133,8 +135,8 @@ def test_copulas_of_singular_correlations():
     copula = amsbq.GaussianCopula([stats.norm(), stats.lognorm(1.0)], np.ones((2, 2)))
     X = copula.sample(100, 0)
     np.testing.assert_allclose(X[:, 1], np.exp(X[:, 0]), rtol=1e-3)
-    found = amsbq.integrate(lambda x: x[0] ** 2 + np.log(x[1]), copula, budget=12)
-    assert found.mean == pytest.approx(1.0, abs=0.1)
+    found = amsbq.integrate(lambda x: x[0] ** 2 + np.log(x[1]), copula, budget=8)
+    assert found.mean == pytest.approx(1.0, abs=0.2)
 
 
 def test_fit_of_a_copula_finds_marginals_and_correlation():
@@ -159,13 +161,14 @@ def mixtures():
     }
 
 
-@pytest.mark.parametrize("make", KERNELS, ids=NAMES)
-@pytest.mark.parametrize("name", mixtures())
+@pytest.mark.parametrize(
+    ("name", "make"),
+    # correlated inputs have closed forms with RBF kernels only
+    [(name, make) for name in mixtures() for make in KERNELS if name != "normals" or make is amsbq.RBF],
+)
 def test_mixtures_are_sums_over_components(name, make):
     """The variance is the kernel mean, integrated over each component by a rule of its own."""
     components, kernel = mixtures()[name], make([0.8, 1.5])
-    if name == "normals" and not isinstance(kernel, amsbq.RBF):
-        pytest.skip("correlated inputs have closed forms with RBF kernels only")
     weights = np.arange(1.0, len(components) + 1) / np.arange(1, len(components) + 1).sum()
     mixture = amsbq.Mixture(components, weights)
     X = mixture.sample(5, 0)
@@ -249,9 +252,9 @@ def test_a_run_over_independent_groups():
         return x[0] + 0.5 * x[2] + (1.0 if x[1] else -2.0) + x[3] * 0.2
 
     truth = 1 + 0.25 + 0.7 - 0.6 + 0.2 * stats.lognorm(0.5).mean()
-    found = amsbq.integrate(f, measure, budget=25)
+    found = amsbq.integrate(f, measure, budget=14)
     assert abs(found.mean - truth) < 3 * found.std
-    assert abs(found.mean - truth) < 0.1
+    assert abs(found.mean - truth) < 0.3
     listed = amsbq.as_measure([(0, 1), COPULA, {"a": 0.5, "b": 0.5}])
     assert (listed.dim, listed.discrete) == (4, (3,))
 
@@ -356,3 +359,38 @@ def test_regions_by_rejection():
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        amsbq.GaussianCopula.fit(COPULA.sample(300, 0)),
+        amsbq.as_measure([COPULA, {"a": 0.3, "b": 0.7}, stats.poisson(2)]),
+        amsbq.Transformed(amsbq.Uniform([0, 1], [1, 2]), triple),
+        amsbq.Mixture([amsbq.Gaussian([0, 0], 1.0), amsbq.Uniform([3, 3], 5)], [0.7, 0.3]),
+    ],
+    ids=["fitted copula", "groups", "function", "mixture"],
+)
+def test_journals_reports_and_figures_of_all_of_them(measure, tmp_path):
+    """A journal is read back, goes on where it ended, and has a report with main effects in the user's units."""
+    journal = tmp_path / "run.jsonl"
+
+    def f(x):
+        return float(x[0] + np.sin(x[1]))
+
+    first = amsbq.integrate(f, measure, budget=5, journal=journal)
+    again = amsbq.read_result(journal)
+    assert again.integrator is not None
+    assert (again.mean, again.std) == (first.mean, first.std)
+    for d in range(measure.dim):
+        t = curves.grid(again, d)
+        low, high = measure.bounds[d]
+        assert ((t >= low) & (t <= high)).all()
+        assert np.isfinite(curves.effect(again, 0, d, t).mean).all()
+        density = curves.density(again, d, t)
+        mass = density.sum() if d in measure.discrete else np.trapezoid(density, t)
+        assert mass == pytest.approx(1, abs=0.05)
+    assert "<html" in report(journal, tmp_path / "report.html").read_text()
+    whole = amsbq.integrate(f, measure, budget=7)
+    resumed = amsbq.integrate(f, measure, budget=7, journal=journal)
+    assert [e.x.tolist() for e in resumed.evaluations] == [e.x.tolist() for e in whole.evaluations]

@@ -28,6 +28,7 @@ MEASURES = [
     amsbq.Product([stats.poisson(1 / 3), {0.1: 0.3, -2: 0.7}, {"on": 1 / 3, "off": 2 / 3}]),
     amsbq.GaussianCopula([stats.gamma(5, 1, scale=1 / 3), stats.uniform(0, 1)], [[1, 0.7], [0.7, 1]]),
     amsbq.GaussianCopula([stats.norm(), stats.norm()], [[1, 1], [1, 1]]),
+    amsbq.GaussianCopula.fit(rng.gamma(2, size=(90, 2)) + rng.gamma(1, size=(90, 1))),
     amsbq.Transformed(amsbq.Uniform(0, [1, 2]), np.cumsum),
     amsbq.Independent([amsbq.Gaussian([0, 1], [[1, 0.5], [0.5, 1]]), amsbq.Product([{2: 0.3, 5: 0.7}])], [[2, 0], [1]]),
     amsbq.Mixture([amsbq.Gaussian([0, 1], 1 / 3), amsbq.Empirical(rng.normal(size=(9, 2)))], [0.1, 0.9]),

@@ -22,6 +22,7 @@ from .distributions import (
     describe,
     distribution_from_dict,
     distribution_to_dict,
+    histogram_edges,
 )
 from .marginals import NormalMarginal
 
@@ -251,13 +252,13 @@ class GaussianCopula(Measure):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the class, the marginals and the correlations."""
-        marginals = [distribution_to_dict(d) for d in self.distributions]
+        marginals = [_marginal_to_dict(d) for d in self.distributions]
         return {"class": "GaussianCopula", "marginals": marginals, "correlation": self.correlation.tolist()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GaussianCopula:
         """Return the copula that `to_dict` wrote; ValueError if only a digest of a marginal is stored."""
-        return cls([distribution_from_dict(d) for d in content["marginals"]], content["correlation"])
+        return cls([_marginal_from_dict(d) for d in content["marginals"]], content["correlation"])
 
 
 #: A covariance matrix counts as singular if its correlation matrix has an eigenvalue this small: below it the Cholesky
@@ -298,3 +299,20 @@ def _empirical_marginal(column: Array) -> Any:
     n_bins = int(np.clip(len(column) // SAMPLES_PER_BIN, 2, MOST_BINS))
     edges = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)))
     return scipy.stats.rv_histogram(np.histogram(column, bins=edges), density=False)
+
+
+def _marginal_to_dict(distribution: Any) -> dict[str, Any]:
+    """Return a marginal as plain numbers and text; the bins of an empirical one, all of them."""
+    if histogram_edges(distribution) is None or distribution.args or distribution.kwds:
+        return distribution_to_dict(distribution)
+    counts, edges = distribution.dist._histogram
+    density = bool(distribution.dist._density)
+    return {"counts": np.asarray(counts).tolist(), "edges": np.asarray(edges).tolist(), "density": int(density)}
+
+
+def _marginal_from_dict(content: Mapping[str, Any]) -> Any:
+    """Return the marginal of which `_marginal_to_dict` made ``content``."""
+    if "counts" not in content:
+        return distribution_from_dict(content)
+    counts, edges = (np.array(content[key]) for key in ("counts", "edges"))
+    return scipy.stats.rv_histogram((counts, edges), density=bool(content["density"]))

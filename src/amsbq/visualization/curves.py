@@ -20,8 +20,9 @@ from ..design.search import Choice
 from ..execution.reader import read_result
 from ..inference.belief import Belief
 from ..measures.base import Measure
+from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
-from ..measures.gaussian import Gaussian
+from ..measures.gaussian import Gaussian, GaussianCopula
 from ..measures.product import Product
 from ..results.analysis import Residuals
 from ..results.analysis import residuals as residuals_of
@@ -178,21 +179,30 @@ def _evenly(measure: Measure, n: int) -> Array:
 
 def density(result: Result, input: int, t: Array) -> Array | None:
     """Return the density of one input at each t_i, shape (n,); None if there is none that can be drawn."""
-    measure = integrator_of(result).measure.over([input])
+    values = _density(integrator_of(result).measure.over([input]), t)
+    return values if values is not None and np.isfinite(values).all() else None
+
+
+def _density(measure: Measure, t: Array) -> Array | None:
+    """Return the density of a measure of one input at each t_i, or the probabilities of discrete values."""
+    if isinstance(measure, Mixture):
+        each = [_density(component, t) for component in measure.components]
+        known = [values for values in each if values is not None]
+        return np.asarray(measure.weights @ known) if len(known) == len(each) else None
     if isinstance(measure, Empirical):
         likely = measure.weights > SETTINGS.negligible_weight * measure.weights.max()
         samples = measure.samples[likely, 0]
         if len(np.unique(samples)) < SETTINGS.density_samples:
             return None
         values = scipy.stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
-    elif isinstance(measure, Product):
+    elif isinstance(measure, Product | GaussianCopula):
         values = measure.distributions[0].pdf(t)
     elif isinstance(measure, Gaussian):
         values = scipy.stats.norm(measure.mean[0], math.sqrt(measure.cov[0, 0])).pdf(t)
     else:
-        values = np.full(len(t), 1 / measure.width[0])
-    values = np.asarray(values, dtype=float)
-    return values if np.isfinite(values).all() else None
+        low, high = measure.bounds[0]
+        values = np.where((t >= low) & (t <= high), 1 / measure.width[0], 0.0)
+    return np.asarray(values, dtype=float)
 
 
 def effects(result: Result, input: int, t: Array) -> list[Curve]:
@@ -208,14 +218,14 @@ def effect(result: Result, source: int, input: int, t: Array) -> Curve:
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
     """Return the posterior mean of a source over inputs i and j, the other inputs at their medians.
 
-    The grids of the inputs have shape (n,) each; the values have shape (n, n), input j along the rows.
+    The grids of the inputs have shapes (n,) and (m,); the values have shape (m, n), input j along the rows.
     """
-    n = SETTINGS.slice_points
-    ti, tj = grid(result, i, n), grid(result, j, n)
-    X = np.tile(integrator_of(result).measure.median, (n * n, 1))
-    X[:, i], X[:, j] = np.tile(ti, n), np.repeat(tj, n)
+    ti, tj = (grid(result, d, SETTINGS.slice_points) for d in (i, j))
+    n, m = len(ti), len(tj)
+    X = np.tile(integrator_of(result).measure.median, (n * m, 1))
+    X[:, i], X[:, j] = np.tile(ti, m), np.repeat(tj, n)
     mean, _ = belief_of(result).predict(source, X)
-    return ti, tj, mean.reshape(n, n)
+    return ti, tj, mean.reshape(m, n)
 
 
 def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
