@@ -11,7 +11,7 @@ from scipy import stats
 import amsbq
 from tests.problems import random_B
 
-KINDS = ["uniform", "normal", "empirical", "product"]
+KINDS = ["uniform", "normal", "empirical", "product", "discrete", "mixture", "groups"]
 PROFILES = ["rbf", "matern-1/2", "matern-3/2", "matern-5/2"]
 
 
@@ -34,6 +34,19 @@ def _measure_of(kind, scales, shifts):
         return amsbq.Gaussian(b, a**2)
     if kind == "empirical":
         return amsbq.Empirical(a * np.random.default_rng(5).normal(size=(40, len(a))) + b)
+    if kind == "discrete":  # the same from either end, so that a negative factor is an affine map too
+        values, masses = np.arange(-4, 5) / 4, np.array([1, 2, 3, 1, 2, 1, 3, 2, 1]) / 16
+        return amsbq.Product(
+            [dict(zip((s * values + m).tolist(), masses, strict=True)) for m, s in zip(b, a, strict=True)]
+        )
+    if kind == "mixture":
+        return amsbq.Mixture(
+            [_measure_of("uniform", scales, shifts), _measure_of("normal", scales, shifts)], [0.3, 0.7]
+        )
+    if kind == "groups":
+        first, *others = zip(scales, shifts, strict=True)
+        parts = [("empirical", [first]), ("normal", others)]
+        return amsbq.Independent([_measure_of(kind, *zip(*group, strict=True)) for kind, group in parts])
     # mirror-symmetric marginals, so that a negative factor is an affine map too
     return amsbq.Product([stats.t(3, loc=m, scale=abs(s)) for m, s in zip(b, a, strict=True)])
 
@@ -52,6 +65,8 @@ class Case:
         self.X = rng.uniform(-1, 1, size=(N, D))
         self.y = rng.normal(size=N)
         self.X_new = rng.uniform(-1, 1, size=(5, D))
+        if kind == "discrete":
+            self.X, self.X_new = np.round(4 * self.X) / 4, np.round(4 * self.X_new) / 4
 
     def posterior(self, y_scale=1.0, y_shift=0.0, x_scale=None, x_shift=None, sources=None, order=None):
         a = np.ones(self.D) if x_scale is None else x_scale
