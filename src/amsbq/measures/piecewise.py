@@ -56,7 +56,7 @@ class QuadratureSettings:
     #: Densities at once: arrays that stay in the cache of a processor.
     density_chunk: int = 8192
     #: Atoms in each block of a double sum: those out of reach of a whole block are left out.
-    block: int = 24
+    block: int = 36
 
 
 QUADRATURE = QuadratureSettings()
@@ -109,11 +109,13 @@ class PiecewiseDensity:
 
     def integrate_twice(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> float:
         """Return ∬ g((t' - t) / scale) p(t) p(t') dt dt', for g with values between 0 and 1 that falls with |u|."""
-        density = self if decay.kink else self.summarised(scale * decay.length)
+        density, reach = self if decay.kink else self.summarised(scale * decay.length), scale * decay.cutoff
+        if not len(density.lower):
+            return density._atoms_twice(g, scale, reach)
         needed = density._select(density._contributes(g, scale, decay))
         if decay.kink:
             return needed._integrate_twice(g, scale, decay)
-        rest, reach = needed.without_atoms, scale * decay.cutoff
+        rest = needed.without_atoms
         total = density._atoms_twice(g, scale, reach) + rest._integrate_twice(g, scale, decay)
         atoms = density.atoms
         near = ((rest.lower < atoms[:, None] + reach) & (rest.upper > atoms[:, None] - reach)).any(axis=1)
