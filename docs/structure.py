@@ -18,6 +18,7 @@ FLOORS = [
     ("gp",),
     ("inference",),
     ("design",),
+    ("simulators",),
     ("results",),
     ("execution",),
     ("api",),

@@ -14,8 +14,8 @@ import pytest
 
 from amsbq.cli.main import main
 from amsbq.cli.problem_file import load_problem
-from amsbq.execution.functions import PythonFunction
 from amsbq.execution.journal import read_journal
+from amsbq.simulators.functions import PythonFunction
 from amsbq.stopping import tolerance
 from tests.design.test_integrator import UNIT, Integrator, fixed, run, sources
 from tests.execution.test_executors import eventually, is_running

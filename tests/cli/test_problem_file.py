@@ -14,8 +14,8 @@ from scipy import stats
 import amsbq
 from amsbq.cli.main import main
 from amsbq.cli.problem_file import ProblemError, load_problem
-from amsbq.execution.commands import Command
-from amsbq.execution.umbridge import UMBridge
+from amsbq.simulators.commands import Command
+from amsbq.simulators.umbridge import UMBridge
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.execution.commands import Command
 from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import read_journal
+from amsbq.simulators.commands import Command
 
 X = np.array([0.25])
 UNIT = amsbq.Uniform(0, 1)

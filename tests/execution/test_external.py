@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.execution.commands import Command
 from amsbq.execution.evaluate import RETRY_PAUSES, evaluate
-from amsbq.execution.functions import PythonFunction
-from amsbq.execution.umbridge import UMBridge
+from amsbq.simulators.commands import Command
+from amsbq.simulators.functions import PythonFunction
+from amsbq.simulators.umbridge import UMBridge
 
 X = np.array([0.25, 3.0])
 UNIT = amsbq.Uniform(0, 1)

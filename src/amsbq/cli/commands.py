@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -12,12 +13,14 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from ..design.accounting import StopReason
+from ..design.integrator import Integrator
 from ..design.stopping import tolerance
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress
 from ..execution.reader import read_result
 from ..execution.resume import restore
-from ..execution.runner import run
+from ..execution.runner import NoResultError, run
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
@@ -86,34 +89,58 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
         except KeyboardInterrupt:
             if not signals:
                 raise
-            print(f"amsbq: terminated; go on with: amsbq resume {journal}", file=sys.stderr)
+            print(f"amsbq: terminated; go on with: {_resume(problem, journal, it)}", file=sys.stderr)
             return ExitCode.TERMINATED
+        except NoResultError as error:
+            print(f"amsbq: {error}{_look_at(it, journal)}", file=sys.stderr)
+            return ExitCode.FAILED
         finally:
             if signals:  # one may have come between the start of a program and the moment from which on it is watched
                 GUARDIAN.kill_descendants()
-    unfinished = result.stopped in ("failures", "interrupted")
-    again = f"amsbq resume {journal}" + ("" if unfinished else f" --budget {2 * it.budget:g}")
+    answered = not math.isnan(result.mean)
     if options.json:
         print(json.dumps(as_json(result)))
     else:
         print(f"\n{result}\n")
-        for finding in result.diagnose():
+        for finding in result.diagnose() if answered else []:
             if finding.level == "warning":
                 print(f"warning: {finding}")
         print(f"look at it with: amsbq report {journal}")
-        print(f"go on with: {again}")
+        print(_next_step(problem, journal, it, result.stopped))
     if result.stopped == "interrupted":
         return ExitCode.TERMINATED if signals else ExitCode.INTERRUPTED
-    primary = [e for e in result.evaluations if e.source == 0]
-    if any(e.status == "ok" for e in primary):
+    if answered:
         return ExitCode.DONE
-    last = f" The last time: {primary[-1].reason}." if primary else ""
+    spent = "" if math.isinf(it.budget) else f", with {it.budget - it.spent:.6g} of the budget unspent"
     print(
-        f"amsbq: no evaluation of {it.names[0]} was successful, and the integral is a guess.{last} "
-        f"Once that is mended, go on with: {again}",
+        f"amsbq: no evaluation of {it.names[0]} was successful, and there is no answer{spent}."
+        f"{_look_at(it, journal)} Once that is mended, go on with: {_resume(problem, journal, it)}",
         file=sys.stderr,
     )
     return ExitCode.FAILED
+
+
+def _resume(problem: Problem, journal: Path, it: Integrator) -> str:
+    """Return the command that continues a run with the budget that it has."""
+    return f"amsbq resume {journal}" + ("" if it.budget == problem.budget else f" --budget {it.budget:.12g}")
+
+
+def _next_step(problem: Problem, journal: Path, it: Integrator, stopped: StopReason) -> str:
+    """Return how to go on with a run that has stopped."""
+    if stopped in ("failures", "interrupted"):
+        return f"go on with: {_resume(problem, journal, it)}"
+    if stopped == "tolerance":
+        return f"for more, set a smaller tolerance in {problem.path} and go on with: {_resume(problem, journal, it)}"
+    return f"go on with: amsbq resume {journal} --budget {2 * it.budget:.12g}"
+
+
+def _look_at(it: Integrator, journal: Path) -> str:
+    """Return why the primary source failed the last time, and how to look at what it printed."""
+    failed = [e for e in it.evaluations if e.source == 0 and e.status == "failed"] or it.evaluations
+    if not failed:
+        return ""
+    last = failed[-1]
+    return f" Evaluation {last.id} failed: {last.reason}. What it printed: amsbq show {journal} {last.id}."
 
 
 def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..design.failures import recorded_reason
-from ..execution.evaluate import error_text
+from ..simulators.answers import error_text
 from ..validation import brief, number
 
 T = TypeVar("T")

@@ -22,9 +22,9 @@ from typing import Any
 from ..design.acquisition import UTILITIES
 from ..design.integrator import Integrator
 from ..design.sources import Source
-from ..execution.functions import PythonFunction
 from ..inference.structures import MODELS
 from ..measures.base import Measure
+from ..simulators.functions import PythonFunction
 from .problem_checks import Checker
 from .problem_inputs import InputsReader
 from .problem_sources import SourcesReader

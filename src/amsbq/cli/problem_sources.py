@@ -5,18 +5,31 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..design.sources import Source
-from ..execution.commands import Command
-from ..execution.functions import PythonFunction
-from ..execution.umbridge import UMBridge
+from ..simulators.commands import Command
+from ..simulators.functions import PythonFunction
+from ..simulators.umbridge import UMBridge
 from ..validation import brief
 from .problem_checks import Checker, is_number
 
 KINDS = ("python", "command", "umbridge")
-SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid")
+#: what a command source may have besides, with the types of TOML
+COMMAND_TYPES: dict[str, type | tuple[type, ...]] = {
+    "template": (str, list),
+    "files": list,
+    "copies": list,
+    "inputs_file": str,
+    "workdir": str,
+    "keep": str,
+    "environment": dict,
+    "delimiters": list,
+    "output": dict,
+}
+SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", *COMMAND_TYPES)
 UMBRIDGE_TYPES = {"url": str, "model": str, "config": dict, "output": int}
 
 
@@ -55,7 +68,7 @@ class SourcesReader:
             self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
         timeout = self.checker.number(entry, "timeout", within=key, positive=True)
         cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
-        function = self._function(key, kinds[0], entry[kinds[0]], timeout) if len(kinds) == 1 else None
+        function = self._function(key, kinds[0], entry, timeout) if len(kinds) == 1 else None
         if len(self.checker.errors) > before:
             return None
         return self.checker.attempt(
@@ -85,14 +98,15 @@ class SourcesReader:
                 self.checker.add(f"{key}.valid", f"must be [low, high] with low below high, got {brief(wrong)}")
                 return None
 
-    def _function(self, key: str, kind: str, value: Any, timeout: float | None) -> Callable[..., Any] | None:
+    def _function(self, key: str, kind: str, entry: dict[str, Any], timeout: float | None) -> Callable[..., Any] | None:
         """Return what evaluates the source; None if it is wrong."""
-        where = f"{key}.{kind}"
-        if kind == "python":
-            return self._python(where, value)
+        where, value = f"{key}.{kind}", entry[kind]
         if kind == "command":
-            return self._command(where, value, timeout)
-        return self._umbridge(where, value, timeout)
+            return self._command(key, entry, timeout)
+        for name in COMMAND_TYPES:
+            if name in entry:
+                self.checker.add(f"{key}.{name}", f"belongs to a command, and this source is {kind}")
+        return self._python(where, value) if kind == "python" else self._umbridge(where, value, timeout)
 
     def _python(self, where: str, value: Any) -> PythonFunction | None:
         if not isinstance(value, str):
@@ -103,8 +117,16 @@ class SourcesReader:
             self.checker.attempt(where, function.resolved)
         return function
 
-    def _command(self, where: str, value: Any, timeout: float | None) -> Command | None:
-        command = self.checker.attempt(where, lambda: Command(value, self.inputs, self.folder, timeout))
+    def _command(self, key: str, entry: dict[str, Any], timeout: float | None) -> Command | None:
+        where, options = f"{key}.command", {name: entry[name] for name in COMMAND_TYPES if name in entry}
+        for name, value in options.items():
+            if not isinstance(value, COMMAND_TYPES[name]) or not (name == "output" or _is_of_texts(value)):
+                self.checker.add(f"{key}.{name}", f"cannot be {brief(value)}; see the examples of problem files")
+                return None
+        make = partial(Command, entry["command"], self.inputs, self.folder, timeout)
+        if self.checker.attempt(where, make) is None:
+            return None
+        command = self.checker.attempt(key, lambda: make(**options))
         if command is None:
             return None
         program = command.arguments[0]  # with a placeholder it is known only when it is run
@@ -127,3 +149,9 @@ class SourcesReader:
             return None
         known = {name: entry for name, entry in value.items() if name in UMBRIDGE_TYPES}
         return self.checker.attempt(where, lambda: UMBridge(**known, timeout=timeout))
+
+
+def _is_of_texts(value: Any) -> bool:
+    """Return whether a value of a TOML file is a text, or all of its entries are."""
+    entries = value.values() if isinstance(value, dict) else value
+    return all(isinstance(entry, str) for entry in entries)

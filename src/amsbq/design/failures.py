@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from ..validation import Array
 
@@ -22,6 +23,10 @@ REASON_END = 800
 #: the largest size of a value and of its variance: floats end at 1.8e308, and models that are nearly singular have
 #: weights of observations up to about 1e7 times as large as the values
 LARGEST = 2e300
+
+
+#: what follows in a reason is quoted from a simulator, and may differ each time
+QUOTED = re.compile(r"; it said: |; it ends with: |is no number: ")
 
 
 class Failures:
@@ -91,6 +96,15 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
     if valid is not None and not valid[0] <= value <= valid[1]:
         return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
     return ""
+
+
+def failure_kind(reason: str) -> str:
+    """Return what is the same each time that a simulator fails in one way: the reason without quotations and numbers.
+
+    >>> failure_kind("it ended with exit code 3; it said: no licence") == failure_kind("it ended with exit code 3")
+    True
+    """
+    return re.sub(r"\d+", "#", QUOTED.split(reason)[0])
 
 
 def recorded_reason(reason: object) -> str:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ..validation import count, number, positive_number
 from .accounting import StopReason
+from .failures import failure_kind
 from .integrator import Integrator
 
 StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
@@ -37,6 +38,27 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
         estimate = belief.estimate
         low, high = estimate.interval(TOLERANCE_LEVEL)
         return "tolerance" if 0.5 * (high - low) <= max(share * abs(estimate.mean), size) else None
+
+    return rule
+
+
+def repeated_failure(since: int) -> StopRule:
+    """Return a rule that stops when the primary source has no value and fails in the same way again.
+
+    What is wrong with a simulator that has never worked, such as a file that is missing or an output that is not
+    understood, is wrong everywhere: further evaluations would only spend the budget.
+
+    Parameters
+    ----------
+    since : int
+        The number of evaluations after which failures count: those from before a run was resumed do not.
+    """
+
+    def rule(it: Integrator) -> StopReason | None:
+        if any(e.source == 0 and e.status == "ok" for e in it.evaluations):
+            return None
+        kinds = [failure_kind(e.reason) for e in it.evaluations[since:] if e.source == 0]
+        return "failures" if len(kinds) > 1 and len(set(kinds)) == 1 else None
 
     return rule
 

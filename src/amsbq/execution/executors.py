@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeAlias
 
 from ..processes.guardian import GUARDIAN, lead_process_group
 from ..processes.pool import ResilientProcessPool
+from ..simulators.answers import error_text
 from ..validation import Array, brief
-from .evaluate import Outcome, error_text, evaluate, evaluate_into
+from .evaluate import Outcome, evaluate, evaluate_into
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 The first line is a header: the version of the format and a description of the run. The other events are
 
     asked    id, source, x, cost, rate         a query, before it is evaluated
+    printed  id, stdout, stderr, folder        what an evaluation printed, and its work directory, where there is any
     told     id, value, variance, cost         its value, before the integrator hears of it
     failed   id, reason, cost                  or why it has none
     fitted   n, hyperparameters, warnings      a refit to the first n observations

@@ -103,7 +103,9 @@ class LineProgress:
 
 
 def estimate_text(it: Accounting) -> str:
-    """Return the latest estimate of the integral, as in "0.83 ± 0.12", or "initial design" if there is none yet."""
+    """Return the latest estimate of the integral, as in "0.83 ± 0.12", or why there is none yet."""
+    if it.evaluations and not any(e.source == 0 and e.status == "ok" for e in it.evaluations):
+        return f"{it.names[0]} has no value yet"
     latest = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
     return f"{latest.mean:.{DIGITS.value}g} ± {latest.std:.{DIGITS.std}g}" if latest is not None else "initial design"
 

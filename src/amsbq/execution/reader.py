@@ -89,6 +89,8 @@ def _source(described: dict[str, Any]) -> Source:
 
 
 def _estimate(state: RunState, it: Integrator | None) -> Estimate:
+    if not any(e.source == 0 and e.status == "ok" for e in state.evaluations) and (it is None or not len(it.learner)):
+        return Estimate.unknown()
     if state.estimate is not None:
         return state.estimate
     if it is not None and it.learner.belief is not None and len(it.learner):

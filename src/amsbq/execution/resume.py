@@ -18,6 +18,7 @@ from ..gp.posterior import MultiSourceGP
 from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
 from ..serialisation import from_json, to_json
+from ..simulators.answers import EvaluationLog
 from .format1 import described
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
@@ -31,6 +32,9 @@ class EventLog:
 
     def asked(self, query: Query) -> None:
         """Log a query, before it is evaluated."""
+
+    def printed(self, query: Query, log: EvaluationLog) -> None:
+        """Log what an evaluation has printed, before its answer."""
 
     def told(self, query: Query, value: float, variance: float, cost: float) -> None:
         """Log an acceptable value and its final cost, before the integrator hears of it."""
@@ -69,6 +73,12 @@ class JournalLog(EventLog):
         """Write a query to the disk."""
         content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
         self._write({"event": "asked", "id": query.id, **content})
+
+    def printed(self, query: Query, log: EvaluationLog) -> None:
+        """Write what an evaluation has printed; the answer, which follows, takes it to the disk."""
+        said = {name: text for name, text in vars(log).items() if text}
+        if said:
+            self._write({"event": "printed", "id": query.id, **said}, durable=False)
 
     def told(self, query: Query, value: float, variance: float, cost: float) -> None:
         """Write a value to the disk."""

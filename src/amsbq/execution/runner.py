@@ -20,12 +20,13 @@ from typing import Any
 from ..design.accounting import Accounting, Query, StopReason
 from ..design.failures import recorded_reason, rejection
 from ..design.integrator import Integrator
-from ..design.stopping import StopRule
+from ..design.stopping import StopRule, repeated_failure
 from ..processes.interrupts import Interrupts
 from ..processes.pool import CrashedCall
 from ..results.result import Result
+from ..simulators.answers import error_text
 from ..validation import count
-from .evaluate import Outcome, error_text
+from .evaluate import Outcome
 from .executors import Dispatcher, ExecutorError, ExecutorLike, Started
 from .journal import Event, Journal, JournalError, JournalPath
 from .progress import Progress, progress_display
@@ -57,6 +58,10 @@ class RunInterrupted(KeyboardInterrupt):
     def __init__(self, result: Result | None = None) -> None:
         super().__init__("the run was interrupted")
         self.result = result
+
+
+class NoResultError(RuntimeError):
+    """A run that has stopped without any value."""
 
 
 def run(
@@ -97,17 +102,19 @@ def run(
         If the run was interrupted before any evaluation was successful.
     ExecutorError
         If the executor does not work. What it was to evaluate stays pending, and is not charged.
-    RuntimeError
+    NoResultError
         If the run has stopped and no evaluation was successful.
     """
     runner = Runner(it, rules, executor, workers)
     with nullcontext() if journal is None else Journal(journal) as opened:
         if opened is not None:
             runner.log = begin_or_resume(opened, it, about, accept_changes)
+        runner.rules = [*rules, repeated_failure(len(it.evaluations))]
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)
         result = Result.of(it, stopped, (about or {}).get("inputs")) if len(it.learner) else None
-        runner.log.stopped(stopped, None if result is None else result.estimate)
+        known = result is not None and not math.isnan(result.mean)
+        runner.log.stopped(stopped, result.estimate if result is not None and known else None)
     if result is None:
         raise no_result_error(it, stopped)
     return result
@@ -118,9 +125,9 @@ def no_result_error(it: Accounting, stopped: StopReason) -> BaseException:
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
-    return RuntimeError(
+    return NoResultError(
         f"no evaluation was successful, and the run has stopped ({stopped}){last}. Once that is mended, the same run "
-        "with the same journal goes on; retired sources are tried again"
+        "with the same journal goes on; retired sources are tried again."
     )
 
 
@@ -212,6 +219,8 @@ class Runner:
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
         function: Any = source.function
+        if hasattr(function, "numbered"):  # it works in a directory that is named after the evaluation
+            function = function.numbered(self.it.names[query.source], query.id)
         self._last_event = time.monotonic()
         started = self._dispatcher.start(function, query.x, source.timeout)
         self._running[started.future] = query, started
@@ -271,6 +280,7 @@ class Runner:
             outcome = ended or self._outcome(future)
             if ended is None and outcome.observation is None and self._interrupts.noted:
                 return  # the interrupt may have ended a program of the source: the query stays pending
+            self.log.printed(query, outcome.log)
             source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason
             cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
             if found is not None:

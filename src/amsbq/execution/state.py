@@ -13,8 +13,8 @@ import numpy as np
 from ..design.accounting import Evaluation, Query, StopReason
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from ..simulators.answers import one_line
 from ..validation import read_only
-from .evaluate import one_line
 from .format1 import translated
 from .journal import Event, JournalError, JournalPath, read_journal
 

@@ -33,7 +33,7 @@ REASONS = {
     "rate": "evaluations tell too little for their cost",
     "evaluations": "as many evaluations were made as were allowed",
     "exhausted": "nothing is left that is worth evaluating",
-    "failures": "the primary source failed too often in a row and was retired",
+    "failures": "the primary source failed again and again",
     "interrupted": "it was interrupted",
 }
 
@@ -87,8 +87,11 @@ class Result:
 
     @classmethod
     def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
-        """Return the result of an integrator, for a reason to stop and with names of the inputs."""
-        estimate = it.estimate() if len(it.learner) else Estimate.unknown()
+        """Return the result of an integrator, for a reason to stop and with names of the inputs.
+
+        Without a value of the primary source the integral is unknown, whatever the others say.
+        """
+        estimate = it.estimate() if (it.learner.data.s == 0).any() else Estimate.unknown()
         named = inputs or input_names(it.measure.dim)
         return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
 
@@ -175,6 +178,8 @@ class Result:
         )
 
     def _headline(self) -> str:
+        if math.isnan(self.mean) and self.evaluations:
+            return f"integral: unknown, because {self.names[0]} has no value"
         return f"integral: {self.estimate.summary()}"
 
     def _why(self) -> str:

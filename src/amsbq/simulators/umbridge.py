@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..validation import Array, number
-from .evaluate import one_line
+from .answers import SimulatorError, one_line
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class UMBridge:
         ------
         ConnectionError
             If the server cannot be reached, or closes the connection before its answer is complete.
-        RuntimeError
+        SimulatorError
             If it does not answer in time, or its answer is an error, a redirect, longer than 10 MB, or has no finite
             number as the chosen output.
         ValueError
@@ -125,7 +125,7 @@ class UMBridge:
         answer = self._request("InputSizes", {})
         sizes = answer.get("inputSizes")
         if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
-            raise RuntimeError(f"the server answered {one_line(answer)}, which has no sizes of input vectors")
+            raise SimulatorError(f"the server answered {one_line(answer)}, which has no sizes of input vectors")
         if sum(sizes) != wanted:
             raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {wanted}")
         return sizes
@@ -137,11 +137,11 @@ class UMBridge:
         if isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors):
             outputs = [value for vector in vectors for value in vector]
         if not 0 <= self.output < len(outputs):
-            raise RuntimeError(f"the server answered {one_line(answer)}, which has no output {self.output}")
+            raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {self.output}")
         try:
             return number(outputs[self.output], f"output {self.output}")
         except (TypeError, ValueError) as error:
-            raise RuntimeError(f"the server answered {one_line(answer)}: {error}") from None
+            raise SimulatorError(f"the server answered {one_line(answer)}: {error}") from None
 
     def _request(self, what: str, content: dict[str, Any]) -> dict[str, Any]:
         """Send a request, such as "Evaluate", for this model and return the answer."""
@@ -151,7 +151,7 @@ class UMBridge:
             text = self._answer(request)
         except TimeoutError:
             within = "" if self.timeout is None else f" within {self.timeout:g} s"
-            raise RuntimeError(f"no answer from {self.url}{within}") from None
+            raise SimulatorError(f"no answer from {self.url}{within}") from None
         except http.client.IncompleteRead:
             raise ConnectionError(f"{self.url} has closed the connection before its answer was complete") from None
         except OSError as error:
@@ -159,9 +159,9 @@ class UMBridge:
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
-            raise RuntimeError(f"the server's answer is not JSON: {one_line(text)}") from None
+            raise SimulatorError(f"the server's answer is not JSON: {one_line(text)}") from None
         if not isinstance(answer, dict) or "error" in answer:
-            raise RuntimeError(f"the server answered {one_line(text)}")
+            raise SimulatorError(f"the server answered {one_line(text)}")
         return answer
 
     def _answer(self, request: urllib.request.Request) -> str:
@@ -175,7 +175,7 @@ class UMBridge:
             moved = error.headers.get("Location")
             where = f"; it refers to {moved}, which is not followed: give that address as url" if moved else ""
             text = one_line(_read(error, deadline))
-            raise RuntimeError(f"the server answered with status {error.code}: {text}{where}") from None
+            raise SimulatorError(f"the server answered with status {error.code}: {text}{where}") from None
         except urllib.error.URLError as error:
             raise error.reason if isinstance(error.reason, TimeoutError) else error from None
 
@@ -186,7 +186,7 @@ def _read(response: Any, deadline: float | None) -> str:
     while more := response.read1(SETTINGS.read):
         read += more
         if len(read) > SETTINGS.largest:
-            raise RuntimeError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
+            raise SimulatorError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
         if deadline is not None and time.monotonic() > deadline:
             raise TimeoutError
     if getattr(response, "length", None):  # bytes that were announced and did not come

@@ -1,0 +1,134 @@
+"""What a simulator answers: an observation, or an error in words; and what it printed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from ..design.sources import Observation
+from ..validation import brief, non_negative_number, number, positive_number
+
+
+@dataclass(frozen=True)
+class AnswerSettings:
+    """How much of what simulators print is quoted and logged, in characters."""
+
+    #: in a message: enough for an error and its cause, short enough to read
+    quoted: int = 300
+    #: of each output in the log of an evaluation, from its end: fifty lines, while journals stay small
+    logged: int = 4000
+
+
+SETTINGS = AnswerSettings()
+
+
+class SimulatorError(RuntimeError):
+    """A simulator that was called and gave no value: why, and the end of what it said."""
+
+
+@dataclass
+class EvaluationLog:
+    """What one evaluation printed, and where it worked.
+
+    Attributes
+    ----------
+    stdout, stderr : str
+        The ends of its outputs; errors of Python functions are in ``stderr``.
+    folder : str
+        The work directory, if there was one and it was kept.
+    """
+
+    stdout: str = ""
+    stderr: str = ""
+    folder: str = ""
+
+    def add(self, stdout: str = "", stderr: str = "", folder: str = "") -> None:
+        """Append to the outputs, of which the ends are kept, and set the folder unless it is empty."""
+        self.stdout, self.stderr = (
+            (self.stdout + stdout)[-SETTINGS.logged :],
+            (self.stderr + stderr)[-SETTINGS.logged :],
+        )
+        self.folder = folder or self.folder
+
+
+_log: ContextVar[EvaluationLog | None] = ContextVar("evaluation_log", default=None)
+
+
+@contextmanager
+def evaluation_log() -> Iterator[EvaluationLog]:
+    """Collect what the evaluation inside of the context, in this thread, logs."""
+    log = EvaluationLog()
+    token = _log.set(log)
+    try:
+        yield log
+    finally:
+        _log.reset(token)
+
+
+def log_output(stdout: str = "", stderr: str = "", folder: str = "") -> None:
+    """Add outputs of a simulator, and its work directory, to the log of the present evaluation, if there is one."""
+    log = _log.get()
+    if log is not None:
+        log.add(stdout, stderr, folder)
+
+
+def as_observation(returned: Any) -> Observation:
+    """Return what a source's function returned as an `Observation` of Python floats, or raise if it is not valid.
+
+    Parameters
+    ----------
+    returned : float or Observation
+        One real number, as `amsbq.validation.number` judges it, or an `Observation` of such numbers.
+
+    Raises
+    ------
+    TypeError
+        If anything is not a real number.
+    ValueError
+        If the value is not one number, if anything is infinite, NaN or masked, if the variance is negative, or if the
+        cost is not positive.
+
+    >>> import numpy as np
+    >>> as_observation(np.array([2]))
+    Observation(value=2.0, variance=0.0, cost=None)
+    >>> as_observation([1.5, 2.5])
+    Traceback (most recent call last):
+    ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]
+    """
+    observation = returned if isinstance(returned, Observation) else Observation(returned)
+    try:
+        return Observation(
+            number(observation.value, "the value"),
+            non_negative_number(observation.variance, "the variance"),
+            None if observation.cost is None else positive_number(observation.cost, "the cost"),
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; the simulator returned {brief(returned)}") from None
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception in words, also if it cannot be converted to text.
+
+    >>> error_text(ValueError("no mesh"))
+    'ValueError: no mesh'
+    """
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
+        text = f"its message cannot be shown, because that raises {type(another).__name__}"
+    return f"{type(error).__name__}: {text}"
+
+
+def one_line(text: object) -> str:
+    r"""Return a text on one line, cut to `AnswerSettings.quoted` characters, to be quoted in a message.
+
+    >>> one_line("no\n  licence\n")
+    'no licence'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= SETTINGS.quoted else f"{line[: SETTINGS.quoted]} ..."

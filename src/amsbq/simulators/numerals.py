@@ -1,0 +1,61 @@
+"""Numbers as programs write them: with Fortran's exponents, and with a unit behind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..validation import number
+
+#: 1, -1.5, .5, 1., 1e-3, 1.234D+00, 1.5d3, and Fortran's three-digit exponents without a letter: 1.234-101
+NUMERAL = r"[-+]?(?:\d*\.\d+[-+]\d{3}(?!\d)|(?:\d+\.?\d*|\.\d+)(?:[eEdDqQ][-+]?\d+)?)"
+
+#: a unit behind a number, with or without a space; not what may be a part of the number: 1e, 0x10, 1.6 x10^3
+UNIT = r"(?:\s*(?![eEdDqQxX][-+\d]))(?:(?<=\s)|(?![eEdDqQ]\b))(?P<unit>(?:[^\W\d_]|[%°])(?:[^\W_]|[%°/*·^().-])*)"
+
+#: a number in a text, which is no part of another word or number, and its unit
+APART = re.compile(rf"(?<![\w.+-])(?P<number>{NUMERAL})(?![\d_]|\.\d)(?:{UNIT})?")
+
+#: one number, alone or with its unit
+ALONE = re.compile(rf"\s*(?P<number>{NUMERAL})(?:{UNIT})?\s*")
+
+#: values that are written in words, which programs print where a calculation went wrong
+NOT_FINITE = re.compile(r"\s*[-+]?(nan|inf|infinity|\*+)\s*", re.I)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a program wrote, and the unit behind it, empty if there was none."""
+
+    value: float
+    unit: str = ""
+
+
+def quantity(text: str, what: str) -> Quantity:
+    """Return the quantity that a text is; ``what`` it is said to be is named in the ValueError if it is none.
+
+    >>> quantity("1.234D+00", "the value"), quantity(" 1.6 m", "the value")
+    (Quantity(value=1.234, unit=''), Quantity(value=1.6, unit='m'))
+    """
+    found = ALONE.fullmatch(text)
+    if found is None:
+        kind = "not finite" if NOT_FINITE.fullmatch(text) else "no number"
+        raise ValueError(f"{what} is {kind}: {text.strip() or 'empty'}")
+    return Quantity(number(_float(found["number"]), what), found["unit"] or "")
+
+
+def last_quantity(text: str) -> Quantity | None:
+    """Return the last number in a text, or None if it has none.
+
+    >>> last_quantity("step 3: peak = 1.6 m")
+    Quantity(value=1.6, unit='m')
+    """
+    for found in reversed(list(APART.finditer(text))):
+        return Quantity(_float(found["number"]), found["unit"] or "")
+    return None
+
+
+def _float(numeral: str) -> float:
+    """Return the value of a numeral, whatever the letter of its exponent."""
+    with_letter = re.sub(r"(?<=[\d.])([-+]\d{3})$", r"e\1", numeral) if not re.search("[a-zA-Z]", numeral) else numeral
+    return float(re.sub("[dDqQ]", "e", with_letter))

@@ -1,0 +1,260 @@
+r"""Values picked out of what a program has written, by rule.
+
+    {last = true}                              the last number
+    {regex = 'peak = (\S+)'}                   what the group of a regular expression matches, the last time
+    {column = "peak", row = -1}                a cell of a table, with commas, semicolons or spaces between the columns
+    {json = "peak.height[0]"}                  an entry of a JSON object
+    {file = "field.npy", index = [0, -1]}      an entry of a NumPy array
+
+Each reads the standard output, or the file that it names. Columns, rows and entries are counted from 0, and from the
+end if they are negative.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from ..design.sources import Observation
+from ..validation import brief, number
+from .answers import SimulatorError, as_observation, one_line
+from .numerals import Quantity, last_quantity, quantity
+from .tables import json_entry, json_value, table_cell
+
+#: the quantities that make up an observation
+PARTS = ("value", "variance", "cost")
+
+#: characters of a file that are read: no table that a person has looked at is longer
+MOST_CHARACTERS = 100_000_000
+
+
+@dataclass(frozen=True)
+class OutputRule:
+    r"""Where a number is in what a program has written.
+
+    Parameters
+    ----------
+    file : str, optional
+        A file in the work directory; by default the standard output.
+    last : bool
+        The last number.
+    regex : str, optional
+        A regular expression with one group; its last match counts.
+    column : int or str, optional
+        A column of a table, by number or by the name in its header.
+    row : int
+        The row, of those that have a number in that column; the last one by default.
+    json : str, optional
+        The path of an entry, such as "a.b[0]"; empty for the whole.
+    index : int or list of int, optional
+        The index of an entry of a ``.npy`` file; not needed for an array of one element.
+
+    >>> OutputRule(regex=r"peak = (\S+)").read("peak = 1.6 m\ndone in 0.3 s\n", Path("."))
+    Quantity(value=1.6, unit='')
+    """
+
+    file: str | None = None
+    last: bool = False
+    regex: str | None = None
+    column: int | str | None = None
+    row: int = -1
+    json: str | None = None
+    index: int | tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        npy = self.file is not None and self.file.endswith(".npy")
+        ways = [self.last, self.regex is not None, self.column is not None, self.json is not None, npy]
+        if sum(ways) != 1:
+            raise ValueError(
+                "an output rule has exactly one of last = true, regex, column and json, or a file that ends with .npy"
+            )
+        if self.index is not None and not npy:
+            raise ValueError("index belongs to a file that ends with .npy")
+        if self.file is not None and (Path(self.file).is_absolute() or ".." in Path(self.file).parts):
+            raise ValueError(f"file must be a name in the work directory, got {self.file!r}")
+        if self.regex is not None:
+            try:
+                groups = re.compile(self.regex).groups
+            except re.error as error:
+                raise ValueError(f"regex {self.regex!r} is no regular expression: {error}") from None
+            if groups != 1:
+                raise ValueError(f"regex {self.regex!r} must have one group, ( ), around the number; it has {groups}")
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Self:
+        """Return the rule that a table of a problem file describes; ValueError or TypeError if it is wrong."""
+        types: dict[str, Any] = {"file": str, "last": bool, "regex": str, "column": (int, str), "row": int, "json": str}
+        known = [field.name for field in fields(cls)]
+        for name, value in table.items():
+            if name not in known:
+                raise ValueError(f"an output rule has no {name!r}; there are {', '.join(known)}")
+            if name in types and (not isinstance(value, types[name]) or (isinstance(value, bool) and name != "last")):
+                raise TypeError(f"{name} of an output rule cannot be {brief(value)}")
+        index = table.get("index")
+        listed = [index] if isinstance(index, int) else index
+        if listed is not None and not (isinstance(listed, list) and all(type(i) is int for i in listed)):
+            raise TypeError(f"index must be a whole number or a list of them, got {brief(index)}")
+        return cls(**{**table, "index": None if listed is None else tuple(listed)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as JSON types."""
+        plain = type(self).__dataclass_fields__
+        kept = {name: value for name, value in asdict(self).items() if value != plain[name].default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+    def read(self, printed: str, folder: Path) -> Quantity:
+        """Return the number that the rule finds; ValueError if there is none.
+
+        Parameters
+        ----------
+        printed : str
+            The standard output of the program.
+        folder : Path
+            The directory in which the program has worked.
+        """
+        if self.file is not None and self.file.endswith(".npy"):
+            return Quantity(self._from_array(folder / self.file))
+        text = printed if self.file is None else _content(folder / self.file)
+        if self.regex is not None:
+            matches = re.findall(self.regex, text, re.M)
+            if not matches:
+                raise ValueError(f"nothing matches {self.regex!r}")
+            return quantity(matches[-1], f"what {self.regex!r} matches")
+        if self.column is not None:
+            return table_cell(text, self.column, self.row)
+        if self.json is not None:
+            return json_entry(text, self.json)
+        found = last_quantity(text)
+        if found is None:
+            raise ValueError("there is no number")
+        return found
+
+    def _from_array(self, path: Path) -> float:
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        index = self.index if isinstance(self.index, tuple) or self.index is None else (self.index,)
+        try:
+            return number(array if index is None else array[index], f"{path.name}{_shown_index(index)}")
+        except IndexError:
+            raise ValueError(f"{path.name} of shape {array.shape} has no entry {_shown_index(index)}") from None
+
+
+Rules: TypeAlias = OutputRule | Mapping[str, OutputRule] | None
+
+
+def rules_of(described: Any) -> Rules:
+    """Return the rules that a problem file describes: one rule, or a table of rules by the names of the outputs."""
+    if not isinstance(described, Mapping) or not described:
+        raise TypeError(f"output must be a rule such as {{ last = true }}, got {brief(described)}")
+    if not all(isinstance(value, Mapping) for value in described.values()):
+        return OutputRule.of(described)
+    return {name: OutputRule.of(rule) for name, rule in described.items()}
+
+
+def files_of(rules: Rules) -> list[str]:
+    """Return the names of all files that rules read."""
+    listed: Sequence[OutputRule] = [rules] if isinstance(rules, OutputRule) else list((rules or {}).values())
+    return [rule.file for rule in listed if rule.file is not None]
+
+
+def read_quantities(rules: Rules, printed: str, folder: Path) -> dict[str, Quantity]:
+    """Return the quantities that rules find, by name; "value", "variance" and "cost" make up an observation.
+
+    Without rules, the last line of the standard output is the value, or a JSON object of these three.
+
+    Raises
+    ------
+    SimulatorError
+        If one is not found. The message says what was looked for, and quotes the end of where it was looked for.
+    """
+    if rules is None:
+        return _last_line(printed)
+    named = {"value": rules} if isinstance(rules, OutputRule) else rules
+    found = {}
+    for name, rule in named.items():
+        try:
+            found[name] = rule.read(printed, folder)
+        except ValueError as error:
+            what = "the value" if isinstance(rules, OutputRule) else name
+            where = "its output" if rule.file is None else rule.file
+            raise SimulatorError(f"{what} is not found in {where}: {error}{_end(rule, printed, folder)}") from None
+    return found
+
+
+def as_answer(found: Mapping[str, Quantity]) -> Observation | dict[str, float]:
+    """Return quantities as an observation, or, if they have names of their own, as a dictionary of numbers."""
+    numbers = {name: each.value for name, each in found.items()}
+    return numbers if set(numbers) - set(PARTS) else as_observation(Observation(**numbers))
+
+
+def _last_line(printed: str) -> dict[str, Quantity]:
+    """Return the quantities on the last line: a number, perhaps with its unit, or a JSON object."""
+    lines = printed.strip().splitlines()
+    if not lines:
+        raise SimulatorError("it printed nothing")
+    try:
+        answer = json_value(lines[-1])
+    except ValueError:
+        answer = None
+    try:
+        if not isinstance(answer, dict):
+            if isinstance(answer, bool | list | str):
+                raise ValueError(f"the value is {brief(answer)}")
+            return {"value": quantity(lines[-1], "the last line of its output")}
+        unknown = sorted(set(answer) - set(PARTS))
+        if "value" not in answer or unknown:
+            raise ValueError(f"it has {', '.join(unknown)}" if unknown else "it has no value")
+        kept = {name: value for name, value in answer.items() if value is not None or name == "value"}
+        as_observation(Observation(**kept))
+        return {name: Quantity(float(value)) for name, value in kept.items()}
+    except (TypeError, ValueError) as error:
+        raise SimulatorError(
+            f"the last line of its output is no number: {one_line(lines[-1])} ({error}). Say where the value is with "
+            f"an output rule, such as {_suggestion(lines)}"
+        ) from None
+
+
+def _suggestion(lines: Sequence[str]) -> str:
+    """Return an output rule that finds a number in lines like these."""
+    named = next((m[1] for line in reversed(lines) if (m := re.search(r"([A-Za-z_]\w*) *= *[-+.\d]", line))), "peak")
+    return f"output = {{ regex = '{named} *= *(\\S+)' }} or {{ column = 1 }}"
+
+
+def _end(rule: OutputRule, printed: str, folder: Path) -> str:
+    """Return the end of what a rule reads, as the end of a message."""
+    if rule.file is not None and rule.file.endswith(".npy"):
+        return ""
+    try:
+        text = printed if rule.file is None else _content(folder / rule.file)
+    except ValueError:
+        return quoted_end(printed)
+    return f"; it ends with: {_last_lines(text)}" if text.strip() else "; it is empty"
+
+
+def quoted_end(output: str) -> str:
+    """Return the last lines of an output as the end of an error message; nothing if there are none."""
+    return f"; it said: {_last_lines(output)}" if output.strip() else ""
+
+
+def _last_lines(text: str, lines: int = 5) -> str:
+    """Return the last lines of a text on one: the message of a traceback, and where it comes from."""
+    return " | ".join(text.strip().splitlines()[-lines:])
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_CHARACTERS)
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
+
+
+def _shown_index(index: tuple[int, ...] | None) -> str:
+    return "" if index is None else str(list(index))

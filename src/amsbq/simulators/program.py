@@ -1,0 +1,163 @@
+"""One run of a program: what is sent to it, what it prints, how it ends; nothing of it outlives the evaluation."""
+
+from __future__ import annotations
+
+import os
+import select
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from ..processes.guardian import GUARDIAN
+
+
+@dataclass(frozen=True)
+class ProgramSettings:
+    """How much of what a program prints is kept."""
+
+    #: bytes at the end of each of its outputs: far more than an answer or an error message
+    kept: int = 2**20
+    #: bytes that are read at once, as many as a pipe holds
+    read: int = 2**16
+    #: seconds of one wait for more: the system's call takes no more than 2**31 milliseconds
+    longest_wait: float = 1e6
+
+
+SETTINGS = ProgramSettings()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program has ended.
+
+    Attributes
+    ----------
+    problem : str
+        What went wrong, in words; empty if its exit code is zero.
+    stdout, stderr : str
+        The ends of its outputs.
+    """
+
+    problem: str
+    stdout: str
+    stderr: str
+
+
+def run_program(
+    arguments: Sequence[str], folder: Path, sent: bytes, timeout: float | None, environment: Mapping[str, str]
+) -> Ended:
+    """Run a program to its end, or to the timeout, and return how it has ended.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The program and its arguments.
+    folder : Path
+        Its working directory.
+    sent : bytes
+        What it can read on its standard input.
+    timeout : float or None
+        Seconds after which it is killed, with the processes that it has started.
+    environment : dict of str
+        Environment variables, beside those of this process.
+
+    Raises
+    ------
+    OSError
+        If the program cannot be started.
+    """
+    with (
+        subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
+        ) as process,
+        GUARDIAN.watching(-process.pid),
+    ):
+        tails, late = (_Tail(), _Tail()), False
+        try:
+            _communicate(process, sent, timeout, tails)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            late = isinstance(error, subprocess.TimeoutExpired)
+            if not late:
+                raise
+    problem = f"it took more than {timeout:g} s, and was killed" if late else _how_it_ended(process.returncode)
+    return Ended(problem, tails[0].text(), tails[1].text())
+
+
+class _Tail:
+    """The end of an output: the rest is forgotten while it is read."""
+
+    def __init__(self) -> None:
+        self._kept, self._is_cut = bytearray(), False
+
+    def add(self, more: bytes) -> None:
+        self._kept += more
+        if len(self._kept) > 2 * SETTINGS.kept:  # not each time: cutting moves all that is kept
+            self._cut()
+
+    def text(self) -> str:
+        """Return the end of the output; if there was more, its first line is incomplete and begins with an ellipsis."""
+        if len(self._kept) > SETTINGS.kept:
+            self._cut()
+        return ("... " if self._is_cut else "") + self._kept.decode(errors="replace")
+
+    def _cut(self) -> None:
+        del self._kept[: -SETTINGS.kept]
+        self._is_cut = True
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], sent: bytes, timeout: float | None, tails: tuple[_Tail, _Tail]
+) -> None:
+    """Send bytes to a program, collect the ends of its output and of its errors, and wait until it has ended.
+
+    Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, and takes any timeout.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    stdin, stdout, stderr = (cast(IO[bytes], pipe) for pipe in (process.stdin, process.stdout, process.stderr))
+    tail_of = dict(zip((stdout, stderr), tails, strict=True))
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdin, selectors.EVENT_WRITE)
+        for pipe in tail_of:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left < 0:
+                raise subprocess.TimeoutExpired(process.args, left)
+            for key, _ in selector.select(None if left is None else min(left, SETTINGS.longest_wait)):
+                pipe = cast(IO[bytes], key.fileobj)
+                if pipe is stdin:
+                    try:
+                        sent = sent[stdin.write(sent[: select.PIPE_BUF]) :]
+                    except BrokenPipeError:  # a program need not read it
+                        sent = b""
+                    ended = not sent
+                else:
+                    read = pipe.read(SETTINGS.read)
+                    tail_of[pipe].add(read)
+                    ended = not read
+                if ended:
+                    selector.unregister(pipe)
+                    pipe.close()
+    process.wait(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+
+
+def _how_it_ended(code: int) -> str:
+    """Return in words what the exit code of a program means; nothing if it is zero."""
+    if code < 0:
+        return f"it was ended by signal {next((s.name for s in signal.Signals if s == -code), -code)}"
+    return f"it ended with exit code {code}" if code else ""

@@ -1,0 +1,102 @@
+"""Numbers in tables, with commas, semicolons or spaces between the columns, and in JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from typing import Any
+
+from ..validation import number
+from .answers import one_line
+from .numerals import Quantity, quantity
+
+#: "name" or "[2]" in a JSON path
+STEP = re.compile(r"([^.\[\]]+)|\[(-?\d+)\]")
+
+#: what begins a comment; a header may be one
+COMMENT = re.compile(r"\s*([#!%]|//)")
+
+
+def table_cell(text: str, column: int | str, row: int) -> Quantity:
+    r"""Return the number in a cell of a table; ValueError if there is none.
+
+    Parameters
+    ----------
+    text : str
+        The table; lines without a number in the column, such as a header, are no rows.
+    column : int or str
+        The number of the column, from 0, or its name in the header. Under a name every line is a row.
+    row : int
+        The number of the row, from 0; negative from the end.
+
+    >>> table_cell("# t, height\n0, 1.5\n1, 1.6\n", "height", -1)
+    Quantity(value=1.6, unit='')
+    """
+    rows = [cells for line in text.splitlines() if (cells := _cells(line))]
+    if isinstance(column, str):
+        header = next((i for i, cells in enumerate(rows) if column in cells), None)
+        if header is None:
+            first = f"its first line is {one_line(' '.join(rows[0]))}" if rows else "it is empty"
+            raise ValueError(f"the table has no column {column!r}: {first}")
+        at = rows[header].index(column)
+        found = [cells[at] if at < len(cells) else "" for cells in rows[header + 1 :]]
+    else:
+        reached = [cells[column] for cells in rows if -len(cells) <= column < len(cells)]
+        found = [cell for cell in reached if _is_quantity(cell)]
+    if not -len(found) <= row < len(found):
+        raise ValueError(f"column {column!r} has no row {row}: it has {len(found)}")
+    return quantity(found[row], f"row {row} of column {column!r}")
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of one line of a table; none for an empty line."""
+    text = COMMENT.sub("", line, count=1) if COMMENT.match(line) else line
+    separator = next((mark for mark in (",", ";", "\t") if mark in text), None)
+    if separator is None:
+        return text.split()
+    try:
+        cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
+    except csv.Error:  # a cell that is longer than that module allows
+        cells = text.split(separator)
+    return [cell.strip() for cell in cells]
+
+
+def _is_quantity(cell: str) -> bool:
+    try:
+        quantity(cell, "")
+    except ValueError:
+        return False
+    return True
+
+
+def json_value(text: str) -> object:
+    """Return the JSON value of a text, or of its last line; ValueError if neither is JSON."""
+    for candidate in (text, (text.strip().splitlines() or [""])[-1]):
+        try:
+            return json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+    raise ValueError("it is not JSON")
+
+
+def json_entry(text: str, path: str) -> Quantity:
+    """Return the number at a path, such as "a.b[0]", of a JSON text or of its last line; ValueError if there is none.
+
+    >>> json_entry('{"wave": {"height": [1.5, 1.6]}}', "wave.height[-1]")
+    Quantity(value=1.6, unit='')
+    """
+    if STEP.sub("", path).strip("."):
+        raise ValueError(f"the path {path!r} is not like a.b[0]")
+    value: Any = json_value(text)
+    for step in STEP.finditer(path):
+        try:
+            value = value[step[1]] if step[1] else value[int(step[2])]
+        except (LookupError, TypeError):
+            raise ValueError(f"there is no {path!r} in it") from None
+    if isinstance(value, str):
+        return quantity(value, repr(path))
+    try:
+        return Quantity(number(value, repr(path)))
+    except TypeError as error:
+        raise ValueError(str(error)) from None

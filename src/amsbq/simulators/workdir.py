@@ -1,0 +1,156 @@
+"""Work directories of programs: one for each evaluation, with the input files that are made of templates."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from .template import Delimiters, Inputs, filled_template
+
+#: which work directories are kept after an evaluation
+Keep: TypeAlias = Literal["failed", "all", "none"]
+KEEP: tuple[Keep, ...] = ("failed", "all", "none")
+
+#: where evaluations work unless the user says otherwise
+PATTERN = "runs/{source}-{id}"
+
+
+@dataclass(frozen=True)
+class WorkDirectory:
+    """What is in the work directory of each evaluation, and what becomes of it.
+
+    Parameters
+    ----------
+    folder : Path
+        Where all paths begin, and where templates and files are found.
+    names : tuple of str
+        Names of the inputs.
+    pattern : str
+        The name of the directory, with ``{id}`` for the number of the evaluation and, optionally, ``{source}`` for the
+        name of the source. If there is a directory of that name already, another one with a number behind it is made.
+    templates : tuple of str
+        Files, or folders of files, whose placeholders are filled in. A file is written under its own name, the content
+        of a folder with the names that it has there; files that are not text are copied.
+    files, copies : tuple of str
+        Files or folders that are linked, or copied, under their own names.
+    inputs_file : str, optional
+        The name of a file to write, with the inputs as a JSON object.
+    delimiters : (str, str)
+        What stands before and after the name of an input in a template.
+    keep : str
+        "failed" keeps the directories of evaluations that failed, "all" and "none" what they say.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing, a placeholder is no input, or the pattern has no ``{id}``.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    pattern: str = PATTERN
+    templates: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    inputs_file: str | None = None
+    delimiters: Delimiters = ("{", "}")
+    keep: Keep = "failed"
+
+    def __post_init__(self) -> None:
+        if "{id}" not in self.pattern or set("{}") & set(self.pattern.replace("{id}", "").replace("{source}", "")):
+            raise ValueError(
+                f"workdir must have {{id}}, and may have {{source}}, as in {PATTERN!r}: got {self.pattern!r}"
+            )
+        if self.keep not in KEEP:
+            raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {self.keep!r}")
+        if len(self.delimiters) != 2 or not all(self.delimiters) or self.delimiters[0] == self.delimiters[1]:
+            raise ValueError(f"delimiters must be two different texts, got {list(self.delimiters)}")
+        for name in (*self.templates, *self.files, *self.copies):
+            if not (self.folder / name).exists():
+                raise ValueError(f"there is no file or folder {name!r} in {self.folder}")
+        self.filled(dict.fromkeys(self.names, 0.5))  # raises if a template is wrong, before anything is run
+
+    def filled(self, inputs: Inputs) -> dict[str, tuple[Path, str | None]]:
+        """Return the files made of templates by name: the template, and the text, or None if it is to be copied."""
+        made: dict[str, tuple[Path, str | None]] = {}
+        for template in self.templates:
+            for target, path in _template_files(self.folder / template):
+                try:
+                    text = path.read_bytes().decode("utf-8")
+                except UnicodeDecodeError:
+                    made[target] = path, None
+                else:
+                    made[target] = path, filled_template(text, inputs, target, self.delimiters)
+        return made
+
+    @contextmanager
+    def prepared(self, inputs: Inputs, source: str, number: object = None) -> Iterator[Path]:
+        """Make the work directory of an evaluation; when the context is left it is kept or removed.
+
+        Parameters
+        ----------
+        inputs : dict of float
+            The values of the inputs by name.
+        source : str
+            The name of the source.
+        number : int or str, optional
+            The number of the evaluation; by default a random text, for calls outside of a run.
+        """
+        directory = self._made(source, secrets.token_hex(4) if number is None else str(number))
+        failed = True
+        try:
+            self._fill(directory, inputs)
+            yield directory
+            failed = False
+        finally:
+            if not self.kept(failed):
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def kept(self, failed: bool) -> bool:
+        """Return whether the directory of an evaluation stays."""
+        return self.keep == "all" or (self.keep == "failed" and failed)
+
+    def _made(self, source: str, number: str) -> Path:
+        """Return a new and empty directory; nothing that was there before is touched."""
+        plain = "".join(c if c.isalnum() or c in "-_.+" else "_" for c in source) or "source"
+        wanted = self.folder / self.pattern.replace("{source}", plain).replace("{id}", number)
+        for attempt in count():
+            directory = wanted if not attempt else wanted.with_name(f"{wanted.name}.{attempt}")
+            with suppress(FileExistsError):
+                directory.mkdir(parents=True)
+                return directory
+        raise AssertionError
+
+    def _fill(self, directory: Path, inputs: Inputs) -> None:
+        for name in self.files:
+            (directory / Path(name).name).symlink_to((self.folder / name).resolve())
+        for name in self.copies:
+            path, target = self.folder / name, directory / Path(name).name
+            shutil.copytree(path, target) if path.is_dir() else shutil.copy2(path, target)
+        for name, (path, text) in self.filled(inputs).items():
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                shutil.copy2(path, target)
+            else:
+                target.write_bytes(text.encode())
+                shutil.copymode(path, target)  # it may be a script
+        if self.inputs_file is not None:
+            (directory / self.inputs_file).write_text(json.dumps(dict(inputs)), encoding="utf-8")
+
+
+def _template_files(template: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the name in the work directory and the path of each file of a template."""
+    if not template.is_dir():
+        yield template.name, template
+        return
+    for path in sorted(template.rglob("*")):
+        if path.is_file():
+            yield str(path.relative_to(template)), path
