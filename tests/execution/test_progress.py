@@ -37,8 +37,8 @@ def test_verbose_lines_say_what_was_found(capsys):
     it.fail(second, "no mesh")
     show(it)
     told, _, failed, total = lines(capsys)
-    assert told == f"{it.names[first.source]}({first.x[0]:.4g}, {first.x[1]:.4g}) = 1.5"
-    assert failed == f"{it.names[second.source]}({second.x[0]:.4g}, {second.x[1]:.4g}) = failed, no mesh"
+    assert told == f"{first.id}: {it.names[first.source]}({first.x[0]:.4g}, {first.x[1]:.4g}) = 1.5"
+    assert failed == f"{second.id}: {it.names[second.source]}({second.x[0]:.4g}, {second.x[1]:.4g}) = failed, no mesh"
     assert " · 1 failed · " in total
 
 

@@ -91,7 +91,7 @@ def test_cells_of_tables(text, column, row, value):
 @pytest.mark.parametrize(
     ("text", "column", "row", "said"),
     [
-        (TABLE, "depth", 0, "no column 'depth': its first line is t height"),
+        (TABLE, "depth", 0, "no column 'depth': its first line has t, height"),
         (TABLE, 1, 3, "column 1 has no row 3: it has 3"),
         (TABLE, 5, 0, "column 5 has no row 0: it has 0"),
         (CSV, "note", 0, "row 0 of column 'note' is no number: calm"),

@@ -13,13 +13,14 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from ..design.accounting import StopReason
+from ..design.accounting import Evaluation, StopReason
 from ..design.integrator import Integrator
 from ..design.stopping import tolerance
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress
 from ..execution.reader import read_result
 from ..execution.resume import restore
+from ..execution.revisions import taken_evaluations
 from ..execution.runner import NoResultError, run
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
@@ -54,7 +55,12 @@ def run_command(options: argparse.Namespace) -> int:
         with locked(journal):  # not while a run is writing to it
             journal.rename(aside)
         print(f"the old journal is {aside}", file=sys.stderr)
-    return _run_to_end(problem, journal, options)
+    if options.origin is not None and journal.exists():
+        begun_from = read_journal(journal)[0].get("from")
+        if begun_from is None or _beside(journal, begun_from).resolve() != options.origin.resolve():
+            raise UserError(f"{journal} is there already, and did not begin from {options.origin}: use --fresh")
+        options.origin = None
+    return _run_to_end(problem, journal, options, options.origin)
 
 
 def resume_command(options: argparse.Namespace) -> int:
@@ -64,15 +70,25 @@ def resume_command(options: argparse.Namespace) -> int:
         raise UserError(
             f"{options.journal} is of a run from Python: call integrate(..., journal=...) again to continue it"
         )
-    file = Path(options.journal).resolve().parent / header["file"]
-    return _run_to_end(load_problem(file), options.journal, options)
+    return _run_to_end(load_problem(_beside(options.journal, header["file"])), options.journal, options)
 
 
-def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) -> int:
+def _beside(journal: Path, name: str) -> Path:
+    """Return the path of a file that a journal names."""
+    return Path(journal).resolve().parent / name
+
+
+def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, origin: Path | None = None) -> int:
+    """Run a problem, with the values of the journal ``origin`` if there is one, and print the answer."""
     it = problem.integrator(options.budget)
     rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
+    taken: list[Evaluation] = []
+    if origin is not None:
+        about["from"] = os.path.relpath(origin, journal.resolve().parent)
+        taken = taken_evaluations(origin, it, problem.names, options.accept_changes)
+        print(f"{len(taken)} values of {origin} are taken", file=sys.stderr)
     with terminable() as signals:
         try:
             with _executor(problem, options) as executor:
@@ -85,6 +101,7 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
                     progress=progress,
                     about=about,
                     accept_changes=options.accept_changes,
+                    taken=taken,
                 )
         except KeyboardInterrupt:
             if not signals:
@@ -101,8 +118,10 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace) ->
     if options.json:
         print(json.dumps(as_json(result)))
     else:
-        print(f"\n{result}\n")
-        for finding in result.diagnose() if answered else []:
+        print(f"\n{result}")
+    if answered and not options.json:
+        print()
+        for finding in result.diagnose():
             if finding.level == "warning":
                 print(f"warning: {finding}")
         print(f"look at it with: amsbq report {journal}")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 from .. import __version__
 from . import commands
-
-if TYPE_CHECKING:
-    Subparsers: TypeAlias = argparse._SubParsersAction["CommandParser"]  # argparse has no public name for it
+from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
+from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
 
 DESCRIPTION = """\
 Estimate the expected output of an expensive simulator, with an honest error
@@ -21,7 +17,9 @@ bar, from a few of its evaluations and many of cheaper approximations."""
 
 EXAMPLES = """\
 a first session:
-  amsbq demo                               the paper's two-source example
+  amsbq demo                               a run on the paper's example
+  amsbq init --python .                    a problem file to begin with
+  amsbq check problem.toml                 each source once, nothing charged
   amsbq run problem.toml --budget 3        a small budget first
   amsbq forecast problem.toml --budget 20  the error to expect for more
   amsbq resume problem.jsonl --budget 20   continue the same run
@@ -51,17 +49,6 @@ cost = 0.01
 """
 
 
-class CommandParser(argparse.ArgumentParser):
-    """Parser of one command; a part of its help may be composed only when somebody asks for help."""
-
-    appendix: Callable[[], str] | None = None
-
-    def format_help(self) -> str:
-        """Return the help, followed by the appendix if there is one."""
-        text = super().format_help()
-        return text if self.appendix is None else f"{text}\n{self.appendix()}"
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     return build_parsers()["amsbq"]
@@ -79,11 +66,16 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
     top.set_defaults(top_parser=top)
     subparsers = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     added = [
+        add_init(subparsers),
+        add_check(subparsers),
         _add_run(subparsers),
         _add_resume(subparsers),
         _add_status(subparsers),
         _add_report(subparsers),
         _add_forecast(subparsers),
+        add_show(subparsers),
+        add_exclude(subparsers),
+        add_correct(subparsers),
         _add_demo(subparsers),
         _add_reproduce(subparsers),
         _add_completion(subparsers),
@@ -91,28 +83,9 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
     return {parser.prog: parser for parser in (top, *added)}
 
 
-def _add_command(
-    subparsers: Subparsers,
-    name: str,
-    command: Callable[[argparse.Namespace], int],
-    summary: str,
-    description: str,
-    examples: str,
-) -> CommandParser:
-    parser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=command, parser=parser)
-    return parser
-
-
 def _add_run(subparsers: Subparsers) -> CommandParser:
     indented = "".join(f"  {line}\n" for line in PROBLEM_FILE.splitlines())
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "run",
         commands.run_command,
@@ -134,12 +107,15 @@ examples:
     parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
     parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
+    parser.add_argument(
+        "--from", dest="origin", type=Path, metavar="OLD.jsonl", help="begin with the values of another run's journal"
+    )
     _add_run_options(parser)
     return parser
 
 
 def _add_resume(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "resume",
         commands.resume_command,
@@ -155,8 +131,10 @@ interrupt or a reboot. A larger --budget lets a finished run go further.""",
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--budget", type=_positive, metavar="B", help="replaces the budget of the problem file")
-    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="evaluations at a time (default: 1)")
+    parser.add_argument("--budget", type=positive, metavar="B", help="replaces the budget of the problem file")
+    parser.add_argument(
+        "--workers", type=whole_number, default=1, metavar="N", help="evaluations at a time (default: 1)"
+    )
     parser.add_argument("--dask", metavar="ADDRESS", help="evaluate on a Dask cluster, such as tcp://127.0.0.1:8786")
     parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
     parser.add_argument("--accept-changes", action="store_true", help="continue although the problem has changed")
@@ -164,7 +142,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "status",
         commands.status_command,
@@ -180,7 +158,7 @@ source were made. The run may be in progress: nothing is locked or changed.""",
 
 
 def _add_report(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "report",
         commands.report_command,
@@ -201,14 +179,14 @@ examples:
     parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
     parser.add_argument(
-        "--every", type=_positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
+        "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
     )
     parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
     return parser
 
 
 def _add_forecast(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "forecast",
         commands.forecast_command,
@@ -220,12 +198,12 @@ run has learned so far. The run may be in progress.""",
     )
     parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
-    parser.add_argument("--budget", type=_positive, metavar="B", help="in total (default: that of the problem file)")
+    parser.add_argument("--budget", type=positive, metavar="B", help="in total (default: that of the problem file)")
     return parser
 
 
 def _add_demo(subparsers: Subparsers) -> CommandParser:
-    return _add_command(
+    return add_command(
         subparsers,
         "demo",
         commands.demo_command,
@@ -239,7 +217,7 @@ Takes a second and writes nothing.""",
 
 
 def _add_reproduce(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "reproduce",
         commands.reproduce_command,
@@ -257,9 +235,11 @@ examples:
     parser.appendix = _experiment_list
     parser.add_argument("names", nargs="*", metavar="NAME", help="one or more of the experiments below")
     parser.add_argument("--quick", action="store_true", help="one seed and small budgets: to see that it works")
-    parser.add_argument("--seeds", type=_count, help="for medians and quartiles (default: 5)")
+    parser.add_argument("--seeds", type=whole_number, help="for medians and quartiles (default: 5)")
     parser.add_argument("--output", type=Path, default=Path("reproduction"), help="folder (default: %(default)s)")
-    parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, help="processes (default: the cores)")
+    parser.add_argument(
+        "--workers", type=whole_number, default=os.cpu_count() or 1, help="processes (default: the cores)"
+    )
     return parser
 
 
@@ -270,7 +250,7 @@ def _experiment_list() -> str:
 
 
 def _add_completion(subparsers: Subparsers) -> CommandParser:
-    parser = _add_command(
+    parser = add_command(
         subparsers,
         "completion",
         commands.completion_command,
@@ -280,23 +260,3 @@ def _add_completion(subparsers: Subparsers) -> CommandParser:
     )
     parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
     return parser
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
-    return number
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
-    return number

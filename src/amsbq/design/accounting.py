@@ -79,6 +79,8 @@ class Evaluation:
     mean, std : float
         Mean and standard deviation of the integral after this evaluation. NaN before the first value, and for data
         passed to `Integrator.observe`, which are used when the integral is next estimated.
+    note : str
+        What the user did to it afterwards: excluded it, or corrected its value; empty otherwise.
     """
 
     id: int | None
@@ -91,6 +93,7 @@ class Evaluation:
     reason: str
     mean: float = math.nan
     std: float = math.nan
+    note: str = ""
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -8,6 +8,9 @@ The first line is a header: the version of the format and a description of the r
     failed   id, reason, cost                  or why it has none
     fitted   n, hyperparameters, warnings      a refit to the first n observations
     known    id, mean, std                     the integral after an answer
+    observed source, x, value, variance        a value that was taken from another journal, before anything was asked
+    excluded id, reason                        the user does not want a value to count
+    corrected id, value, variance              the user has replaced a value, or given one to a failed evaluation
     resumed  budget                            the run goes on with another budget
     accepted changes, problem, inputs          the user has accepted that the problem has changed
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself

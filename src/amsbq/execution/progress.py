@@ -120,7 +120,7 @@ def spent_text(it: Accounting) -> str:
 
 
 def evaluation_text(it: Accounting, evaluation: Evaluation) -> str:
-    """Return one evaluation in words, as in "fine(0.25, 3) = 1.5" or "fine(0.25, 3) = failed, no licence"."""
+    """Return one evaluation in words, as in "7: fine(0.25, 3) = 1.5" or "7: fine(0.25, 3) = failed, no licence"."""
     found = f"{evaluation.value:.{DIGITS.value}g}" if evaluation.status == "ok" else f"failed, {evaluation.reason}"
     x = ", ".join(f"{x:.{DIGITS.x}g}" for x in evaluation.x)
-    return f"{it.names[evaluation.source]}({x}) = {found}"
+    return f"{evaluation.id}: {it.names[evaluation.source]}({x}) = {found}"

@@ -27,7 +27,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         Whether to restore the integrator of the run, which is needed for diagnoses, predictions and most figures, and
         takes a moment. It is None all the same if the journal does not hold enough: if the measure or the model
         contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside of
-        the journal.
+        the journal. It is always restored if evaluations were revised, because the integral is to be learned again.
 
     >>> read_result("nowhere.jsonl")
     Traceback (most recent call last):
@@ -35,10 +35,10 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     """
     state = read_state(path)
     try:
-        it = restored_integrator(state) if model else None
+        it = restored_integrator(state) if model or state.revised else None
     except NONSENSE as error:
         raise nonsense_error(path, error) from error
-    evaluations = state.evaluations if it is None else list(it.evaluations)
+    evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(
         _estimate(state, it),
@@ -89,7 +89,8 @@ def _source(described: dict[str, Any]) -> Source:
 
 
 def _estimate(state: RunState, it: Integrator | None) -> Estimate:
-    if not any(e.source == 0 and e.status == "ok" for e in state.evaluations) and (it is None or not len(it.learner)):
+    evaluations = [*state.observed, *state.evaluations]
+    if not any(e.source == 0 and e.status == "ok" for e in evaluations) and not state.header["problem"]["observed"]:
         return Estimate.unknown()
     if state.estimate is not None:
         return state.estimate

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
-from ..design.accounting import Query, StopReason
+from ..design.accounting import Evaluation, Query, StopReason
 from ..design.integrator import Integrator
-from ..design.sources import Source
-from ..gp.dictionaries import gp_from_dict, gp_to_dict
-from ..gp.posterior import MultiSourceGP
 from ..inference.estimate import Estimate
-from ..measures.adapters import measure_from_dict
-from ..serialisation import from_json, to_json
 from ..simulators.answers import EvaluationLog
-from .format1 import described
+from .changes import described_problem, problem_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
-
-#: lists in the description of a problem that have an entry for each source, with what an entry is called
-PER_SOURCE = {"sources": "", "functions": " function"}
 
 
 class EventLog:
@@ -119,7 +107,11 @@ class JournalLog(EventLog):
 
 
 def begin_or_resume(
-    journal: Journal, it: Integrator, about: Event | None = None, accept_changes: bool = False
+    journal: Journal,
+    it: Integrator,
+    about: Event | None = None,
+    accept_changes: bool = False,
+    taken: Sequence[Evaluation] = (),
 ) -> JournalLog:
     """Begin a new journal, or restore an integrator to where an old one ends; return what writes further events.
 
@@ -132,24 +124,32 @@ def begin_or_resume(
     about : dict, optional
         What else the header of a new journal is to hold; ``inputs`` are the names of the inputs.
     accept_changes : bool
-        Whether to resume although the problem is not the one of the journal; the journal then says so.
+        Whether to resume although the problem is not the one of the journal; the journal then says so. That the
+        function of a source has changed which has always failed is accepted anyhow: it was mended.
+    taken : list of Evaluation
+        Values of another journal with which a new one begins.
     """
     inputs = (about or {}).get("inputs")
     if journal.header is None:
         begun = {"version": version("amsbq"), "problem": described_problem(it, journal.path), "budget": it.budget}
         journal.begin({**begun, **(about or {})})
+        for e in taken:
+            content = {"source": e.source, "x": e.x, "value": e.value, "variance": e.variance}
+            journal.write({"event": "observed", **content}, durable=e is taken[-1])
+            it.observe(e.source, e.x, e.value, e.variance)
         return JournalLog(journal, it)
     now = described_problem(it, journal.path)
-    changes = _changes(it, now, inputs, journal.header, journal.events)
-    if changes and not accept_changes:
-        raise _another_run_error(journal.path, changes)
+    changes, serious = problem_changes(it, now, inputs, journal.header, journal.events)
+    if serious and not accept_changes:
+        raise _another_run_error(journal.path, serious)
     state = _restored(it, journal.header, journal.events, journal.path, bool(changes))
     it._reinstate()
     if changes:
         log = JournalLog(journal, it)
         log.changes_accepted(changes, {"problem": now, "inputs": inputs})
     else:
-        log = JournalLog(journal, it, 0 if state.fitted is None else state.fitted["n"], state.stopped)
+        refitted_at = 0 if state.fitted is None else state.fitted["n"]
+        log = JournalLog(journal, it, refitted_at, "" if state.revised else state.stopped)
     if it.budget != state.budget:
         log.budget_changed()
     if not state.complete:
@@ -170,9 +170,9 @@ def restore(it: Integrator, path: JournalPath, inputs: Sequence[str] | None = No
         Names of the inputs.
     """
     header, events = read_journal(path)
-    changes = _changes(it, described_problem(it, path), inputs, header, events)
-    if changes:
-        raise _another_run_error(path, changes)
+    _, serious = problem_changes(it, described_problem(it, path), inputs, header, events)
+    if serious:
+        raise _another_run_error(path, serious)
     _restored(it, header, events, path, False)
 
 
@@ -205,94 +205,8 @@ def _transferred(state: RunState, it: Integrator) -> RunState:
             f"{len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; begin a new journal"
         )
     try:
-        it.measure.check_points([query.x for query in state.queries] or it.measure.median[None], "evaluation")
+        points = [query.x for query in state.queries] + [e.x for e in state.observed]
+        it.measure.check_points(points or it.measure.median[None], "evaluation")
     except ValueError as error:
         raise JournalError(f"the change of the inputs cannot be accepted: {error}; begin a new journal") from None
     return replace(state, fitted=None, stopped="")
-
-
-def _changes(
-    it: Integrator, now: Event, inputs: Sequence[str] | None, header: Event, events: Sequence[Event]
-) -> list[str]:
-    """Return what has changed in a problem since it was last described in a journal, in words.
-
-    What the journal does not record is not compared.
-    """
-    accepted = [event for event in events if event["event"] == "accepted"]
-    before = accepted[-1] if accepted else header
-    if before is header and header["format"] == 1:
-        now = described(now, it)
-    problem, named = before.get("problem"), before.get("inputs") or header.get("inputs")
-    if not isinstance(problem, dict):
-        return []  # nonsense, of which the reader of the state will tell
-    compared = from_json(to_json({key: value for key, value in now.items() if key in problem}))
-    for key in ("measure", "model"):
-        compared[key] = _recorded(compared.get(key), problem.get(key))
-    names = [] if named is None or inputs is None else list(_differences(named, list(inputs), "inputs"))
-    return [*names, *_differences(problem, compared, "")]
-
-
-def _recorded(now: Any, before: Any) -> Any:
-    """Return a description without the keys that an older one does not have."""
-    if isinstance(now, dict) and isinstance(before, dict):
-        return {key: _recorded(value, before[key]) for key, value in now.items() if key in before}
-    if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
-        return [_recorded(*pair) for pair in zip(now, before, strict=True)]
-    return now
-
-
-def described_problem(it: Integrator, path: JournalPath) -> Event:
-    """Return everything that the values and the choices of a run depend on, as dictionaries, lists, text and numbers.
-
-    Folders are relative to that of the journal, ``path``: both may be moved together.
-    """
-    return {
-        "sources": [_described_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
-        "functions": [_described_function(source, Path(path)) for source in it.sources],
-        "measure": it.measure.to_dict(),
-        "model": gp_to_dict(it.model) if isinstance(it.model, MultiSourceGP) else it.model_name,
-        "acquisition": it.acquisition,
-        "seed": it.seed,
-        "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
-        "order": it.order,
-        "observed": len(it.learner),  # observations from before the journal, which it does not hold
-    }
-
-
-def _described_source(name: str, source: Source) -> dict[str, Any]:
-    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
-    return {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
-
-
-def _described_function(source: Source, path: Path) -> dict[str, Any] | None:
-    described = source.definition()
-    if described is not None and "folder" in described:
-        described = {**described, "folder": os.path.relpath(described["folder"], path.resolve().parent)}
-    return described
-
-
-def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
-    """Yield what differs between two descriptions of a problem, in words."""
-    if isinstance(before, dict) and isinstance(now, dict) and "class" not in {**before, **now}:
-        for key in {**before, **now}:
-            yield from _differences(before.get(key), now.get(key), f"{where} {key}".strip())
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and where in PER_SOURCE:
-        for number, (old, new) in enumerate(zip(before, now, strict=True)):
-            yield from _differences(old, new, f"source {number}'s{PER_SOURCE[where]}")
-    elif before != now and to_json(before) != to_json(now):  # NaN is not equal to itself
-        old, new = _text(before), _text(now)
-        if old == new:  # such as two sets of samples
-            old, new = (f"{old} with checksum {zlib.crc32(to_json(one).encode()):08x}" for one in (before, now))
-        yield f"{where} was {old}, and now is {new}"
-
-
-def _text(value: Any) -> str:
-    """Return a part of a description as a user would write it, or a short text for it."""
-    if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
-        return f"a list of {len(value)}"
-    if isinstance(value, dict) and "class" in value:
-        try:
-            return repr(gp_from_dict(value) if value["class"] == "MultiSourceGP" else measure_from_dict(value))
-        except ValueError:
-            return str(value["class"])
-    return repr(value)

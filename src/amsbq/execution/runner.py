@@ -17,7 +17,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..design.accounting import Accounting, Query, StopReason
+from ..design.accounting import Accounting, Evaluation, Query, StopReason
 from ..design.failures import recorded_reason, rejection
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule, repeated_failure
@@ -74,6 +74,7 @@ def run(
     progress: bool | Callable[[Integrator], None] | None = None,
     about: Event | None = None,
     accept_changes: bool = False,
+    taken: Sequence[Evaluation] = (),
 ) -> Result:
     """Run an integrator until it stops, a rule stops it, or the user interrupts it, and return the result.
 
@@ -95,6 +96,8 @@ def run(
         What else the header of a new journal is to hold; ``inputs`` are the names of the inputs.
     accept_changes : bool
         Whether to resume a journal although the problem has changed.
+    taken : list of Evaluation
+        Values of another journal with which a new one begins.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def run(
     runner = Runner(it, rules, executor, workers)
     with nullcontext() if journal is None else Journal(journal) as opened:
         if opened is not None:
-            runner.log = begin_or_resume(opened, it, about, accept_changes)
+            runner.log = begin_or_resume(opened, it, about, accept_changes, taken)
         runner.rules = [*rules, repeated_failure(len(it.evaluations))]
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,17 @@ FIELDS: dict[str, dict[str, type]] = {
     "failed": {"id": int, "reason": str, "cost": float},
     "fitted": {"n": int, "hyperparameters": dict, "warnings": list},
     "known": {"id": int, "mean": float, "std": float},
+    "observed": {"source": int, "x": list, "value": float, "variance": float},
+    "excluded": {"id": int, "reason": str},
+    "corrected": {"id": int, "value": float, "variance": float},
     "resumed": {"budget": float},
     "accepted": {"problem": dict},
     "stopped": {"reason": str, "budget": float},
 }
+
+
+#: events by which the user changes an evaluation afterwards
+REVISIONS = ("excluded", "corrected")
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,10 @@ class RunState:
         The header of the journal, in the form of the present format.
     queries : list of Query
         All that were asked, in order.
+    observed : list of Evaluation
+        Values that were taken from another journal.
     evaluations : list of Evaluation
-        All answers, in the order in which they were told.
+        All answers, in the order in which they were told, as the user has revised them.
     complete : bool
         Whether the last evaluation has the integral after it: not so if the process died before that was known.
     budget : float
@@ -59,18 +68,22 @@ class RunState:
         Why the run has stopped; empty if it goes on or was killed.
     by_rule : bool
         Whether a stop rule has stopped it.
+    revised : bool
+        Whether the user has revised evaluations after everything else: the integral is then to be learned again.
     estimate : Estimate or None
         The integral at the end of a run that has stopped.
     """
 
     header: Event
     queries: list[Query]
+    observed: list[Evaluation]
     evaluations: list[Evaluation]
     complete: bool
     budget: float
     fitted: dict[str, Any] | None
     stopped: StopReason
     by_rule: bool
+    revised: bool
     estimate: Estimate | None
 
     @property
@@ -111,19 +124,27 @@ class RunState:
         ids = [event["id"] for event in answers]
         if len(set(ids)) < len(ids) or not set(ids) <= queries.keys():
             raise ValueError("a query was answered that was not pending")
-        last = events[-1] if events and events[-1]["event"] == "stopped" else {}
-        # hyperparameters from before an accepted change may be those of another model
-        fits = [event for event in events[accepted[-1] if accepted else 0 :] if event["event"] == "fitted"]
-        estimate = last.get("estimate")
+        revisions = [number for number, event in enumerate(events) if event["event"] in REVISIONS]
+        if not {events[number]["id"] for number in revisions} <= set(ids):
+            raise ValueError("an evaluation was revised that was not made")
+        ended = [event for event in events if event["event"] not in REVISIONS][-1:]
+        last = ended[0] if ended and ended[0]["event"] == "stopped" else {}
+        revised = bool(events) and events[-1]["event"] in REVISIONS
+        # hyperparameters from before an accepted change may be those of another model, or of other values
+        fits = [event for event in events[max([0, *accepted, *revisions]) :] if event["event"] == "fitted"]
+        estimate = None if revised else last.get("estimate")
+        revision = {events[number]["id"]: events[number] for number in revisions}
         return cls(
             header,
             list(queries.values()),
-            [_evaluation(event, queries[event["id"]], known.get(event["id"], {})) for event in answers],
+            [_observed(event, header) for event in events if event["event"] == "observed"],
+            [_revised(_evaluation(event, queries[event["id"]], known), revision.get(event["id"])) for event in answers],
             complete=not ids or ids[-1] in known,
             budget=[event["budget"] for event in (header, *events) if "budget" in event][-1],
             fitted=fits[-1] if fits else None,
             stopped=last.get("reason", ""),
             by_rule=bool(last.get("rule")),
+            revised=revised,
             estimate=None if estimate is None else Estimate.from_dict(estimate),
         )
 
@@ -134,6 +155,8 @@ class RunState:
         """
         again = self.stopped in DECIDED_AGAIN and not self.by_rule and self.budget == it.budget
         stopped = self.stopped if again else None
+        for e in self.observed:
+            it.observe(e.source, e.x, e.value, e.variance)
         it._restore(self.queries, self.evaluations, self.fitted, stopped, self.complete)
 
 
@@ -178,7 +201,8 @@ def _check_fields(event: Event) -> None:
             raise TypeError(f"{key} of an event {kind!r} is {event[key]!r}")
     if kind in ("asked", "told", "failed") and not 0 <= event["cost"] < math.inf:
         raise ValueError(f"a cost of {event['cost']}")
-    if kind == "told" and not (math.isfinite(event["value"]) and 0 <= event["variance"] < math.inf):
+    valued = kind in ("told", "observed", "corrected")
+    if valued and not (math.isfinite(event["value"]) and 0 <= event["variance"] < math.inf):
         raise ValueError(f"a value of {event['value']} with variance {event['variance']}")
 
 
@@ -213,8 +237,8 @@ def _query(event: Event) -> Query:
     return Query(event["id"], event["source"], x, event["cost"], event["rate"])
 
 
-def _evaluation(event: Event, query: Query, known: Event) -> Evaluation:
-    told = event["event"] == "told"
+def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluation:
+    told, after = event["event"] == "told", known.get(query.id, {})
     return Evaluation(
         query.id,
         query.source,
@@ -224,6 +248,25 @@ def _evaluation(event: Event, query: Query, known: Event) -> Evaluation:
         cost=event["cost"],
         status="ok" if told else "failed",
         reason="" if told else event["reason"],
-        mean=known.get("mean", math.nan),
-        std=known.get("std", math.nan),
+        mean=after.get("mean", math.nan),
+        std=after.get("std", math.nan),
     )
+
+
+def _observed(event: Event, header: Event) -> Evaluation:
+    x, source = read_only(np.array(event["x"], dtype=float)), event["source"]
+    if x.ndim != 1 or not np.isfinite(x).all() or not 0 <= source < len(header["problem"]["sources"]):
+        raise ValueError(f"a value was taken for x = {event['x']} of source {source}")
+    return Evaluation(None, source, x, event["value"], event["variance"], 0.0, "ok", "")
+
+
+def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
+    """Return an evaluation as the user has revised it."""
+    if revision is None:
+        return evaluation
+    was = f"it was {evaluation.value:.6g}" if evaluation.status == "ok" else f"it had failed: {evaluation.reason}"
+    if revision["event"] == "corrected":
+        value, variance = revision["value"], revision["variance"]
+        return replace(evaluation, value=value, variance=variance, status="ok", reason="", note=f"corrected; {was}")
+    note = f"excluded by the user: {revision['reason']}; {was}"
+    return replace(evaluation, value=math.nan, variance=0.0, status="failed", reason=note, note=note)

@@ -153,7 +153,7 @@ class Result:
                 "variance": e.variance,
                 "cost": e.cost,
                 "status": e.status,
-                "reason": e.reason,
+                "reason": e.reason or e.note,
                 "mean": e.mean,
                 "std": e.std,
             }

@@ -12,9 +12,10 @@ from .result import REASONS, Result
 
 def as_json(result: Result) -> dict[str, Any]:
     """Return the answer, all evaluations and all findings as JSON types, with None for NaN and infinity."""
-    columns = ("value", "variance", "cost", "status", "reason", "mean", "std")
+    columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
     evaluations = [
         {
+            "id": e.id,
             "source": result.names[e.source],
             "x": dict(zip(result.inputs, e.x, strict=True)),
             **{key: getattr(e, key) for key in columns},
@@ -60,7 +61,8 @@ def state(result: Result) -> dict[str, Any]:
 def state_text(now: dict[str, Any]) -> str:
     """Return what `state` returned as a few lines of text."""
     std = "" if now["std"] is None else f" ± {now['std']:.2g}"
-    known = "nothing is known yet" if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
+    none = f"{next(iter(now['sources']))} has no value yet"
+    known = none if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
     of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
     state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
@@ -72,10 +74,11 @@ def table(result: Result) -> Iterator[str]:
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)
-    yield f"\n{'':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
-    for number, e in enumerate(result.evaluations, 1):
+    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
+    for e in result.evaluations:
         value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
         integral = "" if math.isnan(e.std) else f"{e.mean:.6g} ± {e.std:.2g}"
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
-        reason = f"  {e.reason}" if e.reason else ""
-        yield f"{number:5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
+        reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
+        number = "-" if e.id is None else e.id
+        yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"

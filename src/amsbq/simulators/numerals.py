@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-from ..validation import number
+from .answers import one_line
 
 #: 1, -1.5, .5, 1., 1e-3, 1.234D+00, 1.5d3, and Fortran's three-digit exponents without a letter: 1.234-101
 NUMERAL = r"[-+]?(?:\d*\.\d+[-+]\d{3}(?!\d)|(?:\d+\.?\d*|\.\d+)(?:[eEdDqQ][-+]?\d+)?)"
@@ -38,10 +39,11 @@ def quantity(text: str, what: str) -> Quantity:
     (Quantity(value=1.234, unit=''), Quantity(value=1.6, unit='m'))
     """
     found = ALONE.fullmatch(text)
-    if found is None:
-        kind = "not finite" if NOT_FINITE.fullmatch(text) else "no number"
-        raise ValueError(f"{what} is {kind}: {text.strip() or 'empty'}")
-    return Quantity(number(_float(found["number"]), what), found["unit"] or "")
+    value = math.inf if found is None else _float(found["number"])
+    if found is None or math.isinf(value):
+        kind = "no number" if found is None and not NOT_FINITE.fullmatch(text) else "not finite"
+        raise ValueError(f"{what} is {kind}: {one_line(text) or 'it is empty'}")
+    return Quantity(value, found["unit"] or "")
 
 
 def last_quantity(text: str) -> Quantity | None:

@@ -199,25 +199,25 @@ def _last_line(printed: str) -> dict[str, Quantity]:
     lines = printed.strip().splitlines()
     if not lines:
         raise SimulatorError("it printed nothing")
+    where = "the last line of its output"
     try:
         answer = json_value(lines[-1])
     except ValueError:
         answer = None
     try:
         if not isinstance(answer, dict):
-            if isinstance(answer, bool | list | str):
-                raise ValueError(f"the value is {brief(answer)}")
-            return {"value": quantity(lines[-1], "the last line of its output")}
+            return {"value": quantity(lines[-1], where)}
         unknown = sorted(set(answer) - set(PARTS))
         if "value" not in answer or unknown:
-            raise ValueError(f"it has {', '.join(unknown)}" if unknown else "it has no value")
+            wrong = f"it has {', '.join(unknown)}" if unknown else "it has no value"
+            raise ValueError(f"{where} is no number: {one_line(lines[-1])} ({wrong})")
         kept = {name: value for name, value in answer.items() if value is not None or name == "value"}
-        as_observation(Observation(**kept))
-        return {name: Quantity(float(value)) for name, value in kept.items()}
+        found = as_observation(Observation(**kept))
+        return {name: Quantity(getattr(found, name)) for name in kept}
     except (TypeError, ValueError) as error:
+        said = str(error) if where in str(error) else f"{where} is no number: {one_line(lines[-1])} ({error})"
         raise SimulatorError(
-            f"the last line of its output is no number: {one_line(lines[-1])} ({error}). Say where the value is with "
-            f"an output rule, such as {_suggestion(lines)}"
+            f"{said}. Say where the value is with an output rule, such as {_suggestion(lines)}"
         ) from None
 
 

@@ -37,7 +37,7 @@ def table_cell(text: str, column: int | str, row: int) -> Quantity:
     if isinstance(column, str):
         header = next((i for i, cells in enumerate(rows) if column in cells), None)
         if header is None:
-            first = f"its first line is {one_line(' '.join(rows[0]))}" if rows else "it is empty"
+            first = f"its first line has {one_line(', '.join(rows[0]))}" if rows else "it is empty"
             raise ValueError(f"the table has no column {column!r}: {first}")
         at = rows[header].index(column)
         found = [cells[at] if at < len(cells) else "" for cells in rows[header + 1 :]]

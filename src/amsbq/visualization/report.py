@@ -117,7 +117,7 @@ class Answer:
 def _script_data(result: Result, figures: list[Chart], name: str, refresh: float | None) -> dict[str, Any]:
     """Return what the page's script draws: the panels of the figures, and the table of evaluations."""
     rows = result.rows()
-    columns = ["evaluation", *(key for key in (rows[0] if rows else {}) if key != "id")]
+    columns = ["evaluation", *(rows[0] if rows else {})]
     return {
         "name": name,
         "refresh": refresh,

@@ -1,0 +1,65 @@
+"""Parts that the parsers of all commands are made of."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parser of one command; a part of its help may be composed only when somebody asks for help."""
+
+    appendix: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        """Return the help, followed by the appendix if there is one."""
+        text = super().format_help()
+        return text if self.appendix is None else f"{text}\n{self.appendix()}"
+
+
+#: what commands are added to; argparse has no public name for it
+Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+
+
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    command: Callable[[argparse.Namespace], int],
+    summary: str,
+    description: str,
+    examples: str,
+) -> CommandParser:
+    """Add a command to the command line and return its parser."""
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=command, parser=parser)
+    return parser
+
+
+def whole_number(text: str) -> int:
+    """Return the whole number, at least 1, that an argument stands for."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
+    return number
+
+
+def positive(text: str) -> float:
+    """Return the positive number that an argument stands for."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return number

@@ -1,0 +1,198 @@
+"""``amsbq check``: every source of a problem evaluated once, to see what a run would do before any money is spent."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..design.failures import recorded_reason, rejection
+from ..design.sources import Observation, Source
+from ..execution.evaluate import Outcome
+from ..execution.executors import Dispatcher
+from ..processes.pool import ResilientProcessPool
+from ..simulators.answers import error_text
+from ..simulators.commands import Command
+from ..simulators.functions import PythonFunction
+from ..simulators.numerals import Quantity
+from ..simulators.output import as_answer
+from ..simulators.umbridge import UMBridge
+from ..validation import Array
+from .commands import ExitCode, UserError
+from .problem_file import Problem, load_problem
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """How much is shown, and what is worth a remark."""
+
+    #: lines of each filled template, and of what a failed evaluation printed
+    lines: int = 20
+    #: factor between costs as they are given and as the clock has them from which on it is said
+    disagreement: float = 5.0
+    #: seconds below which the clock says nothing about costs: starting a program takes as long
+    shortest: float = 0.1
+
+
+SETTINGS = CheckSettings()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One source, evaluated once: the outcome, and what a program found, with units."""
+
+    outcome: Outcome
+    found: dict[str, Quantity]
+    wrong: str  #: why there is no acceptable value; empty if there is one
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """Evaluate each source of a problem file once and print what came of it; nothing is journaled or charged."""
+    problem = load_problem(options.problem)
+    x = _location(problem, options.at or [])
+    print(f"at {', '.join(f'{name} = {value:.6g}' for name, value in zip(problem.names, x, strict=True))}")
+    names, checked = problem.integrator().names, []
+    for number, (name, source) in enumerate(zip(names, problem.sources, strict=True)):
+        cost = "measured" if source.measured else f"{source.cost:g}"
+        print(f"\n{name} ({'primary source' if number == 0 else 'secondary source'}, cost {cost})", flush=True)
+        for line in _described(source, x):
+            print(f"  {line}")
+        checked.append(_evaluated(source, name, x))
+        for line in _found(checked[-1], source):
+            print(f"  {line}", flush=True)
+    wrong = [name for name, one in zip(names, checked, strict=True) if one.wrong]
+    print()
+    for line in _outlook(problem, names, checked) if not wrong else []:
+        print(line)
+    print(f"wrong: {', '.join(wrong)}" if wrong else f"all is well; go on with: amsbq run {options.problem}")
+    return ExitCode.FAILED if wrong else ExitCode.DONE
+
+
+def _location(problem: Problem, given: list[str]) -> Array:
+    """Return the medians of the inputs, with those replaced that the user gives as NAME=VALUE; shape (D,)."""
+    x = np.array(problem.measure.median, dtype=float)
+    for pair in (pair for text in given for pair in text.split(",")):
+        name, _, value = pair.partition("=")
+        if name.strip() not in problem.names:
+            raise UserError(f"--at takes NAME=VALUE of {', '.join(problem.names)}, got {pair!r}")
+        try:
+            x[problem.names.index(name.strip())] = float(value)
+        except ValueError:
+            raise UserError(f"--at takes NAME=VALUE with a number, got {pair!r}") from None
+    try:
+        problem.measure.check_points(x[None], "--at")
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return x
+
+
+def _described(source: Source, x: Array) -> Iterator[str]:
+    """Yield what would be called at x, with the input files that are made for it."""
+    function: Any = source.function
+    if isinstance(function, Command):
+        arguments, texts = function.filled(x)
+        yield f"command: {shlex.join(arguments)}"
+        for name, text in texts.items():
+            lines = text.splitlines()
+            yield f"{name}:"
+            yield from (f"  | {line}" for line in lines[: SETTINGS.lines])
+            if len(lines) > SETTINGS.lines:
+                yield f"  ... {len(lines) - SETTINGS.lines} more lines"
+    elif isinstance(function, PythonFunction):
+        yield f"python: {function.module}:{function.function}"
+    elif isinstance(function, UMBridge):
+        yield f"umbridge: {function.source_definition()['umbridge']}, model {function.model}"
+
+
+def _evaluated(source: Source, name: str, x: Array) -> Checked:
+    """Evaluate a source as a run would."""
+    function: Any = source.function
+    found: dict[str, Quantity] = {}
+    if isinstance(function, Command):
+        command = function.numbered(name, "check")
+
+        def function(x: Array) -> Observation | dict[str, float]:
+            found.update(command.quantities(x))
+            return as_answer(found)
+
+    pool = ResilientProcessPool(1) if isinstance(function, PythonFunction) else None
+    with pool or nullcontext(), closing(Dispatcher(pool, threads=True)) as dispatcher:
+        started = dispatcher.start(function, x, source.timeout)
+        try:
+            outcome = started.future.result(source.timeout)
+        except TimeoutError:
+            outcome = started.time_out()
+        except Exception as error:  # of a process that has died
+            outcome = Outcome(None, error_text(error), 0.0)
+    observation = outcome.observation
+    wrong = recorded_reason(outcome.reason) if observation is None else ""
+    if observation is not None:
+        wrong = rejection(observation.value, source.valid, observation.variance)
+    return Checked(outcome, found, wrong)
+
+
+def _found(checked: Checked, source: Source) -> Iterator[str]:
+    """Yield what an evaluation has returned, how long it took, and what was wrong with it."""
+    outcome, observation = checked.outcome, checked.outcome.observation
+    yield f"took {outcome.seconds:.3g} s"
+    for name, quantity in checked.found.items():
+        yield f"{name} = {quantity.value:.10g} {quantity.unit}".rstrip()
+    if observation is not None and not checked.found:
+        yield f"value = {observation.value:.10g}"
+    if observation is not None and observation.variance and "variance" not in checked.found:
+        yield f"variance = {observation.variance:.6g}"
+    if not checked.wrong:
+        return
+    yield f"WRONG: {checked.wrong}"
+    for name, text in (("standard output", outcome.log.stdout), ("standard error", outcome.log.stderr)):
+        lines = text.rstrip().splitlines()
+        if lines:
+            yield f"the end of its {name}:"
+            yield from (f"  | {line}" for line in lines[-SETTINGS.lines :])
+    if outcome.log.folder:
+        yield f"its work directory: {outcome.log.folder}"
+
+
+def _outlook(problem: Problem, names: list[str], checked: list[Checked]) -> Iterator[str]:
+    """Yield what the budget buys of each source, and where the costs and the clock disagree."""
+    costs = [_cost(source, one) for source, one in zip(problem.sources, checked, strict=True)]
+    seconds = [one.outcome.seconds for one in checked]
+    buys = []
+    for name, cost, took in zip(names, costs, seconds, strict=True):
+        number = math.floor(problem.budget / cost * (1 + 1e-9)) if cost > 0 else 0  # 0.3 / 0.1 is a little below 3
+        buys += [f"{number} of {name} ({_duration(number * took)})"] if number else []
+    yield f"a budget of {problem.budget:g} buys {' or '.join(buys)}, one at a time"
+    for name, cost, took in list(zip(names, costs, seconds, strict=True))[1:]:
+        if cost <= 0 or min(costs[0], took) <= 0 or seconds[0] < SETTINGS.shortest:
+            continue
+        by_cost, by_clock = costs[0] / cost, seconds[0] / took
+        if max(by_cost / by_clock, by_clock / by_cost) > SETTINGS.disagreement:
+            yield (
+                f"by its cost, {name} is {by_cost:.3g} times cheaper than {names[0]}; by the clock {by_clock:.3g} times"
+            )
+
+
+def _cost(source: Source, checked: Checked) -> float:
+    """Return what an evaluation costs: what it reports, what is known of it, or the seconds that it took."""
+    observation = checked.outcome.observation
+    if observation is not None and observation.cost is not None:
+        return observation.cost
+    return checked.outcome.seconds if isinstance(source.cost, str) else float(source.cost)  # type: ignore[arg-type]
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in the largest unit of which there is at least one and a half.
+
+    >>> _duration(90), _duration(7200)
+    ('1.5 min', '2 h')
+    """
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"

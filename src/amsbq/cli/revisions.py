@@ -1,0 +1,69 @@
+"""``amsbq show``, ``exclude`` and ``correct``: single evaluations of a run."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..design.accounting import Evaluation, Query
+from ..execution.revisions import correct, exclude, shown_evaluation
+from ..execution.state import RunState
+from ..results.result import input_names
+from .commands import ExitCode, UserError
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """Print all that is known of one evaluation, and what it printed."""
+    state, query, answer, log = shown_evaluation(options.journal, options.id)
+    for line in _facts(state, query, answer):
+        print(line)
+    if log.folder:
+        print(f"work directory: {log.folder}" + ("" if Path(log.folder).exists() else " (which is gone)"))
+    for name, text in (("standard output", log.stdout), ("standard error", log.stderr)):
+        lines = text.rstrip().splitlines()
+        print(f"{name}:" if lines else f"{name}: nothing")
+        for line in lines:
+            print(f"  | {line}")
+    return ExitCode.DONE
+
+
+def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator[str]:
+    """Yield where a source was evaluated, what was found, what was paid, and what was known of the integral then."""
+    names = state.header.get("inputs") or input_names(len(query.x))
+    yield f"evaluation {query.id} of {state.names[query.source]}"
+    yield f"at {', '.join(f'{name} = {value:.10g}' for name, value in zip(names, query.x, strict=True))}"
+    if answer is None:
+        yield f"pending; expected cost {query.cost:.6g}"
+        return
+    if answer.status == "ok":
+        yield f"value = {answer.value:.10g}" + (f", with variance {answer.variance:.6g}" if answer.variance else "")
+    else:
+        yield f"failed: {answer.reason}"
+    if answer.note and answer.note != answer.reason:
+        yield answer.note
+    yield f"cost = {answer.cost:.6g}"
+    if not math.isnan(answer.std):
+        yield f"the integral after it: {answer.mean:.6g} ± {answer.std:.2g}"
+
+
+def exclude_command(options: argparse.Namespace) -> int:
+    """Take the value of one evaluation out of a run."""
+    return _revised(exclude(options.journal, options.id, options.reason), options.journal)
+
+
+def correct_command(options: argparse.Namespace) -> int:
+    """Replace the value of one evaluation."""
+    for number in (options.value, options.variance):
+        if not math.isfinite(number):
+            raise UserError(f"a value and its variance must be finite numbers, got {number}")
+    if options.variance < 0:
+        raise UserError(f"--variance must not be negative, got {options.variance:g}")
+    return _revised(correct(options.journal, options.id, options.value, options.variance), options.journal)
+
+
+def _revised(now: Evaluation, journal: Path) -> int:
+    print(f"evaluation {now.id}: {now.note}" + (f", and now is {now.value:.10g}" if now.status == "ok" else ""))
+    print(f"to see the integral that follows from it: amsbq resume {journal}, or amsbq report {journal}")
+    return ExitCode.DONE

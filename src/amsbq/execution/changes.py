@@ -1,0 +1,139 @@
+"""Changes of a problem since its journal was written: what a run depends on, compared and said in words."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..design.integrator import Integrator
+from ..design.sources import Source
+from ..gp.dictionaries import gp_from_dict, gp_to_dict
+from ..gp.posterior import MultiSourceGP
+from ..measures.adapters import measure_from_dict
+from ..serialisation import from_json, to_json
+from .format1 import described
+from .journal import Event, JournalPath
+
+#: lists in the description of a problem that have an entry for each source, with what an entry is called
+PER_SOURCE = {"sources": "", "functions": " function"}
+
+
+def problem_changes(
+    it: Integrator, now: Event, inputs: Sequence[str] | None, header: Event, events: Sequence[Event]
+) -> tuple[list[str], list[str]]:
+    """Return what has changed in a problem since it was last described in a journal, in words, and what is serious.
+
+    What the journal does not record is not compared. A function that has changed is not serious if it has always
+    failed: it was mended.
+    """
+    accepted = [event for event in events if event["event"] == "accepted"]
+    before = accepted[-1] if accepted else header
+    if before is header and header["format"] == 1:
+        now = described(now, it)
+    problem, named = before.get("problem"), before.get("inputs") or header.get("inputs")
+    if not isinstance(problem, dict):
+        return [], []  # nonsense, of which the reader of the state will tell
+    compared = from_json(to_json({key: value for key, value in now.items() if key in problem}))
+    for key in ("measure", "model"):
+        compared[key] = _recorded(compared.get(key), problem.get(key))
+    names = [] if named is None or inputs is None else list(_differences(named, list(inputs), "inputs"))
+    functions = [problem.get("functions"), compared.get("functions")]
+    kept = dict(compared)
+    if all(isinstance(each, list) for each in functions) and len(functions[0]) == len(functions[1]):
+        pairs = [(old, _with_recorded_digests(new, old)) for old, new in zip(*functions, strict=True)]
+        mended = _sources_that_only_failed(events)
+        compared["functions"] = [new for _, new in pairs]
+        kept["functions"] = [old if source in mended else new for source, (old, new) in enumerate(pairs)]
+    return [*names, *_differences(problem, compared, "")], [*names, *_differences(problem, kept, "")]
+
+
+def _with_recorded_digests(now: Any, before: Any) -> Any:
+    """Return the description of a function without digests if an older journal does not have them."""
+    if isinstance(now, dict) and isinstance(before, dict) and "digests" not in before:
+        return {key: value for key, value in now.items() if key != "digests"}
+    return now
+
+
+def function_changes(before: Any, now: Any, name: str) -> list[str]:
+    """Return what has changed in the function of a source, in words; nothing if a journal does not describe it."""
+    if before is None:
+        return []
+    compared = from_json(to_json(_with_recorded_digests(now, before)))
+    return list(_differences(before, compared, name))
+
+
+def _sources_that_only_failed(events: Sequence[Event]) -> set[Any]:
+    """Return the sources of which a journal has failed evaluations and no value."""
+    asked = {event.get("id"): event.get("source") for event in events if event["event"] == "asked"}
+    told = {asked.get(event.get("id")) for event in events if event["event"] in ("told", "corrected")}
+    told |= {event.get("source") for event in events if event["event"] == "observed"}
+    return {asked.get(event.get("id")) for event in events if event["event"] == "failed"} - told
+
+
+def _recorded(now: Any, before: Any) -> Any:
+    """Return a description without the keys that an older one does not have."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        return {key: _recorded(value, before[key]) for key, value in now.items() if key in before}
+    if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
+        return [_recorded(*pair) for pair in zip(now, before, strict=True)]
+    return now
+
+
+def described_problem(it: Integrator, path: JournalPath) -> Event:
+    """Return everything that the values and the choices of a run depend on, as dictionaries, lists, text and numbers.
+
+    Folders are relative to that of the journal, ``path``: both may be moved together.
+    """
+    return {
+        "sources": [_described_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
+        "functions": [_described_function(source, Path(path)) for source in it.sources],
+        "measure": it.measure.to_dict(),
+        "model": gp_to_dict(it.model) if isinstance(it.model, MultiSourceGP) else it.model_name,
+        "acquisition": it.acquisition,
+        "seed": it.seed,
+        "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
+        "order": it.order,
+        "observed": len(it.learner),  # observations from before the journal, which it does not hold
+    }
+
+
+def _described_source(name: str, source: Source) -> dict[str, Any]:
+    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
+    return {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
+
+
+def _described_function(source: Source, path: Path) -> dict[str, Any] | None:
+    described = source.definition()
+    if described is not None and "folder" in described:
+        described = {**described, "folder": os.path.relpath(described["folder"], path.resolve().parent)}
+    return described
+
+
+def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
+    """Yield what differs between two descriptions of a problem, in words."""
+    if isinstance(before, dict) and isinstance(now, dict) and "class" not in {**before, **now}:
+        for key in {**before, **now}:
+            yield from _differences(before.get(key), now.get(key), f"{where} {key}".strip())
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now) and where in PER_SOURCE:
+        for number, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(old, new, f"source {number}'s{PER_SOURCE[where]}")
+    elif before != now and to_json(before) != to_json(now):  # NaN is not equal to itself
+        old, new = _text(before), _text(now)
+        if old == new:  # such as two sets of samples
+            old, new = (f"{old} with checksum {zlib.crc32(to_json(one).encode()):08x}" for one in (before, now))
+        yield f"{where} was {old}, and now is {new}"
+
+
+def _text(value: Any) -> str:
+    """Return a part of a description as a user would write it, or a short text for it."""
+    if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict) and "class" in value:
+        try:
+            return repr(gp_from_dict(value) if value["class"] == "MultiSourceGP" else measure_from_dict(value))
+        except ValueError:
+            return str(value["class"])
+    return repr(value)

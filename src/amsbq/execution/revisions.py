@@ -1,0 +1,116 @@
+"""Single evaluations of a journal: look at one, exclude it, correct it, or take all of them into another run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..design.accounting import Evaluation, Query
+from ..design.failures import recorded_reason, rejection
+from ..design.integrator import Integrator
+from ..messages import warn
+from ..simulators.answers import EvaluationLog
+from .changes import described_problem, function_changes
+from .journal import Event, Journal, JournalError, JournalPath, read_journal
+from .state import RunState, interpreted, read_state
+
+
+def shown_evaluation(path: JournalPath, number: int) -> tuple[RunState, Query, Evaluation | None, EvaluationLog]:
+    """Return the state of a run, one of its queries with its answer, None if that is pending, and what it printed."""
+    header, events = read_journal(path)
+    state = interpreted(header, events, path)
+    query = next((query for query in state.queries if query.id == number), None)
+    if query is None:
+        raise _unknown(path, number, state)
+    answer = next((e for e in state.evaluations if e.id == number), None)
+    said = [event for event in events if event["event"] == "printed" and event.get("id") == number]
+    log = EvaluationLog()
+    for event in said[-1:]:
+        log.add(*(str(event.get(name, "")) for name in ("stdout", "stderr", "folder")))
+    return state, query, answer, log
+
+
+def exclude(path: JournalPath, number: int, reason: str) -> Evaluation:
+    """Append to a journal that the value of one evaluation does not count, and return it as it is from now on."""
+    return _revise(path, number, {"event": "excluded", "reason": recorded_reason(reason)})
+
+
+def correct(path: JournalPath, number: int, value: float, variance: float = 0.0) -> Evaluation:
+    """Append to a journal another value of an evaluation, which may have failed, and return it as it is from now on."""
+    return _revise(path, number, {"event": "corrected", "value": value, "variance": variance})
+
+
+def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
+    read_state(path)  # raises if there is no journal; opening one would make it
+    with Journal(path) as journal:
+        assert journal.header is not None
+        state = interpreted(journal.header, journal.events, path)
+        before = next((e for e in state.evaluations if e.id == number), None)
+        if before is None:
+            raise _unknown(path, number, state)
+        valid = state.sources[before.source].get("valid")
+        wrong = "" if "value" not in revision else rejection(revision["value"], valid, revision["variance"])
+        if wrong:
+            raise JournalError(wrong)
+        event = {**revision, "id": number}
+        journal.write(event)
+        revised = interpreted(journal.header, [*journal.events, event], path)
+    return next(e for e in revised.evaluations if e.id == number)
+
+
+def _unknown(path: JournalPath, number: int, state: RunState) -> JournalError:
+    made = [e.id for e in state.evaluations]
+    there = f"there are {made[0]} to {made[-1]}" if made else "there are none yet"
+    return JournalError(f"{path} has no evaluation {number}: {there}")
+
+
+def taken_evaluations(
+    path: JournalPath, it: Integrator, inputs: Sequence[str] | None, accept_changes: bool = False
+) -> list[Evaluation]:
+    """Return the values of a journal that another run can use, with the numbers of its sources.
+
+    Parameters
+    ----------
+    path : path
+        The journal.
+    it : Integrator
+        The integrator of the other run. Its inputs and its sources must be those of the journal; its distribution,
+        budget, model and costs may be others. Values where its distribution is zero are left out, with a warning.
+    inputs : list of str or None
+        Names of its inputs.
+    accept_changes : bool
+        Whether to use values of a source although its function has changed.
+
+    Raises
+    ------
+    JournalError
+        If the inputs or the sources are others.
+    """
+    state = read_state(path)
+    named = state.header.get("inputs")
+    if named is not None and inputs is not None and list(named) != list(inputs):
+        raise JournalError(f"the inputs of {path} are {', '.join(named)}, and now they are {', '.join(inputs)}")
+    made = [e for e in (*state.observed, *state.evaluations) if e.status == "ok"]
+    wanted = {state.names[e.source] for e in made}
+    missing = sorted(wanted - set(it.names))
+    if missing:
+        raise JournalError(f"{path} has values of {missing[0]}, and now there are {', '.join(it.names)}")
+    now = described_problem(it, path).get("functions") or []
+    before = state.header["problem"].get("functions") or [None] * len(state.names)
+    for old, name in zip(before, state.names, strict=True):
+        changes = function_changes(old, now[it.names.index(name)], name) if name in wanted else []
+        if changes and not accept_changes:
+            raise JournalError(
+                f"the values of {path} are of another simulator: {'; '.join(changes)}. If they still count, use "
+                "--accept-changes"
+            )
+    taken = []
+    for e in made:
+        try:
+            it.measure.check_points(e.x[None], "x")
+        except ValueError:
+            continue
+        taken.append(replace(e, source=it.names.index(state.names[e.source])))
+    if len(taken) < len(made):
+        warn(f"{len(made) - len(taken)} of {len(made)} values of {path} are outside of the inputs' distribution")
+    return taken

@@ -1,0 +1,359 @@
+"""Single simulations on the command line: init, check, show, exclude, correct, changed files, and values used again."""
+
+import json
+import math
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.cli.problem_file import load_problem
+from amsbq.execution.journal import read_journal
+from amsbq.execution.state import read_state
+from tests.cli.test_cli import nothing_imported_from_problems, typed  # noqa: F401 (fixtures)
+
+TOP = "budget = 3.0\nmodel = 'icm'\n[inputs]\nx = { low = 0.0, high = 1.0 }\n"
+FINE = "[[sources]]\nname = 'fine'\ncommand = ['sh', 'fine.sh', '{x}']\n"
+COARSE = "[[sources]]\nname = 'coarse'\ncommand = ['awk', 'BEGIN { print sin(5 * {x}) + 0.2 }']\ncost = 0.2\n"
+SCRIPT = 'echo starting $1\nawk "BEGIN { print sin(5 * $1) + $1 }"\n'
+
+
+@pytest.fixture
+def problem(tmp_path):
+    (tmp_path / "fine.sh").write_text(SCRIPT)
+    (tmp_path / "problem.toml").write_text(TOP + FINE + COARSE)
+    return tmp_path / "problem.toml"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The journal of a finished run, beside its problem file."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "fine.sh").write_text(SCRIPT)
+    (folder / "problem.toml").write_text(TOP + FINE + COARSE)
+    assert main(["run", str(folder / "problem.toml")]) == 0
+    return folder / "problem.jsonl"
+
+
+@pytest.fixture
+def journal(made, tmp_path):
+    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "problem.jsonl"
+
+
+# init
+
+
+@pytest.mark.parametrize("kind", ["python", "command"])
+@pytest.mark.parametrize("inputs", ["rate", "rate,dose,t_0"])
+def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):  # noqa: F811
+    said = typed("init", f"--{kind}", "--inputs", inputs, tmp_path / "mine").out
+    assert f"amsbq check {tmp_path / 'mine' / 'problem.toml'}" in said
+    checked = typed("check", tmp_path / "mine" / "problem.toml").out
+    assert "all is well" in checked
+    assert load_problem(tmp_path / "mine" / "problem.toml").names == inputs.split(",")
+    assert not (tmp_path / "mine" / "problem.jsonl").exists()
+
+
+def test_what_init_writes_for_a_server_is_a_valid_problem(tmp_path, typed):  # noqa: F811
+    typed("init", "--umbridge", tmp_path / "other.toml")
+    assert len(load_problem(tmp_path / "other.toml").sources) == 2
+    compile((tmp_path / "server.py").read_text(), "server.py", "exec")
+
+
+def test_init_overwrites_nothing(tmp_path, typed):  # noqa: F811
+    (tmp_path / "simulators.py").write_text("mine")
+    assert "is there already" in typed("init", "--python", tmp_path, code=2).err
+    assert [path.name for path in tmp_path.iterdir()] == ["simulators.py"]
+    assert "names of inputs" in typed("init", "--python", "--inputs", "a b", tmp_path, code=2).err
+
+
+def test_init_asks_on_a_terminal(tmp_path):
+    terminal, other = pty.openpty()
+    os.write(terminal, b"command\nload, size\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "amsbq", "init", str(tmp_path)], stdin=other, capture_output=True, text=True, timeout=60
+    )
+    os.close(terminal)
+    os.close(other)
+    assert done.returncode == 0, done.stderr
+    assert "What is your simulator?" in done.stdout
+    assert load_problem(tmp_path / "problem.toml").names == ["load", "size"]
+
+
+# check
+
+
+def test_check_shows_what_a_run_would_do(problem, typed):  # noqa: F811
+    (problem.parent / "deck.in").write_text("&run x = {x:.3e} /\n")
+    deck = "template = 'deck.in'\noutput = { regex = 'height = (\\S+ \\S+)' }\n"
+    script = "sh', '-c', 'cat deck.in; echo height = 1.5D+00 m"
+    problem.write_text(TOP + FINE.replace("sh', 'fine.sh', '{x}", script) + deck + COARSE)
+    before = sorted(path.name for path in problem.parent.iterdir())
+    said = typed("check", problem, "--at", "x=0.25").out
+    for line in (
+        "at x = 0.25",
+        "fine (primary source, cost 1)",
+        "  command: sh -c 'cat deck.in; echo height = 1.5D+00 m'",
+        "    | &run x = 2.500e-01 /",
+        "  value = 1.5 m",
+        "coarse (secondary source, cost 0.2)",
+        f"  value = {math.sin(1.25) + 0.2:.6g}",
+        "a budget of 3 buys 3 of fine",
+        "all is well",
+    ):
+        assert line in said
+    assert sorted(path.name for path in problem.parent.iterdir() if path.name != "runs") == before
+    assert "at x = 0.5" in typed("check", problem).out
+
+
+@pytest.mark.parametrize("at", ["y=1", "x", "x=one", "x=7"])
+def test_locations_that_are_wrong_are_refused(at, problem, typed):  # noqa: F811
+    assert "--at" in typed("check", problem, "--at", at, code=2).err
+
+
+#: what is wrong with a command, and what check and run say
+FAULTS = {
+    "timing": (
+        "['sh', '-c', 'echo 1.6; echo done in 0.3 s']",
+        "the last line of its output is no number: done in 0.3 s",
+    ),
+    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is no number: peak = 1.6 m. Say where"),
+    "columns": ("['echo', '1.5 2.5']", "the last line of its output is no number: 1.5 2.5"),
+    "error": ("['sh', '-c', 'echo no licence >&2; exit 3']", "it ended with exit code 3; it said: no licence"),
+    "silent": ("['true']", "it printed nothing"),
+    "not found": ("['sh', '-c', './nowhere']", "it ended with exit code 127; it said: "),
+    "NaN": ("['echo', 'nan']", "the last line of its output is not finite: nan"),
+    "range": ("['echo', '1000']", "the value 1000 is outside the valid range, 0 to 100"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_is_said_by_check_and_stops_a_run_at_the_second_failure(fault, problem, typed):  # noqa: F811
+    command, said = FAULTS[fault]
+    problem.write_text(
+        TOP.replace("3.0", "50.0") + FINE.replace("['sh', 'fine.sh', '{x}']", command) + "valid = [0, 100]\n"
+    )
+    checked = typed("check", problem, code=1).out
+    assert f"WRONG: {said}" in checked
+    assert "wrong: fine" in checked
+    assert not problem.with_suffix(".jsonl").exists()
+    run = typed("run", problem, code=1)
+    assert said in run.err.splitlines()[-1]
+    assert "±" not in run.out
+    events = [event["event"] for event in read_journal(problem.with_suffix(".jsonl"))[1]]
+    assert events.count("failed") == 2
+    state = read_state(problem.with_suffix(".jsonl"))
+    assert (state.stopped, sum(e.cost for e in state.evaluations)) == ("failures", 2.0)
+
+
+def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typed):  # noqa: F811
+    problem.write_text(
+        TOP.replace("3.0", "50.0") + FINE.replace("sh', 'fine.sh', '{x}", "echo', 'done in {x} s") + COARSE
+    )
+    run = typed("run", problem, code=1)
+    assert run.out.strip().startswith("integral: unknown, because fine has no value\n")
+    assert "±" not in run.out
+    last = run.err.splitlines()[-1]
+    journal = problem.with_suffix(".jsonl")
+    assert "of the budget unspent. Evaluation " in last
+    number = last.partition("Evaluation ")[2].split()[0]
+    assert f"What it printed: amsbq show {journal} {number}." in last
+    assert "  | done in 0." in typed("show", journal, number).out
+    answer = json.loads(typed("run", problem, "--json", code=1).out)
+    assert (answer["mean"], answer["std"], answer["stopped"]) == (None, None, "failures")
+    assert typed("status", journal).out.startswith("fine has no value yet\n")
+
+
+def test_a_simulator_that_is_mended_goes_on_without_more_ado(problem, typed):  # noqa: F811
+    """Its failures are no reason to refuse the new version, as there is no value that it could contradict."""
+    (problem.parent / "fine.sh").write_text("exit 1\n")
+    typed("run", problem, code=1)
+    (problem.parent / "fine.sh").write_text(SCRIPT)
+    answer = json.loads(typed("resume", problem.with_suffix(".jsonl"), "--budget", 6, "--json").out)
+    assert {e["status"] for e in answer["evaluations"] if e["source"] == "fine"} == {"failed", "ok"}
+    assert "accepted" in [event["event"] for event in read_journal(problem.with_suffix(".jsonl"))[1]]
+
+
+# show, exclude, correct
+
+
+def test_an_evaluation_is_shown_with_what_it_printed(journal, typed):  # noqa: F811
+    first = read_state(journal).evaluations[0]
+    said = typed("show", journal, first.id).out
+    assert f"evaluation {first.id} of fine\nat x = {first.x[0]:.10g}\nvalue = {first.value:.10g}\n" in said
+    assert f"standard output:\n  | starting {first.x[0]}\n" in said
+    assert "standard error: nothing" in said
+    assert "has no evaluation 99: there are 0 to" in typed("show", journal, 99, code=2).err
+    assert "cannot be read" in typed("show", journal.with_name("none.jsonl"), 0, code=2).err
+    assert not journal.with_name("none.jsonl").exists()
+
+
+def test_what_a_python_function_prints_is_kept_with_its_traceback(tmp_path, typed):  # noqa: F811
+    (tmp_path / "my_simulators.py").write_text(
+        "def f(x):\n    print('meshing', x[0])\n    raise RuntimeError('no mesh')\n"
+    )
+    (tmp_path / "problem.toml").write_text(TOP + "[[sources]]\npython = 'my_simulators:f'\n")
+    typed("run", tmp_path / "problem.toml", code=1)
+    said = typed("show", tmp_path / "problem.jsonl", 1).out
+    assert "  | meshing 0." in said
+    assert "  | Traceback (most recent call last):" in said
+    assert "  | RuntimeError: no mesh" in said
+
+
+def reference(journal, without=(), values=()):
+    """The estimate from the values of a journal by other means: a new integrator that is told them."""
+    state, header = read_state(journal), read_journal(journal)[0]
+    it = load_problem(journal.parent / header["file"]).integrator()
+    for e in state.evaluations:
+        if e.id not in without:
+            it.observe(e.source, e.x, dict(values).get(e.id, e.value))
+    return it.estimate()
+
+
+def test_an_excluded_value_does_not_count(journal, typed):  # noqa: F811
+    expected = reference(journal, without=[1])
+    assert (
+        "evaluation 1: excluded by the user: diverged; it was"
+        in typed("exclude", journal, 1, "--reason", "diverged").out
+    )
+    for result in (amsbq.read_result(journal), amsbq.read_result(journal, model=False)):
+        assert result.mean == pytest.approx(expected.mean, rel=1e-9)
+        assert result.std == pytest.approx(expected.std, rel=1e-9)
+        assert result.stopped == "budget"
+        assert result.spent == pytest.approx(3.0)
+    answer = json.loads(typed("resume", journal, "--json").out)
+    assert answer["mean"] == pytest.approx(expected.mean, rel=1e-9)
+    assert "excluded by the user: diverged" in typed("report", journal, "--text").out
+    assert read_state(journal).estimate.mean == pytest.approx(expected.mean, rel=1e-9)
+    pytest.importorskip("plotly")
+    typed("report", journal)
+    assert "excluded by the user: diverged" in journal.with_suffix(".html").read_text()
+
+
+def test_a_corrected_value_counts(journal, typed):  # noqa: F811
+    expected = reference(journal, values=[(0, 0.5)])
+    typed("correct", journal, 0, 7.0)
+    assert "and now is 0.5" in typed("correct", journal, 0, 0.5).out
+    assert amsbq.read_result(journal).mean == pytest.approx(expected.mean, rel=1e-9)
+    assert "corrected; it was" in typed("report", journal, "--text").out
+    assert "corrected; it was" in typed("show", journal, 0).out
+    for wrong in ("nan", "inf"):
+        typed("correct", journal, 0, wrong, code=2)
+    typed("correct", journal, 0, 1.0, "--variance", -1, code=2)
+
+
+def test_a_revised_run_goes_on_the_same_whether_it_is_killed_or_not(journal, typed):  # noqa: F811
+    """Bit for bit: cut off after each of the evaluations that follow the revision, it ends where the uncut one does."""
+    typed("exclude", journal, 2)
+    before = len(journal.read_bytes().splitlines())
+    once = json.loads(typed("resume", journal, "--budget", 5, "--json").out)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    cuts = [number for number in range(before + 1, len(lines)) if b'"event":"told"' in lines[number]]
+    assert len(cuts) > 1
+    for cut in cuts[:2]:
+        journal.write_bytes(b"".join(lines[: cut + 1]))
+        again = json.loads(typed("resume", journal, "--budget", 5, "--json").out)
+        assert [again[key] for key in ("mean", "std", "evaluations")] == [
+            once[key] for key in ("mean", "std", "evaluations")
+        ]
+    assert [e["status"] for e in once["evaluations"] if e["id"] == 2] == ["failed"]
+
+
+def test_a_failed_evaluation_gets_a_value(problem, typed):  # noqa: F811
+    """For a value that somebody has read in a log by eye."""
+    problem.write_text(TOP + FINE.replace("sh', 'fine.sh', '{x}", "echo', 'done in {x} s"))
+    typed("run", problem, code=1)
+    journal = problem.with_suffix(".jsonl")
+    typed("correct", journal, 0, 0.25)
+    assert "it had failed: the last line" in typed("show", journal, 0).out
+    assert amsbq.read_result(journal).mean == pytest.approx(0.25, abs=0.1)
+
+
+def test_a_value_outside_of_the_valid_range_is_refused(problem, typed):  # noqa: F811
+    problem.write_text(TOP + FINE + "valid = [-5, 5]\n")
+    typed("run", problem)
+    assert "outside the valid range" in typed("correct", problem.with_suffix(".jsonl"), 0, 9.0, code=2).err
+
+
+# changes
+
+
+@pytest.mark.parametrize("name", ["fine.sh", "deck.in", "mesh.dat"])
+def test_a_changed_file_is_noticed_with_both_versions(name, problem, typed):  # noqa: F811
+    for other in ("deck.in", "mesh.dat"):
+        (problem.parent / other).write_text("1\n")
+    problem.write_text(TOP + FINE + "template = 'deck.in'\nfiles = ['mesh.dat']\n")
+    typed("run", problem)
+    file = problem.parent / name
+    file.write_text(file.read_text() + "\n")
+    journal = problem.with_suffix(".jsonl")
+    said = typed("resume", journal, code=2).err
+    assert f"source 0's function digests {name} was 'sha256 " in said
+    assert ", and now is 'sha256 " in said
+    typed("resume", journal, "--accept-changes")
+    typed("resume", journal)
+
+
+def test_a_changed_python_module_is_noticed(tmp_path, typed):  # noqa: F811
+    (tmp_path / "my_simulators.py").write_text("def f(x):\n    return x[0]\n")
+    (tmp_path / "problem.toml").write_text(TOP + "[[sources]]\npython = 'my_simulators:f'\n")
+    typed("run", tmp_path / "problem.toml")
+    (tmp_path / "my_simulators.py").write_text("def f(x):\n    return 2 * x[0]\n")
+    assert "digests my_simulators.py was" in typed("resume", tmp_path / "problem.jsonl", code=2).err
+
+
+# values used again
+
+
+@pytest.mark.filterwarnings("always")
+def test_values_of_a_journal_begin_another_run(journal, typed):  # noqa: F811
+    """With another distribution, budget, model and cost; those where the new distribution is zero are left out."""
+    new = journal.with_name("new.toml")
+    inputs = TOP.replace("low = 0.0, high = 1.0", "low = 0.2, high = 0.9").replace("budget = 3.0", "budget = 1.0")
+    new.write_text(inputs.replace("icm", "auto") + COARSE.replace("0.2\n", "0.3\n") + FINE)
+    made = read_state(journal).evaluations
+    usable = [e for e in made if 0.2 <= e.x[0] <= 0.9]
+    run = typed("run", new, "--from", journal, "--json")
+    assert 0 < len(usable) < len(made)
+    assert f"{len(made) - len(usable)} of {len(made)} values of {journal} are outside" in run.err
+    assert f"{len(usable)} values of {journal} are taken" in run.err
+    answer = json.loads(run.out)
+    taken = [e for e in answer["evaluations"] if e["id"] is None]
+    names = ["fine", "coarse"]
+    assert [(e["source"], e["x"]["x"], e["value"]) for e in taken] == [
+        (names[e.source], e.x[0], e.value) for e in usable
+    ]
+    assert answer["spent"] <= 1.0
+    resumed = json.loads(typed("resume", new.with_suffix(".jsonl"), "--json").out)
+    assert (resumed["mean"], resumed["std"]) == (answer["mean"], answer["std"])
+    assert amsbq.read_result(new.with_suffix(".jsonl")).integrator is not None
+    again = json.loads(typed("run", new, "--from", journal, "--json").out)
+    assert again["mean"] == answer["mean"]
+
+
+def test_values_of_other_inputs_or_sources_are_refused(journal, typed):  # noqa: F811
+    new = journal.with_name("new.toml")
+    for text, said in (
+        ((TOP + FINE + COARSE).replace("x = {", "y = {").replace("{x}", "{y}"), "the inputs of .* are x, and now"),
+        (TOP + FINE, "has values of coarse, and now there are fine"),
+        ((TOP + FINE + COARSE).replace("0.2 }'", "0.3 }'"), "of another simulator: coarse command was"),
+    ):
+        new.write_text(text)
+        error = typed("run", new, "--from", journal, code=2).err
+        assert re.search(said, error)
+        assert not new.with_suffix(".jsonl").exists()
+    typed("run", new, "--from", journal, "--accept-changes")
+    problem = journal.with_suffix(".toml")
+    assert (
+        "is there already, and did not begin from"
+        in typed("run", problem, "--from", new.with_suffix(".jsonl"), code=2).err
+    )
+    assert np.isfinite(amsbq.read_result(new.with_suffix(".jsonl")).mean)
