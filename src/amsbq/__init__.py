@@ -9,11 +9,10 @@ from importlib import import_module
 from types import ModuleType
 
 from . import acquisition
-from .api import estimate, integrate
+from .api import Integrator, estimate, integrate
 from .design.accounting import Evaluation, Query, Status, StopReason
 from .design.acquisition import AcquisitionName
 from .design.forecast import Forecast
-from .design.integrator import Integrator
 from .design.search import Choice
 from .design.sources import Observation, Source, SourcesLike
 from .design.stopping import StopRule

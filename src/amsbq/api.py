@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .design.accounting import NamedMeasureLike, named_measure
 from .design.acquisition import AcquisitionName
 from .design.initial import Initial
-from .design.integrator import Integrator
-from .design.sources import SourcesLike
+from .design.integrator import Integrator as DesignIntegrator
+from .design.sources import Source, SourcesLike
 from .design.stopping import StopRule, evaluations, tolerance
 from .execution.executors import ExecutorLike
 from .execution.journal import JournalPath
@@ -22,16 +23,83 @@ from .gp.threads import threads_for
 from .inference.belief import learn
 from .inference.estimate import Estimate
 from .inference.structures import ModelName, Noise, checked_order, model_named, noise_levels
-from .measures.adapters import MeasureLike, as_measure
 from .results.result import Result
 from .validation import RNGLike, seed_number
 
 
+class Integrator(DesignIntegrator):
+    """Decides what to evaluate next, and estimates the integral, while evaluations are made elsewhere.
+
+    Parameters
+    ----------
+    sources : function, `Source`, or list of them
+        The primary one, whose integral is wanted, first. Plain callables are sources of cost 1.
+    measure : measure, or anything that `as_measure` takes, or a dictionary
+        The distribution of the inputs. A dictionary has a distribution or a (low, high) pair for each input by name.
+    budget : float, optional
+        In units of cost; by default there is no limit. What is spent and what is reserved for pending queries never
+        exceed it, if costs are known.
+    model : str or MultiSourceGP
+        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
+        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
+        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
+    acquisition : str
+        "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
+    seed : int, optional
+        Seed of all randomness; 0 by default.
+    initial : list of (source, x), optional
+        What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
+        are related shows where they are compared.
+    order : list of int, optional
+        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
+        costs, the cheapest last.
+    rng : int or numpy.random.Generator, optional
+        Instead of ``seed``: an integer is the seed, a generator draws it.
+    names : list of str, optional
+        Names of the inputs, for results and figures.
+
+    Attributes
+    ----------
+    spent, reserved : float
+        The cost of all evaluations, and the expected cost of all pending queries.
+    evaluations : list of Evaluation
+        In the order in which they were told.
+    pending : list of Query
+        The queries that have no answer yet.
+    rate : float
+        The acquisition rate at which the latest query was chosen.
+    stopped : str or None
+        Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import amsbq
+    >>> sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+    >>> it = amsbq.Integrator(sources, amsbq.Uniform(0, 1), budget=4)
+    >>> while (query := it.ask()) is not None:
+    ...     value = np.sin(5 * query.x[0]) if query.source == 0 else np.sin(5 * query.x[0]) + 0.1
+    ...     it.tell(query, value)
+    >>> low, high = it.estimate().interval(0.95)
+    >>> bool(low < (1 - np.cos(5)) / 5 < high)
+    True
+    """
+
+    def result(self) -> Result:
+        """Return the integral so far, and how it was found, as `integrate` returns them.
+
+        Its ``stopped`` is empty while more can be asked. Raises `ValueError` if nothing was told or observed yet.
+        """
+        if not len(self.learner):
+            raise ValueError("there is no result yet: tell or observe something first")
+        return Result.of(self, self.stopped or "")
+
+
 def integrate(
     sources: SourcesLike,
-    measure: MeasureLike,
+    measure: NamedMeasureLike,
     *,
-    budget: float,
+    budget: float | None = None,
     model: ModelName | MultiSourceGP = "auto",
     acquisition: AcquisitionName = "mi",
     seed: RNGLike = None,
@@ -42,12 +110,13 @@ def integrate(
     executor: ExecutorLike | None = None,
     workers: int = 1,
     journal: JournalPath | None = None,
-    progress: bool | Callable[[Integrator], None] | None = None,
+    progress: bool | Callable[[DesignIntegrator], None] | None = None,
     max_evaluations: int | None = None,
     stop: StopRule | Sequence[StopRule] = (),
     rng: RNGLike = None,
     on_interrupt: Literal["raise", "return"] = "raise",
     accept_changes: bool = False,
+    names: Sequence[str] | None = None,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -58,9 +127,9 @@ def integrate(
         an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a cheap one.
     measure : measure, or anything that `as_measure` takes
         The distribution of the inputs: one scipy.stats distribution; or a list that has one, or a (low, high) pair, for
-        each input; or a measure.
-    budget : float
-        In units of cost.
+        each input; or a dictionary of these by the names of the inputs; or a measure.
+    budget : float, optional
+        In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
     model, acquisition, seed, initial, order, rng
         See `Integrator`.
     rel_tol, abs_tol : float, optional
@@ -88,6 +157,8 @@ def integrate(
     accept_changes : bool
         Whether to resume a journal although the problem has changed, because its evaluations still count: another cost,
         a function that was renamed. The journal then says what has changed. By default such a journal is refused.
+    names : list of str, optional
+        Names of the inputs, for the result, its figures and the journal.
 
     Returns
     -------
@@ -110,6 +181,9 @@ def integrate(
     """
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
+    rules = [stop] if callable(stop) else list(stop)
+    if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
+        raise ValueError("nothing would end the run: give a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
     it = Integrator(
         sources,
         measure,
@@ -120,11 +194,11 @@ def integrate(
         initial=initial,
         order=order,
         rng=rng,
+        names=names,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
             raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
-    rules = [stop] if callable(stop) else list(stop)
     if rel_tol is not None or abs_tol is not None:
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
@@ -145,9 +219,9 @@ def integrate(
 
 def estimate(
     sources: ArrayLike,
-    X: ArrayLike,
-    y: ArrayLike,
-    measure: MeasureLike,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    measure: NamedMeasureLike | None = None,
     *,
     model: ModelName | MultiSourceGP = "auto",
     noise: Noise | Sequence[Noise] = 0.0,
@@ -202,7 +276,14 @@ def estimate(
     >>> bool(low < (1 - np.cos(5)) / 5 < high)
     True
     """
-    inputs, drawn_by = as_measure(measure), seed_number(seed, rng)
+    if _is_source(sources) or (isinstance(sources, list) and any(_is_source(entry) for entry in sources)):
+        raise TypeError(
+            "estimate takes values that exist already: the numbers of their sources, their locations X, the values y, "
+            "and the measure. To evaluate functions, call integrate(sources, measure, budget=...)"
+        )
+    if X is None or y is None or measure is None:
+        raise TypeError("estimate needs sources, X, y and the measure, as in estimate([0, 0, 1], X, y, measure)")
+    (inputs, _), drawn_by = named_measure(measure), seed_number(seed, rng)
     chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
     n_sources = 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1
     if isinstance(chosen, MultiSourceGP):
@@ -214,3 +295,7 @@ def estimate(
     fidelity = None if order is None else checked_order(order, len(levels))
     with threads_for(len(data.y)):
         return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
+
+
+def _is_source(obj: object) -> bool:
+    return callable(obj) or isinstance(obj, Source)

@@ -1,6 +1,8 @@
+import io
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -22,12 +24,29 @@ def test_sources_are_the_papers():
     np.testing.assert_allclose(forrester.secondary(x), forrester.primary(x) / 2 + 10 * x)
 
 
-def test_the_demo_prints_the_estimate_beside_the_truth(capsys):
-    assert main(["demo"]) == 0
-    printed = capsys.readouterr().out
+@pytest.fixture(scope="module")
+def printed():
+    """The text that the demo prints."""
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["demo"]) == 0
+    return out.getvalue()
+
+
+def test_the_demo_prints_the_estimate_beside_the_truth(printed):
     mean, variance = forrester.starting_posterior().integral()
     assert f"{mean:.3f} ± {variance**0.5:.3f}" in printed
     assert re.search(rf"true value +{forrester.true_integral():.3f}", printed)
+
+
+def test_the_demo_ends_with_a_success(printed):
+    """The run's error is small beside that of Monte Carlo at the same cost."""
+    last = printed.split("true value")[0].strip().splitlines()[-1]
+    made = [int(n) for n in re.match(r"(\d+) of f₁ and (\d+) of f₂", last).groups()]
+    assert made[0] + 0.05 * made[1] == pytest.approx(6)
+    sampling = float(re.search(r"Monte Carlo .* about (\d+\.\d+)", printed)[1])
+    x = np.linspace(0, 1, 100001)
+    assert sampling == pytest.approx(np.std((6 * x - 2) ** 2 * np.sin(12 * x - 4)) / 6**0.5, abs=0.06)
+    assert abs(float(last.split()[-1])) < 0.02 * sampling
 
 
 def test_two_sources_are_surer_than_one():

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from amsbq.cli.problem_file import load_problem
 from amsbq.execution.journal import read_journal
 from amsbq.execution.state import read_state
 from tests.cli.test_cli import nothing_imported_from_problems, typed  # noqa: F401 (fixtures)
+from tests.waiting import eventually
 
 TOP = "budget = 3.0\nmodel = 'icm'\n[inputs]\nx = { low = 0.0, high = 1.0 }\n"
 FINE = "[[sources]]\nname = 'fine'\ncommand = ['sh', 'fine.sh', '{x}']\n"
@@ -357,3 +359,73 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):  # noqa:
         in typed("run", problem, "--from", new.with_suffix(".jsonl"), code=2).err
     )
     assert np.isfinite(amsbq.read_result(new.with_suffix(".jsonl")).mean)
+
+
+# texts around runs
+
+
+def test_suggestions_name_the_right_budget(journal, typed):  # noqa: F811
+    problem = journal.with_suffix(".toml")
+    assert f"go on with: amsbq resume {journal} --budget 6\n" in typed("run", problem).out
+    assert f"go on with: amsbq resume {journal} --budget 8\n" in typed("resume", journal, "--budget", 4).out
+    problem.write_text(problem.read_text().replace("budget = 3.0", "abs_tol = 2.0"))
+    assert f"set a smaller tolerance in {problem}" in typed("run", problem, "--fresh").out
+
+
+def test_an_interrupted_run_goes_on_with_its_own_budget(problem):
+    (problem.parent / "fine.sh").write_text(f"touch started\nsleep 1\n{SCRIPT}")
+    command = [sys.executable, "-m", "amsbq", "run", str(problem), "--budget", "7"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert eventually(lambda: (problem.parent / "started").exists(), 30)
+    run.send_signal(signal.SIGINT)
+    out, _ = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert f"go on with: amsbq resume {problem.with_suffix('.jsonl')} --budget 7\n" in out
+
+
+def test_a_forecast_of_a_journal(journal, typed):  # noqa: F811
+    said = typed("forecast", journal).out
+    assert said.startswith("      cost  expected std\n         3  ")
+    assert float(said.splitlines()[-2].split()[0]) <= 6.0
+    assert (
+        typed("forecast", journal, "--budget", 4).out
+        == typed("forecast", journal.with_suffix(".toml"), "--budget", 4).out
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(journal):
+    shown = f"{sys.executable} -m amsbq report {journal} --text"
+    done = subprocess.run(
+        ["bash", "-c", f"{shown} | head -n 1; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("integral: ")
+    assert done.stderr == ""
+    read, write = os.pipe()
+    os.close(read)
+    closed = subprocess.run(shown.split(), stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert (closed.returncode, closed.stderr) == (141, "")
+
+
+def test_the_page_of_a_failed_run_has_no_answer(problem, typed):  # noqa: F811
+    pytest.importorskip("plotly")
+    problem.write_text(TOP + FINE.replace("sh', 'fine.sh', '{x}", "false") + COARSE)
+    typed("run", problem, code=1)
+    typed("report", problem.with_suffix(".jsonl"))
+    page = problem.with_suffix(".html").read_text().partition('<section aria-labelledby="h-pictures">')[0]
+    page = page.partition("<body>")[2]
+    assert "No answer" in page
+    assert re.search(r"fine has no value: evaluation \d+ failed, it ended with exit code 1\.", page)
+    for wrong in ("unknown", "±", "continues", "goes on"):
+        assert wrong not in page
+
+
+def test_a_problem_file_with_a_tolerance_needs_no_budget(problem, typed):  # noqa: F811
+    problem.write_text((TOP + FINE + COARSE).replace("budget = 3.0", "abs_tol = 1.0"))
+    assert "there is no budget" in typed("check", problem).out
+    assert json.loads(typed("run", problem, "--json").out)["stopped"] == "tolerance"
+    problem.write_text((TOP + FINE).replace("budget = 3.0\n", ""))
+    assert (
+        "budget: is missing: in units of cost, such as budget = 10.0, or a tolerance"
+        in typed("run", problem, code=2).err
+    )

@@ -163,11 +163,15 @@ def _outlook(problem: Problem, names: list[str], checked: list[Checked]) -> Iter
     """Yield what the budget buys of each source, and where the costs and the clock disagree."""
     costs = [_cost(source, one) for source, one in zip(problem.sources, checked, strict=True)]
     seconds = [one.outcome.seconds for one in checked]
-    buys = []
+    buys: list[str] = []
+    if math.isinf(problem.budget):
+        yield "there is no budget: the run ends when its tolerance is reached"
     for name, cost, took in zip(names, costs, seconds, strict=True):
-        number = math.floor(problem.budget / cost * (1 + 1e-9)) if cost > 0 else 0  # 0.3 / 0.1 is a little below 3
-        buys += [f"{number} of {name} ({_duration(number * took)})"] if number else []
-    yield f"a budget of {problem.budget:g} buys {' or '.join(buys)}, one at a time"
+        if cost > 0 and problem.budget < math.inf:
+            number = math.floor(problem.budget / cost * (1 + 1e-9))  # 0.3 / 0.1 is a little below 3
+            buys.append(f"{number} of {name} ({_duration(number * took)})")
+    if buys:
+        yield f"a budget of {problem.budget:g} buys {' or '.join(buys)}, one at a time"
     for name, cost, took in list(zip(names, costs, seconds, strict=True))[1:]:
         if cost <= 0 or min(costs[0], took) <= 0 or seconds[0] < SETTINGS.shortest:
             continue

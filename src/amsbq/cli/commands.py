@@ -17,7 +17,7 @@ from ..design.accounting import Evaluation, StopReason
 from ..design.integrator import Integrator
 from ..design.stopping import tolerance
 from ..execution.journal import locked, read_journal
-from ..execution.progress import LineProgress
+from ..execution.progress import LineProgress, working
 from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.revisions import taken_evaluations
@@ -39,6 +39,7 @@ class ExitCode(IntEnum):
     FAILED = 1  #: the run failed
     WRONG_INPUT = 2  #: as argparse has it for wrong arguments
     INTERRUPTED = 130  #: as shells have it for Ctrl-C
+    PIPE_CLOSED = 141  #: as shells have it for SIGPIPE
     TERMINATED = 143  #: as shells have it for SIGTERM
 
 
@@ -204,7 +205,9 @@ def report_command(options: argparse.Namespace) -> int:
     if not output.name or output.is_dir():
         raise UserError(f"--output must be the name of a file, got {output}")
     if not options.watch:
-        print(f"wrote {report(journal, output)}")
+        with working(f"making the page of {journal}"):
+            written = report(journal, output)
+        print(f"wrote {written}")
         return ExitCode.DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
     with suppress(KeyboardInterrupt):
@@ -229,20 +232,32 @@ def _watch(journal: Path, output: Path, every: float) -> None:
 
 def forecast_command(options: argparse.Namespace) -> int:
     """Print the standard deviation to expect at larger budgets, by what the run has learned so far."""
-    problem = load_problem(options.problem)
-    path = options.journal or problem.path.with_suffix(".jsonl")
-    if not path.exists():
-        raise UserError(
-            f"there is no journal {path} to forecast from: begin with a small budget, as in amsbq run "
-            f"{options.problem} --budget {problem.budget / 4:g}"
-        )
-    it = problem.integrator(options.budget)
-    restore(it, path, problem.names)
-    try:
-        print(it.forecast(it.budget))
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    is_problem = options.run.suffix == ".toml"
+    path = options.journal or (options.run.with_suffix(".jsonl") if is_problem else options.run)
+    with working(f"forecasting the run of {path}"):
+        it = _restored_problem(options.run, path) if is_problem else read_result(path).integrator
+        if it is None:
+            raise UserError(f"{path} does not hold enough to forecast from: name the problem file instead")
+        budget = options.budget or (it.budget if it.spent < it.budget < math.inf else 2 * it.spent)
+        try:
+            ahead = it.forecast(budget)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+    print(ahead)
     return ExitCode.DONE
+
+
+def _restored_problem(file: Path, journal: Path) -> Integrator:
+    """Return an integrator of a problem file in the state of the run that a journal tells of."""
+    problem = load_problem(file)
+    if not journal.exists():
+        small = "" if math.isinf(problem.budget) else f" --budget {problem.budget / 4:g}"
+        raise UserError(
+            f"there is no journal {journal} to forecast from: begin with a small budget, as in amsbq run {file}{small}"
+        )
+    it = problem.integrator()
+    restore(it, journal, problem.names)
+    return it
 
 
 def demo_command(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         contexts.enter_context(warnings_on_stderr())
         try:
             code: int = options.command(options)
+            sys.stdout.flush()
+        except BrokenPipeError:  # such as of ``amsbq report --text | head``, which has seen enough
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+            return ExitCode.PIPE_CLOSED
         except ProblemError as error:  # every line of it begins with the name of the file
             print(error, file=sys.stderr)
             return ExitCode.WRONG_INPUT

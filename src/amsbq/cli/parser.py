@@ -196,9 +196,11 @@ Print the standard deviation to expect if a budget were spent, by what the
 run has learned so far. The run may be in progress.""",
         "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
     )
-    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    parser.add_argument("run", type=Path, metavar="problem.toml|run.jsonl", help="problem file or journal of the run")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
-    parser.add_argument("--budget", type=positive, metavar="B", help="in total (default: that of the problem file)")
+    parser.add_argument(
+        "--budget", type=positive, metavar="B", help="in total (default: that of the run, or twice what it has spent)"
+    )
     return parser
 
 
@@ -209,9 +211,9 @@ def _add_demo(subparsers: Subparsers) -> CommandParser:
         commands.demo_command,
         "the paper's two-source example",
         """\
-Integrate the Forrester function over [0, 1] from three observations of it
-and five of a cheap relative: the starting point of the paper's Figure 3.
-Takes a second and writes nothing.""",
+Integrate the Forrester function over [0, 1], with a cheap relative beside
+it: from the starting data of the paper's Figure 3, and by a run that chooses
+its evaluations. Takes a few seconds and writes nothing.""",
         "example:\n  amsbq demo",
     )
 

@@ -13,6 +13,7 @@ cost = 0.01
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -59,14 +60,15 @@ class Problem:
     names: list[str]  #: of the inputs
     measure: Measure
     sources: list[Source]
-    budget: float
+    budget: float  #: infinite if only a tolerance ends the run
     settings: dict[str, Any]  #: model, acquisition and seed, where the file has them
     rel_tol: float | None
     abs_tol: float | None
 
     def integrator(self, budget: float | None = None) -> Integrator:
         """Return a new integrator of the problem; ``budget`` replaces the one in the file."""
-        return Integrator(self.sources, self.measure, budget=budget or self.budget, **self.settings)
+        limit = budget or self.budget
+        return Integrator(self.sources, self.measure, budget=None if math.isinf(limit) else limit, **self.settings)
 
     @property
     def needs_processes(self) -> bool:
@@ -92,7 +94,9 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     """Return the problem that the tables of a file describe; raise `ProblemError` if anything is wrong."""
     checker, folder = Checker(), path.resolve().parent
     checker.known_keys(content, TOP_KEYS)
-    budget = checker.number(content, "budget", positive=True, required="in units of cost, such as budget = 10.0")
+    ends = "rel_tol" in content or "abs_tol" in content
+    needed = None if ends else "in units of cost, such as budget = 10.0, or a tolerance"
+    budget = checker.number(content, "budget", positive=True, required=needed)
     settings = {
         "seed": checker.setting(content, "seed", _is_seed, "a whole number, not negative"),
         "model": checker.setting(content, "model", _is_one_of(MODELS), f"one of {', '.join(MODELS)}"),
@@ -103,10 +107,11 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     rel_tol, abs_tol = (checker.number(content, key, positive=True) for key in ("rel_tol", "abs_tol"))
     names, measure = InputsReader(folder, checker).read(content)
     sources = SourcesReader(folder, names, checker).read(content)
-    if checker.errors or measure is None or budget is None:
+    if checker.errors or measure is None:
         raise ProblemError(path, checker.errors)
     known = {key: value for key, value in settings.items() if value is not None}
-    problem = Problem(path, names, measure, sources, budget, known, rel_tol, abs_tol)
+    limit = math.inf if budget is None else budget
+    problem = Problem(path, names, measure, sources, limit, known, rel_tol, abs_tol)
     checker.attempt("budget", problem.integrator)  # which checks that the budget pays for a first evaluation
     if checker.errors:
         raise ProblemError(path, checker.errors)

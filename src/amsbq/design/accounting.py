@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..measures.adapters import MeasureLike, as_measure
+from ..measures.adapters import InputLike, MeasureLike, as_measure
+from ..measures.base import Measure
 from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
 from .costs import affordable
 from .failures import recorded_reason, rejection
@@ -96,6 +97,38 @@ class Evaluation:
     note: str = ""
 
 
+#: the distribution of the inputs, or a dictionary of the distribution of each one by its name
+NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
+
+
+def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
+    """Return the measure of the inputs, and their names, or None if they have none.
+
+    Parameters
+    ----------
+    measure : anything that `as_measure` takes, or a dictionary of distributions and (low, high) pairs by name
+        The distribution of the inputs.
+    names : list of str, optional
+        Names of the inputs, instead of those of a dictionary.
+
+    >>> named_measure({"load": (0, 1), "size": (2, 3)})
+    (Uniform([0.0, 2.0], [1.0, 3.0]), ['load', 'size'])
+    """
+    if isinstance(measure, Mapping) and measure and all(isinstance(name, str) for name in measure):
+        if names is not None:
+            raise ValueError("give names either in the dictionary of distributions or as names=, not both")
+        return as_measure(list(measure.values())), list(measure)
+    inputs = as_measure(cast(MeasureLike, measure))
+    if names is None:
+        return inputs, None
+    listed = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
+        raise ValueError(f"names must be different texts, one for each input, got {brief(names)}")
+    if len(listed) != inputs.dim:
+        raise ValueError(f"there are {inputs.dim} inputs, but names has {len(listed)}: {brief(names)}")
+    return inputs, listed
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -121,6 +154,8 @@ class Accounting(ABC):
         The primary source first.
     measure : Measure
         The distribution of the inputs.
+    inputs : list of str or None
+        Names of the inputs, if they have any.
     names : list of str
         A different name for each source.
     budget : float
@@ -131,8 +166,8 @@ class Accounting(ABC):
         Why nothing more is asked; None while more can be asked.
     """
 
-    def __init__(self, sources: SourcesLike, measure: MeasureLike, budget: float | None) -> None:
-        self.measure = as_measure(measure)
+    def __init__(self, sources: SourcesLike, measure: NamedMeasureLike, budget: float | None) -> None:
+        self.measure, self.inputs = named_measure(measure)
         self.sources = tuple(source.after(self.measure.function) for source in as_sources(sources))
         self.names = source_names(self.sources)
         self.budget = math.inf if budget is None else positive_number(budget, "budget")

@@ -19,10 +19,9 @@ from ..gp.threads import threads_for
 from ..inference.belief import Belief
 from ..inference.schedule import Learner
 from ..inference.structures import Model, ModelName, checked_order, model_named
-from ..measures.adapters import MeasureLike
 from ..messages import warn
 from ..validation import Array, source_number
-from .accounting import Accounting
+from .accounting import Accounting, NamedMeasureLike
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .costs import affordable
 from .failures import RETIRED_AFTER, Failures
@@ -71,7 +70,7 @@ class DecisionMaker(Accounting):
     def __init__(
         self,
         sources: SourcesLike,
-        measure: MeasureLike,
+        measure: NamedMeasureLike,
         budget: float | None,
         model: ModelName | MultiSourceGP,
         acquisition: AcquisitionName,

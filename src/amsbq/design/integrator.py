@@ -14,10 +14,9 @@ from ..gp.threads import threads_for
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
-from ..measures.adapters import MeasureLike
 from ..messages import collected_warnings, warn
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
-from .accounting import Evaluation, Query, StopReason, locked
+from .accounting import Evaluation, NamedMeasureLike, Query, StopReason, locked, named_measure
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate
 from .costs import affordable
 from .decisions import DecisionMaker
@@ -29,65 +28,12 @@ from .sources import SourcesLike
 
 
 class Integrator(DecisionMaker):
-    """Decides what to evaluate next, and estimates the integral, while evaluations are made elsewhere.
-
-    Parameters
-    ----------
-    sources : function, `Source`, or list of them
-        The primary one, whose integral is wanted, first. Plain callables are sources of cost 1.
-    measure : measure, or anything that `as_measure` takes
-        The distribution of the inputs.
-    budget : float, optional
-        In units of cost; by default there is no limit. What is spent and what is reserved for pending queries never
-        exceed it, if costs are known.
-    model : str or MultiSourceGP
-        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
-        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
-        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
-    acquisition : str
-        "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
-    seed : int, optional
-        Seed of all randomness; 0 by default.
-    initial : list of (source, x), optional
-        What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
-        are related shows where they are compared.
-    order : list of int, optional
-        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
-        costs, the cheapest last.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: an integer is the seed, a generator draws it.
-
-    Attributes
-    ----------
-    spent, reserved : float
-        The cost of all evaluations, and the expected cost of all pending queries.
-    evaluations : list of Evaluation
-        In the order in which they were told.
-    pending : list of Query
-        The queries that have no answer yet.
-    rate : float
-        The acquisition rate at which the latest query was chosen.
-    stopped : str or None
-        Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import amsbq
-    >>> sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
-    >>> it = amsbq.Integrator(sources, amsbq.Uniform(0, 1), budget=4)
-    >>> while (query := it.ask()) is not None:
-    ...     value = np.sin(5 * query.x[0]) if query.source == 0 else np.sin(5 * query.x[0]) + 0.1
-    ...     it.tell(query, value)
-    >>> low, high = it.estimate().interval(0.95)
-    >>> bool(low < (1 - np.cos(5)) / 5 < high)
-    True
-    """
+    """The decisions of a run, without its result: `amsbq.Integrator` is this class with a result, and explains it."""
 
     def __init__(
         self,
         sources: SourcesLike,
-        measure: MeasureLike,
+        measure: NamedMeasureLike,
         *,
         budget: float | None = None,
         model: ModelName | MultiSourceGP = "auto",
@@ -96,8 +42,11 @@ class Integrator(DecisionMaker):
         initial: Initial | None = None,
         order: Sequence[int] | None = None,
         rng: RNGLike = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial, order)
+        if names is not None:
+            _, self.inputs = named_measure(measure, names)
         if acquisition in PATHOLOGIES:
             warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
 

@@ -71,6 +71,22 @@ def progress_display(it: Accounting, wanted: bool | Progress | None) -> Iterator
         yield lambda it: bar.update(task, completed=it.spent, description=estimate_text(it), spent=spent_text(it))
 
 
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal, while the context is open, that something takes a while."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    try:
+        from rich.console import Console
+    except ImportError:
+        print(f"{text} ...", file=sys.stderr, flush=True)
+        yield
+        return
+    with Console(stderr=True).status(f"{text} ..."):
+        yield
+
+
 def _show_nothing(it: Accounting) -> None:
     pass
 

@@ -109,13 +109,14 @@ def run(
         If the run has stopped and no evaluation was successful.
     """
     runner = Runner(it, rules, executor, workers)
+    about = {**({} if it.inputs is None else {"inputs": it.inputs}), **(about or {})}
     with nullcontext() if journal is None else Journal(journal) as opened:
         if opened is not None:
             runner.log = begin_or_resume(opened, it, about, accept_changes, taken)
         runner.rules = [*rules, repeated_failure(len(it.evaluations))]
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)
-        result = Result.of(it, stopped, (about or {}).get("inputs")) if len(it.learner) else None
+        result = Result.of(it, stopped, about.get("inputs")) if len(it.learner) else None
         known = result is not None and not math.isnan(result.mean)
         runner.log.stopped(stopped, result.estimate if result is not None and known else None)
     if result is None:

@@ -43,6 +43,15 @@ def input_names(dim: int) -> list[str]:
     return [f"x{d}" for d in range(dim)]
 
 
+class Findings(list[Finding]):
+    """A list of findings, which prints as text: one line for each."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{finding.level}: {finding}" for finding in self)
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True)
 class Result:
     """The integral, and how it was found.
@@ -92,7 +101,7 @@ class Result:
         Without a value of the primary source the integral is unknown, whatever the others say.
         """
         estimate = it.estimate() if (it.learner.data.s == 0).any() else Estimate.unknown()
-        named = inputs or input_names(it.measure.dim)
+        named = inputs or it.inputs or input_names(it.measure.dim)
         return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
 
     @property
@@ -135,11 +144,11 @@ class Result:
             raise ImportError("to_pandas needs pandas: pip install 'amsbq[pandas]'") from None
         return pandas.DataFrame(self.rows())
 
-    def diagnose(self) -> list[Finding]:
+    def diagnose(self) -> Findings:
         """Return findings on the fit of the model, the worth of each source and the outlook, warnings first."""
         if self.integrator is None:
             raise ValueError(f"there is no model to diagnose: {NO_MODEL}")
-        return diagnose(self.integrator, self.estimate, self.inputs)
+        return Findings(diagnose(self.integrator, self.estimate, self.inputs))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""

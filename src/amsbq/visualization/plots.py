@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..results.result import Result
 from . import curves
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: an array of matplotlib Axes
-AxesArray: TypeAlias = NDArray[np.object_]
+
+class AxesArray(np.ndarray[Any, np.dtype[np.object_]]):
+    """An array of matplotlib Axes, with the figure that they are on."""
+
+    @property
+    def figure(self) -> Figure:
+        """The figure of the first of the Axes."""
+        first: Any = self.flat[0]
+        return cast("Figure", first.figure)
 
 
 def convergence(run: Run, ax: Axes | None = None) -> Axes:
@@ -86,7 +93,7 @@ def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArra
     n, source = len(result.inputs), curves.known_source(result, source)
     if axes is None:
         _, axes = panels(n, n, width=2.0 + 1 / n, height=1.8 + 0.6 / n, framed=True)
-    matrix: AxesArray = np.asarray(axes, dtype=object).reshape(n, n)
+    matrix = _as_axes_array(np.asarray(axes, dtype=object).reshape(n, n))
     values = {(j, i): curves.slice_through(result, source, i, j) for j in range(n) for i in range(j)}
     ends = np.array([(z.min(), z.max()) for _, _, z in values.values()] or [(0.0, 1.0)])
     levels = np.linspace(ends.min(), ends.max() if np.ptp(ends) > 0 else ends.max() + 1.0, 13)
@@ -276,7 +283,7 @@ def _shown_inputs(result: Result, ax: Axes | None, input: int | str | None) -> l
 def _along(result: Result, ax: Axes | None, inputs: list[int], draw: Callable[[Axes, int], None]) -> Axes | AxesArray:
     """Call ``draw`` for one input on ``ax``, or for several on panels of a new figure; return what was drawn on."""
     n, columns = len(inputs), min(len(inputs), 3)
-    drawn: AxesArray = np.array([ready_axes(ax)] if n == 1 else panels(math.ceil(n / columns), columns)[1].flat)
+    drawn = np.array([ready_axes(ax)] if n == 1 else panels(math.ceil(n / columns), columns)[1].flat)
     for spare in drawn[n:]:
         spare.remove()
     for panel, d in zip(drawn, inputs, strict=False):
@@ -284,4 +291,9 @@ def _along(result: Result, ax: Axes | None, inputs: list[int], draw: Callable[[A
         panel.set_xlabel(literal(result.inputs[d]))
         if panel is drawn[0]:  # one legend is enough
             legend_above(panel)
-    return drawn[0] if n == 1 else drawn[:n]
+    return drawn[0] if n == 1 else _as_axes_array(drawn[:n])
+
+
+def _as_axes_array(axes: Any) -> AxesArray:
+    made: AxesArray = axes.view(AxesArray)
+    return made

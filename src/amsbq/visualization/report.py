@@ -77,7 +77,7 @@ def page(result: Result, name: str, refresh: float | None = None) -> str:
     figures = list(charts(result))
     limited = math.isfinite(result.budget)
     return environment.get_template("page.html").render(
-        title=f"{result.names[0]}: {result.estimate.summary()}",
+        title=f"{result.names[0]}: {'no answer' if math.isnan(result.mean) else result.estimate.summary()}",
         primary=result.names[0],
         stopped=REASONS.get(result.stopped, result.stopped),
         answer=Answer.of(result),
@@ -95,7 +95,7 @@ def page(result: Result, name: str, refresh: float | None = None) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The estimate as the page shows it: mean, standard deviation, and a sentence on the interval."""
+    """The estimate as the page shows it: mean, standard deviation, empty if there is none, and a sentence on it."""
 
     mean: str
     std: str
@@ -106,7 +106,9 @@ class Answer:
         """Return the answer of a run; without an estimate or an error bar it says so."""
         estimate = result.estimate
         if math.isnan(estimate.mean):
-            return cls("unknown", "unknown", "Nothing is known yet.")
+            failed = [e for e in result.evaluations if e.source == 0 and e.status == "failed"]
+            last = f": evaluation {failed[-1].id} failed, {failed[-1].reason}" if failed else ""
+            return cls("No answer" if result.stopped else "No answer yet", "", f"{result.names[0]} has no value{last}.")
         if math.isnan(estimate.std):
             return cls(f"{estimate.mean:.6g}", "?", "This method has no error bar.")
         mean, _, rest = estimate.summary().partition(" ± ")

@@ -1,0 +1,134 @@
+"""Small things that people trip over: names of inputs, runs without a budget, results of integrators, texts."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from tests.design.test_integrator import fixed
+
+UNIT = amsbq.Uniform(0, 1)
+SQUARE = amsbq.Uniform([0, 0], [1, 1])
+
+
+def total(x):
+    return float(np.sum(x))
+
+
+@pytest.fixture(scope="module")
+def named():
+    """A result with named inputs."""
+    return amsbq.integrate(total, {"load": (0, 1), "size": stats.norm(0, 1)}, budget=6, model="icm")
+
+
+def test_a_dictionary_names_the_inputs(named, tmp_path):
+    assert named.inputs == ["load", "size"]
+    assert {"load", "size"} <= set(named.rows()[0])
+    path = tmp_path / "run.jsonl"
+    amsbq.integrate(total, {"load": (0, 1), "size": (1, 2)}, budget=2, model="icm", journal=path)
+    assert amsbq.read_result(path).inputs == ["load", "size"]
+    with pytest.raises(amsbq.JournalError, match=r"inputs was \['load', 'size'\], and now is \['load', 'mass'\]"):
+        amsbq.integrate(total, {"load": (0, 1), "mass": (1, 2)}, budget=2, model="icm", journal=path)
+
+
+def test_names_beside_a_measure():
+    result = amsbq.integrate(total, SQUARE, names=["a", "b"], budget=2, model="icm")
+    assert result.inputs == ["a", "b"]
+    assert amsbq.Integrator(total, {"a": (0, 1)}).inputs == ["a"]
+    assert amsbq.Integrator(total, SQUARE).inputs is None
+    for wrong in (["a"], ["a", "a"], ["a", 1], "ab"):
+        with pytest.raises(ValueError, match="names"):
+            amsbq.Integrator(total, SQUARE, names=wrong)
+    with pytest.raises(ValueError, match="not both"):
+        amsbq.Integrator(total, {"a": (0, 1)}, names=["a"])
+
+
+def test_an_integrator_has_a_result():
+    it = amsbq.Integrator(amsbq.Source(name="fine"), {"load": (0, 1)}, budget=2, model=fixed(L=1))
+    with pytest.raises(ValueError, match="no result yet"):
+        it.result()
+    it.tell(it.ask(), 1.0)
+    assert it.result().stopped == ""
+    it.tell(it.ask(), 2.0)
+    assert it.ask() is None
+    result = it.result()
+    assert (result.stopped, result.inputs, len(result.evaluations)) == ("budget", ["load"], 2)
+    assert (result.mean, result.std) == (it.estimate().mean, it.estimate().std)
+    assert result.integrator is it
+
+
+def test_a_tolerance_needs_no_budget():
+    result = amsbq.integrate(total, UNIT, rel_tol=0.2, model="icm")
+    low, high = result.interval(0.95)
+    assert (result.stopped, result.budget) == ("tolerance", math.inf)
+    assert (high - low) / 2 <= 0.2 * abs(result.mean)
+    with pytest.raises(ValueError, match="nothing would end the run: give a budget, a tolerance"):
+        amsbq.integrate(total, UNIT)
+
+
+@pytest.mark.parametrize("sources", [total, [total], amsbq.Source(total), [amsbq.Source(total), total]])
+def test_estimate_with_functions_says_what_to_call_instead(sources):
+    with pytest.raises(TypeError, match=r"takes values that exist already.*call integrate\(sources, measure"):
+        amsbq.estimate(sources, UNIT)
+    with pytest.raises(TypeError, match="needs sources, X, y and the measure"):
+        amsbq.estimate([0, 0], [[0.1], [0.2]])
+
+
+def test_an_estimate_without_a_value_of_the_primary_source_is_none():
+    """Whatever the others have returned."""
+
+    def broken(x):
+        raise RuntimeError("no licence")
+
+    result = amsbq.integrate([broken, amsbq.Source(total, cost=0.1)], UNIT, budget=50, model=fixed())
+    assert math.isnan(result.mean)
+    assert result.stopped == "failures"
+    assert sum(e.source == 0 for e in result.evaluations) == 2
+    assert str(result).startswith("integral: unknown, because broken has no value")
+    assert "±" not in str(result)
+
+
+def test_failures_that_differ_do_not_stop_a_run():
+    reasons = iter(["mesh", "licence", "memory"])
+
+    def unlucky(x):
+        reason = next(reasons, None)
+        if reason is not None:
+            raise RuntimeError(f"no {reason}")
+        return total(x)
+
+    result = amsbq.integrate(unlucky, UNIT, budget=6, model="icm")
+    assert [e.status for e in result.evaluations] == ["failed"] * 3 + ["ok"] * 3
+
+
+def test_findings_print_as_text(named):
+    findings = named.diagnose()
+    lines = str(findings).splitlines()
+    assert lines == [f"{finding.level}: {finding}" for finding in findings]
+    assert repr(findings) == str(findings)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (float("nan"), "the value must be finite, got nan; the simulator returned nan"),
+        ([1.0, 2.0], "the value must be one number, got shape (2,); the simulator returned [1.0, 2.0]"),
+        ("1.5 m", "the value must be a number, got '1.5 m'; the simulator returned '1.5 m'"),
+        (None, "the value must be a number, got None; the simulator returned None"),
+    ],
+)
+def test_messages_say_what_the_simulator_returned(returned, said):
+    with pytest.raises(RuntimeError, match="no evaluation was successful") as raised:
+        amsbq.integrate(lambda x: returned, UNIT, budget=3, model="icm")
+    assert said in str(raised.value)
+
+
+def test_every_plot_returns_something_with_a_figure(named):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from matplotlib.figure import Figure
+
+    for name in amsbq.plots.__all__:
+        assert isinstance(getattr(amsbq.plots, name)(named).figure, Figure), name
+        plt.close("all")
