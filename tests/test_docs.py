@@ -50,11 +50,14 @@ def test_the_problem_file_of_the_reference_is_valid(tmp_path):
     [block] = [block for block in execute.blocks(text) if block.file == "problem.toml"]
     (tmp_path / "problem.toml").write_text(block.code)
     (tmp_path / "simulators.py").write_text("def stochastic(x):\n    return 1.0\n")
-    (tmp_path / "coarse").write_text("#!/bin/sh\n")
-    (tmp_path / "coarse").chmod(0o755)
+    for name in ("coarse", "solver"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "deck.in").write_text("{rate}\n")
+    (tmp_path / "mesh.dat").touch()
     problem = load_problem(tmp_path / "problem.toml")
     assert problem.names == ["rate", "dose"]
-    assert len(problem.sources) == 3
+    assert len(problem.sources) == 4
 
 
 @pytest.fixture(scope="module")
