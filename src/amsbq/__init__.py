@@ -34,7 +34,7 @@ from .measures.product import Product
 from .measures.uniform import Uniform
 from .processes.pool import ResilientProcessPool
 from .results.diagnostics import Finding
-from .results.result import Result
+from .results.result import Findings, Result
 
 __all__ = [
     "RBF",
@@ -45,6 +45,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
+    "Findings",
     "Forecast",
     "Gaussian",
     "GaussianCopula",

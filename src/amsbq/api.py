@@ -276,7 +276,7 @@ def estimate(
     >>> bool(low < (1 - np.cos(5)) / 5 < high)
     True
     """
-    if _is_source(sources) or (isinstance(sources, list) and any(_is_source(entry) for entry in sources)):
+    if _is_source(sources) or (isinstance(sources, list | tuple) and any(_is_source(entry) for entry in sources)):
         raise TypeError(
             "estimate takes values that exist already: the numbers of their sources, their locations X, the values y, "
             "and the measure. To evaluate functions, call integrate(sources, measure, budget=...)"

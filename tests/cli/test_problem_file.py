@@ -111,7 +111,7 @@ def test_samples_with_weights(write, tmp_path):
 
 def test_all_that_is_wrong_is_said_at_once(write):
     content = copy.deepcopy(GOOD)
-    del content["budget"]
+    del content["budget"], content["rel_tol"]
     content["modle"] = "icm"
     content["inputs"]["a"]["scale"] = -4
     content["sources"][1]["cost"] = -1
@@ -151,7 +151,20 @@ def at(content, path):
 
 
 #: removing these, or giving them another number or name, leaves a problem that is right
-OPTIONAL = {"seed", "model", "acquisition", "rel_tol", "cost", "timeout", "valid", "noise", "name", "loc", "scale"}
+OPTIONAL = {
+    "budget",
+    "seed",
+    "model",
+    "acquisition",
+    "rel_tol",
+    "cost",
+    "timeout",
+    "valid",
+    "noise",
+    "name",
+    "loc",
+    "scale",
+}
 
 
 def wrong_types(content, rng):

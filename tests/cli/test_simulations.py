@@ -361,6 +361,32 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):  # noqa:
     assert np.isfinite(amsbq.read_result(new.with_suffix(".jsonl")).mean)
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("template = 3", "sources[0].template: cannot be 3"),
+        ("files = [1]", "sources[0].files: cannot be [1]"),
+        ("files = 'mesh'", "sources[0].files: cannot be 'mesh'"),
+        ("environment = { A = 1 }", "sources[0].environment: cannot be {'A': 1}"),
+        ("template = 'none.in'", "there is no file or folder 'none.in'"),
+        ("output = { regex = 'peak' }", "must have one group"),
+        (
+            "output = { peak = { last = true }, time = { column = 1 } }",
+            "sources[0].output: has peak, time; a run uses value",
+        ),
+        ("workdir = 'runs'", "workdir must have {id}"),
+    ],
+)
+def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys, said, problem, typed):  # noqa: F811
+    problem.write_text(TOP + FINE + keys)
+    assert said in typed("run", problem, code=2).err
+
+
+def test_keys_of_commands_belong_to_commands(problem, typed):  # noqa: F811
+    problem.write_text(TOP + "[[sources]]\npython = 'math:fsum'\ntemplate = 'deck.in'\n")
+    assert "sources[0].template: belongs to a command, and this source is python" in typed("check", problem, code=2).err
+
+
 # texts around runs
 
 

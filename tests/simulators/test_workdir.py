@@ -146,9 +146,22 @@ def test_an_old_result_is_not_taken_for_a_new_one(tmp_path):
         ({"files": ["mesh.dat"]}, "no file or folder 'mesh.dat'"),
         ({"delimiters": ["@", "@"]}, "delimiters must be two different texts"),
         ({"template": "other.in"}, "no file or folder 'other.in'"),
+        ({"files": ["deck.in"]}, "two files of the work directory would be named 'deck.in'"),
+        ({"template": ["deck.in", "./deck.in"]}, "two files of the work directory would be named 'deck.in'"),
+        ({"template": ["deck.in", "folder"], "files": ["links/sub"]}, "would be named 'sub'"),
+        ({"inputs_file": "a/b"}, "must be a name without a folder"),
+        ({"inputs_file": "deck.in"}, "two files of the work directory would be named 'deck.in'"),
+        (
+            {"files": ["mesh"], "output": {"file": "mesh", "last": True}},
+            "cannot be both a file that is linked",
+        ),
     ],
 )
 def test_directories_that_are_wrong_are_refused(options, said, tmp_path):
+    (tmp_path / "mesh").touch()
+    for folder in ("folder/sub", "links/sub"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "folder" / "sub" / "a.in").touch()
     with pytest.raises(ValueError, match=said):
         command(tmp_path, **options)
 
@@ -162,6 +175,18 @@ def test_a_program_beside_the_problem_is_found_from_the_directory(tmp_path):
     (tmp_path / "solve").write_text("#!/bin/sh\nread value < deck.in\necho $value\n")
     (tmp_path / "solve").chmod(0o755)
     assert command(tmp_path, deck="{dose}\n", arguments=["./solve"])(X).value == 0.25
+
+
+def test_files_of_the_user_are_not_written_to(tmp_path):
+    """A file that an argument names is linked where the program looks for it, unless a template makes it."""
+    (tmp_path / "deck").mkdir()
+    (tmp_path / "deck" / "run.in").write_text("{rate}\n")
+    (tmp_path / "run.in").write_text("mine\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "mesh.dat").write_text("7\n")
+    run = Command(["tail", "-qn", "1", "sub/mesh.dat", "./run.in"], NAMES, tmp_path, template="deck")
+    assert run(X).value == 1.5
+    assert (tmp_path / "run.in").read_text() == "mine\n"
 
 
 def test_a_timeout_keeps_what_was_printed(tmp_path):

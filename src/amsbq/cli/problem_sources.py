@@ -12,6 +12,7 @@ from typing import Any
 from ..design.sources import Source
 from ..simulators.commands import Command
 from ..simulators.functions import PythonFunction
+from ..simulators.output import PARTS
 from ..simulators.umbridge import UMBridge
 from ..validation import brief
 from .problem_checks import Checker, is_number
@@ -129,6 +130,8 @@ class SourcesReader:
         command = self.checker.attempt(key, lambda: make(**options))
         if command is None:
             return None
+        if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(PARTS))):
+            self.checker.add(f"{key}.output", f"has {', '.join(others)}; a run uses {', '.join(PARTS)}")
         program = command.arguments[0]  # with a placeholder it is known only when it is run
         if "{" not in program and shutil.which(self.folder / program if "/" in program else program) is None:
             self.checker.add(where, f"there is no program {program!r} that can be run")

@@ -40,14 +40,19 @@ def problem_changes(
     for key in ("measure", "model"):
         compared[key] = _recorded(compared.get(key), problem.get(key))
     names = [] if named is None or inputs is None else list(_differences(named, list(inputs), "inputs"))
-    functions = [problem.get("functions"), compared.get("functions")]
-    kept = dict(compared)
-    if all(isinstance(each, list) for each in functions) and len(functions[0]) == len(functions[1]):
-        pairs = [(old, _with_recorded_digests(new, old)) for old, new in zip(*functions, strict=True)]
-        mended = _sources_that_only_failed(events)
-        compared["functions"] = [new for _, new in pairs]
-        kept["functions"] = [old if source in mended else new for source, (old, new) in enumerate(pairs)]
+    kept, mended = dict(compared), _sources_that_only_failed(events)
+    if _are_lists_of_one_length(problem.get("functions"), compared.get("functions")):
+        pairs = list(zip(problem["functions"], compared["functions"], strict=True))
+        compared["functions"] = [_with_recorded_digests(new, old) for old, new in pairs]
+        kept["functions"] = [
+            old if source in mended else new
+            for source, (old, new) in enumerate(zip(problem["functions"], compared["functions"], strict=True))
+        ]
     return [*names, *_differences(problem, compared, "")], [*names, *_differences(problem, kept, "")]
+
+
+def _are_lists_of_one_length(one: Any, other: Any) -> bool:
+    return isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
 
 
 def _with_recorded_digests(now: Any, before: Any) -> Any:
@@ -67,10 +72,16 @@ def function_changes(before: Any, now: Any, name: str) -> list[str]:
 
 def _sources_that_only_failed(events: Sequence[Event]) -> set[Any]:
     """Return the sources of which a journal has failed evaluations and no value."""
-    asked = {event.get("id"): event.get("source") for event in events if event["event"] == "asked"}
-    told = {asked.get(event.get("id")) for event in events if event["event"] in ("told", "corrected")}
-    told |= {event.get("source") for event in events if event["event"] == "observed"}
-    return {asked.get(event.get("id")) for event in events if event["event"] == "failed"} - told
+    asked = {event["id"]: event.get("source") for event in events if _is_of(event, "asked")}
+    told = {asked.get(event["id"]) for event in events if _is_of(event, "told", "corrected")}
+    observed = [event.get("source") for event in events if event["event"] == "observed"]
+    failed = {asked.get(event["id"]) for event in events if _is_of(event, "failed")}
+    return {source for source in failed - told if source not in observed}
+
+
+def _is_of(event: Event, *kinds: str) -> bool:
+    """Return whether an event is of these kinds and has a number; of others the reader of the state will tell."""
+    return event["event"] in kinds and isinstance(event.get("id"), int) and isinstance(event.get("source", 0), int)
 
 
 def _recorded(now: Any, before: Any) -> Any:

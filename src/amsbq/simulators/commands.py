@@ -115,15 +115,17 @@ class Command:
         templates = (template,) if isinstance(template, str) else tuple(template)
         self._directory: WorkDirectory | None = None
         if workdir is not None or templates or files or copies or inputs_file is not None or files_of(self.rules):
-            given = {Path(name).name for name in (*templates, *files, *copies)}
-            named = [name for name in self._named_files() if name not in {*given, *files_of(self.rules)}]
+            written = files_of(self.rules)
+            if linked := {Path(name).name for name in files} & set(written):
+                raise ValueError(f"{linked.pop()!r} cannot be both a file that is linked and that of an output rule")
             self._directory = WorkDirectory(
                 Path(self.folder),
                 tuple(self.names),
                 workdir or PATTERN,
                 templates,
-                (*files, *named),
+                tuple(files),
                 tuple(copies),
+                tuple(name for name in dict.fromkeys(self._named_files()) if os.path.normpath(name) not in written),
                 inputs_file,
                 delimiters,
                 keep,

@@ -39,7 +39,9 @@ class WorkDirectory:
         Files, or folders of files, whose placeholders are filled in. A file is written under its own name, the content
         of a folder with the names that it has there; files that are not text are copied.
     files, copies : tuple of str
-        Files or folders that are linked, or copied, under their own names.
+        Files or folders that are linked, or copied, under their own names, without the folders that they are in.
+    named : tuple of str
+        Files that arguments name, which are linked where the program looks for them, unless something else is there.
     inputs_file : str, optional
         The name of a file to write, with the inputs as a JSON object.
     delimiters : (str, str)
@@ -50,7 +52,7 @@ class WorkDirectory:
     Raises
     ------
     ValueError
-        If a file is missing, a placeholder is no input, or the pattern has no ``{id}``.
+        If a file is missing, two would have the same name, a placeholder is no input, or the pattern has no ``{id}``.
     """
 
     folder: Path
@@ -59,6 +61,7 @@ class WorkDirectory:
     templates: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
     inputs_file: str | None = None
     delimiters: Delimiters = ("{", "}")
     keep: Keep = "failed"
@@ -75,7 +78,21 @@ class WorkDirectory:
         for name in (*self.templates, *self.files, *self.copies):
             if not (self.folder / name).exists():
                 raise ValueError(f"there is no file or folder {name!r} in {self.folder}")
+        if self.inputs_file is not None and Path(self.inputs_file).name != self.inputs_file:
+            raise ValueError(f"inputs_file must be a name without a folder, got {self.inputs_file!r}")
         self.filled(dict.fromkeys(self.names, 0.5))  # raises if a template is wrong, before anything is run
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Raise if two files would have the same name: what is written through a link changes the user's file."""
+        made = [target for template in self.templates for target, _ in _template_files(self.folder / template)]
+        listed = [Path(name).name for name in (*self.files, *self.copies)]
+        listed += [] if self.inputs_file is None else [self.inputs_file]
+        tops = {Path(target).parts[0] for target in made}
+        twice = [name for name in listed if listed.count(name) > 1 or name in tops]
+        twice += [target for target in made if made.count(target) > 1]
+        if twice:
+            raise ValueError(f"two files of the work directory would be named {twice[0]!r}: list it once")
 
     def filled(self, inputs: Inputs) -> dict[str, tuple[Path, str | None]]:
         """Return the files made of templates by name: the template, and the text, or None if it is to be copied."""
@@ -144,6 +161,10 @@ class WorkDirectory:
                 shutil.copymode(path, target)  # it may be a script
         if self.inputs_file is not None:
             (directory / self.inputs_file).write_text(json.dumps(dict(inputs)), encoding="utf-8")
+        for name in self.named:
+            if not (directory / name).exists():
+                (directory / name).parent.mkdir(parents=True, exist_ok=True)
+                (directory / name).symlink_to((self.folder / name).resolve())
 
 
 def _template_files(template: Path) -> Iterator[tuple[str, Path]]:
