@@ -356,7 +356,10 @@ def test_a_run_without_a_value_of_the_primary_source_has_failed(problem, typed):
     (problem.parent / "my_simulators.py").write_text(
         SIMULATORS.replace('raise RuntimeError("no licence")', "return x[0]")
     )
-    resumed = json.loads(typed("resume", journal, "--budget", 6, "--json").out)
+    said = typed("resume", journal, "--budget", 6, code=2).err  # the module has the other function as well
+    assert "source 1's function digests my_simulators.py was" in said
+    assert "source 0's" not in said
+    resumed = json.loads(typed("resume", journal, "--budget", 6, "--json", "--accept-changes").out)
     made = [e for e in resumed["evaluations"] if e["source"] == "fine"]
     assert "ok" in {e["status"] for e in made}
 
@@ -402,7 +405,8 @@ def test_a_program_that_captures_warnings_goes_on_to_do_so(problem, typed):
 def test_help_teaches(capsys):
     parsers = build_parsers()
     commands = [name.removeprefix("amsbq ") for name in parsers if name != "amsbq"]
-    assert commands == ["run", "resume", "status", "report", "forecast", "demo", "reproduce", "completion"]
+    runs = ["init", "check", "run", "resume", "status", "report", "forecast", "show", "exclude", "correct"]
+    assert commands == [*runs, "demo", "reproduce", "completion"]
     for command in commands:
         with pytest.raises(SystemExit) as stopped:
             main([command, "--help"])
