@@ -149,6 +149,8 @@ def test_an_old_result_is_not_taken_for_a_new_one(tmp_path):
         ({"files": ["deck.in"]}, "two files of the work directory would be named 'deck.in'"),
         ({"template": ["deck.in", "./deck.in"]}, "two files of the work directory would be named 'deck.in'"),
         ({"template": ["deck.in", "folder"], "files": ["links/sub"]}, "would be named 'sub'"),
+        ({"template": "."}, "would be inside of '.'"),
+        ({"copies": ["folder"], "workdir": "folder/{id}"}, "would be inside of 'folder'"),
         ({"inputs_file": "a/b"}, "must be a name without a folder"),
         ({"inputs_file": "deck.in"}, "two files of the work directory would be named 'deck.in'"),
         (

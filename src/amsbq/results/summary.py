@@ -75,9 +75,11 @@ def table(result: Result) -> Iterator[str]:
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)
     yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
+    answered = False  # without a value of the primary source there is no estimate worth printing
     for e in result.evaluations:
+        answered = answered or (e.source == 0 and e.status == "ok")
         value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
-        integral = "" if math.isnan(e.std) else f"{e.mean:.6g} ± {e.std:.2g}"
+        integral = "" if math.isnan(e.std) or not answered else f"{e.mean:.6g} ± {e.std:.2g}"
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number = "-" if e.id is None else e.id

@@ -78,6 +78,11 @@ class WorkDirectory:
         for name in (*self.templates, *self.files, *self.copies):
             if not (self.folder / name).exists():
                 raise ValueError(f"there is no file or folder {name!r} in {self.folder}")
+        for name in (*self.templates, *self.copies):
+            if (self.folder / self.pattern).resolve().is_relative_to((self.folder / name).resolve()):
+                raise ValueError(
+                    f"the work directories, {self.pattern}, would be inside of {name!r}, of which they are copies"
+                )
         if self.inputs_file is not None and Path(self.inputs_file).name != self.inputs_file:
             raise ValueError(f"inputs_file must be a name without a folder, got {self.inputs_file!r}")
         self.filled(dict.fromkeys(self.names, 0.5))  # raises if a template is wrong, before anything is run
