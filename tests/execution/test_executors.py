@@ -128,11 +128,7 @@ def test_a_call_that_ends_all_workers_of_a_cluster_has_failed():
             future.set_exception(KilledWorker("4 workers have died"))
             return future
 
-    with (
-        Cluster() as executor,
-        pytest.warns(UserWarning, match="retired"),
-        pytest.raises(RuntimeError, match="4 workers"),
-    ):
+    with Cluster() as executor, pytest.raises(RuntimeError, match="4 workers"):
         integrate(Source(fine), UNIT, budget=20, model=fixed(L=1), executor=executor)
 
 

@@ -25,6 +25,9 @@ REASON_END = 800
 LARGEST = 2e300
 
 
+#: how the reason of an evaluation begins that took too long: the next one may be quicker
+TIMED_OUT = "it took more than"
+
 #: what follows in a reason is quoted from a simulator, and may differ each time
 QUOTED = re.compile(r"; it said: |; it ends with: |is no number: ")
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..validation import count, number, positive_number
 from .accounting import StopReason
-from .failures import failure_kind
+from .failures import TIMED_OUT, failure_kind
 from .integrator import Integrator
 
 StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
@@ -46,7 +46,8 @@ def repeated_failure(since: int) -> StopRule:
     """Return a rule that stops when the primary source has no value and fails in the same way again.
 
     What is wrong with a simulator that has never worked, such as a file that is missing or an output that is not
-    understood, is wrong everywhere: further evaluations would only spend the budget.
+    understood, is wrong everywhere: further evaluations would only spend the budget. Time-outs do not count: the next
+    evaluation may be quicker.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ def repeated_failure(since: int) -> StopRule:
         if any(e.source == 0 and e.status == "ok" for e in it.evaluations):
             return None
         kinds = [failure_kind(e.reason) for e in it.evaluations[since:] if e.source == 0]
-        return "failures" if len(kinds) > 1 and len(set(kinds)) == 1 else None
+        same = len(kinds) > 1 and len(set(kinds)) == 1 and not kinds[0].startswith(TIMED_OUT)
+        return "failures" if same else None
 
     return rule
 

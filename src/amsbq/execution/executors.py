@@ -16,6 +16,7 @@ from functools import partial
 from threading import Thread
 from typing import Any, Protocol, TypeAlias
 
+from ..design.failures import TIMED_OUT
 from ..processes.guardian import GUARDIAN, lead_process_group
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
@@ -103,7 +104,7 @@ def timeout_reason(timeout: float, thread: Thread | None = None) -> str:
     if thread is not None:
         thread.join(SETTINGS.ending)
     left = "; its thread cannot be ended, and goes on" if thread is not None and thread.is_alive() else ""
-    return f"it took more than the timeout of {timeout:.6g} s{left}"
+    return f"{TIMED_OUT} the timeout of {timeout:.6g} s{left}"
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from ..design.failures import TIMED_OUT
 from ..processes.guardian import GUARDIAN
 
 
@@ -94,7 +95,7 @@ def run_program(
             late = isinstance(error, subprocess.TimeoutExpired)
             if not late:
                 raise
-    problem = f"it took more than {timeout:g} s, and was killed" if late else _how_it_ended(process.returncode)
+    problem = f"{TIMED_OUT} {timeout:g} s, and was killed" if late else _how_it_ended(process.returncode)
     return Ended(problem, tails[0].text(), tails[1].text())
 
 
