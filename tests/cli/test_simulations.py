@@ -16,7 +16,7 @@ import pytest
 import amsbq
 from amsbq.cli.main import main
 from amsbq.cli.problem_file import load_problem
-from amsbq.execution.journal import read_journal
+from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.state import read_state
 from tests.cli.test_cli import nothing_imported_from_problems, typed  # noqa: F401 (fixtures)
 from tests.waiting import eventually
@@ -284,6 +284,25 @@ def test_a_value_outside_of_the_valid_range_is_refused(problem, typed):  # noqa:
     problem.write_text(TOP + FINE + "valid = [-5, 5]\n")
     typed("run", problem)
     assert "outside the valid range" in typed("correct", problem.with_suffix(".jsonl"), 0, 9.0, code=2).err
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "excluded", "id": 99, "reason": ""},
+        {"event": "excluded", "id": [1], "reason": ""},
+        {"event": "corrected", "id": 0, "value": "large", "variance": 0.0},
+        {"event": "corrected", "id": 0, "value": math.nan, "variance": 0.0},
+        {"event": "observed", "source": 9, "x": [0.5], "value": 1.0, "variance": 0.0},
+        {"event": "asked", "id": 100, "source": [1], "x": [0.5], "cost": 1.0, "rate": 1.0},
+        {"event": "failed", "id": {}, "reason": "", "cost": 1.0},
+    ],
+)
+def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):  # noqa: F811
+    with Journal(journal) as opened:
+        opened.write(event)
+    for command in ("status", "resume"):
+        assert "tells of something that cannot have happened" in typed(command, journal, code=2).err
 
 
 # changes

@@ -10,6 +10,7 @@ from amsbq.execution.evaluate import evaluate
 from amsbq.simulators.commands import Command
 from amsbq.simulators.numerals import Quantity, last_quantity, quantity
 from amsbq.simulators.output import OutputRule
+from amsbq.simulators.program import ProgramSettings
 from amsbq.simulators.tables import json_entry, table_cell
 
 X = np.array([0.25])
@@ -195,6 +196,7 @@ def test_what_does_not_match_is_one_error_with_the_end_of_the_output(rule, said,
     [
         ({}, "output must be a rule"),
         ({"row": 1}, "exactly one of"),
+        ({"variance": {"last": True}}, "no rule for the value"),
         ({"last": True, "column": 1}, "exactly one of"),
         ({"regex": "peak"}, "must have one group"),
         ({"regex": "("}, "no regular expression"),
@@ -208,3 +210,16 @@ def test_what_does_not_match_is_one_error_with_the_end_of_the_output(rule, said,
 def test_rules_that_are_wrong_are_refused_at_once(rule, said):
     with pytest.raises((ValueError, TypeError), match=said):
         Command(["run"], ["a"], output=rule)
+
+
+def test_rows_are_not_counted_in_an_output_that_was_cut(monkeypatch, tmp_path):
+    """The first row that was kept is not the first row."""
+    monkeypatch.setattr("amsbq.simulators.program.SETTINGS", ProgramSettings(kept=100))
+    text = "".join(f"{i} {i}\n" for i in range(1000))
+    assert printing(text, tmp_path, output={"column": 1})(X).value == 999.0
+    reason = evaluate(printing(text, tmp_path, output={"column": 1, "row": 0}), X).reason
+    assert reason.startswith("it printed too much to count rows from the beginning")
+    monkeypatch.setattr("amsbq.simulators.output.LARGEST", 100)
+    (tmp_path / "large").write_text(text)
+    with pytest.raises(ValueError, match="large is larger than"):
+        OutputRule(file="large", column=1).read("", tmp_path)

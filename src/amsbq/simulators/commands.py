@@ -15,7 +15,7 @@ from ..validation import Array, brief
 from .answers import SimulatorError, log_output
 from .digests import digests
 from .numerals import Quantity
-from .output import OutputRule, Rules, as_answer, files_of, quoted_end, read_quantities, rules_of
+from .output import OutputRule, Rules, as_answer, count_from_the_start, files_of, quoted_end, read_quantities, rules_of
 from .program import Ended, run_program
 from .template import Delimiters, filled_argument
 from .workdir import PATTERN, Keep, WorkDirectory
@@ -206,6 +206,8 @@ class Command:
                 _write_outputs(folder, ended)
             if ended.problem:
                 raise SimulatorError(f"{ended.problem}{quoted_end(ended.stderr or ended.stdout)}")
+            if ended.cut and count_from_the_start(self.rules):
+                raise SimulatorError("it printed too much to count rows from the beginning: let it write a file")
             try:
                 found = read_quantities(self.rules, ended.stdout, folder)
                 as_answer(found)  # raises if a variance is negative, for example

@@ -29,8 +29,8 @@ from .tables import json_entry, json_value, table_cell
 #: the quantities that make up an observation
 PARTS = ("value", "variance", "cost")
 
-#: characters of a file that are read: no table that a person has looked at is longer
-MOST_CHARACTERS = 100_000_000
+#: bytes of the largest file that is read: no table that a person has looked at is larger
+LARGEST = 10**8
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,23 @@ def rules_of(described: Any) -> Rules:
         raise TypeError(f"output must be a rule such as {{ last = true }}, got {brief(described)}")
     if not all(isinstance(value, Mapping) for value in described.values()):
         return OutputRule.of(described)
+    if "value" not in described and set(described) <= set(PARTS):
+        raise ValueError("output has no rule for the value")
     return {name: OutputRule.of(rule) for name, rule in described.items()}
 
 
 def files_of(rules: Rules) -> list[str]:
     """Return the names of all files that rules read."""
-    listed: Sequence[OutputRule] = [rules] if isinstance(rules, OutputRule) else list((rules or {}).values())
-    return [rule.file for rule in listed if rule.file is not None]
+    return [rule.file for rule in _listed(rules) if rule.file is not None]
+
+
+def count_from_the_start(rules: Rules) -> bool:
+    """Return whether a rule counts the rows of the standard output from its beginning, which may not have been kept."""
+    return any(rule.file is None and rule.column is not None and rule.row >= 0 for rule in _listed(rules))
+
+
+def _listed(rules: Rules) -> list[OutputRule]:
+    return [rules] if isinstance(rules, OutputRule) else list((rules or {}).values())
 
 
 def read_quantities(rules: Rules, printed: str, folder: Path) -> dict[str, Quantity]:
@@ -250,8 +260,9 @@ def _last_lines(text: str, lines: int = 5) -> str:
 
 def _content(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(MOST_CHARACTERS)
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
 

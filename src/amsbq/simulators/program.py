@@ -43,11 +43,14 @@ class Ended:
         What went wrong, in words; empty if its exit code is zero.
     stdout, stderr : str
         The ends of its outputs.
+    cut : bool
+        Whether the beginning of its standard output was not kept.
     """
 
     problem: str
     stdout: str
     stderr: str
+    cut: bool = False
 
 
 def run_program(
@@ -96,14 +99,14 @@ def run_program(
             if not late:
                 raise
     problem = f"{TIMED_OUT} {timeout:g} s, and was killed" if late else _how_it_ended(process.returncode)
-    return Ended(problem, tails[0].text(), tails[1].text())
+    return Ended(problem, tails[0].text(), tails[1].text(), tails[0].is_cut)
 
 
 class _Tail:
     """The end of an output: the rest is forgotten while it is read."""
 
     def __init__(self) -> None:
-        self._kept, self._is_cut = bytearray(), False
+        self._kept, self.is_cut = bytearray(), False
 
     def add(self, more: bytes) -> None:
         self._kept += more
@@ -114,11 +117,11 @@ class _Tail:
         """Return the end of the output; if there was more, its first line is incomplete and begins with an ellipsis."""
         if len(self._kept) > SETTINGS.kept:
             self._cut()
-        return ("... " if self._is_cut else "") + self._kept.decode(errors="replace")
+        return ("... " if self.is_cut else "") + self._kept.decode(errors="replace")
 
     def _cut(self) -> None:
         del self._kept[: -SETTINGS.kept]
-        self._is_cut = True
+        self.is_cut = True
 
 
 def _communicate(
