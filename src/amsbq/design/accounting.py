@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
+from numbers import Real
 from threading import RLock
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -97,6 +98,11 @@ class Evaluation:
     note: str = ""
 
 
+def _has_names(measure: Mapping[Any, Any]) -> bool:
+    """Return whether a dictionary has an input by name in each entry, and not the probability of a category."""
+    return bool(measure) and all(isinstance(key, str) and not isinstance(part, Real) for key, part in measure.items())
+
+
 #: the distribution of the inputs, or a dictionary of the distribution of each one by its name
 NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
 
@@ -114,10 +120,10 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
     >>> named_measure({"load": (0, 1), "size": (2, 3)})
     (Uniform([0.0, 2.0], [1.0, 3.0]), ['load', 'size'])
     """
-    if isinstance(measure, Mapping) and measure and all(isinstance(name, str) for name in measure):
+    if isinstance(measure, Mapping) and _has_names(measure):
         if names is not None:
             raise ValueError("give names either in the dictionary of distributions or as names=, not both")
-        return as_measure(list(measure.values())), list(measure)
+        return as_measure(cast(MeasureLike, list(measure.values()))), list(measure)
     inputs = as_measure(cast(MeasureLike, measure))
     if names is None:
         return inputs, None
