@@ -99,6 +99,15 @@ def test_what_a_problem_file_means(write):
     assert program.function(np.array([1.0, 2.0, 3.0])).value == 3.0
 
 
+def test_the_order_of_fidelity_is_given_by_names(write):
+    names = [source["name"] for source in GOOD["sources"]]
+    problem = load_problem(write(GOOD | {"order": [names[0], names[2], names[1]]}))
+    assert problem.integrator().order == [0, 2, 1]
+    for wrong in (names[::-1], names[:2], "fine", [1, 2]):
+        with pytest.raises(ProblemError, match="order: must be the names of all sources, the primary one first"):
+            load_problem(write(GOOD | {"order": wrong}))
+
+
 def test_samples_with_weights(write, tmp_path):
     (tmp_path / "posterior.csv").write_text("a, weight, b\n1.0, 1, 2.0\n3.0, 3, 4.0\n")
     content = {key: value for key, value in GOOD.items() if key != "inputs"} | {"samples": "posterior.csv"}

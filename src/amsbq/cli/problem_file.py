@@ -22,7 +22,7 @@ from typing import Any
 
 from ..design.acquisition import UTILITIES
 from ..design.integrator import Integrator
-from ..design.sources import Source
+from ..design.sources import Source, source_names
 from ..inference.structures import MODELS
 from ..measures.base import Measure
 from ..simulators.functions import PythonFunction
@@ -35,6 +35,7 @@ TOP_KEYS = (
     "seed",
     "model",
     "acquisition",
+    "order",
     "rel_tol",
     "abs_tol",
     "inputs",
@@ -61,7 +62,7 @@ class Problem:
     measure: Measure
     sources: list[Source]
     budget: float  #: infinite if only a tolerance ends the run
-    settings: dict[str, Any]  #: model, acquisition and seed, where the file has them
+    settings: dict[str, Any]  #: model, acquisition, seed and order, where the file has them
     rel_tol: float | None
     abs_tol: float | None
 
@@ -107,6 +108,8 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     rel_tol, abs_tol = (checker.number(content, key, positive=True) for key in ("rel_tol", "abs_tol"))
     names, measure = InputsReader(folder, checker).read(content)
     sources = SourcesReader(folder, names, checker).read(content)
+    if not checker.errors:
+        settings["order"] = _numbers(content, source_names(sources), checker)
     if checker.errors or measure is None:
         raise ProblemError(path, checker.errors)
     known = {key: value for key, value in settings.items() if value is not None}
@@ -116,6 +119,17 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     if checker.errors:
         raise ProblemError(path, checker.errors)
     return problem
+
+
+def _numbers(content: dict[str, Any], names: list[str], checker: Checker) -> list[int] | None:
+    """Return the numbers of the sources in their order of fidelity, from the names in the file, if it has them."""
+    wanted = f"the names of all sources, the primary one first, such as {names}"
+    order = checker.setting(content, "order", lambda given: _is_order(given, names), wanted)
+    return [names.index(name) for name in order] if order is not None and not checker.errors else None
+
+
+def _is_order(given: Any, names: list[str]) -> bool:
+    return isinstance(given, list) and sorted(map(str, given)) == sorted(names) and given[0] == names[0]
 
 
 def _is_seed(value: Any) -> bool:

@@ -5,7 +5,7 @@ observations of the primary source. The evidence would be dominated by the many 
 the error of the integral comes from how these are related to the primary one.
 
 The integral has a mixture of Student's t distributions, one for each draw of the hyperparameters of each structure:
-heavy tails, because all structures may be wrong.
+heavy tails, and a little wider than the structures say, because all of them may be wrong.
 
 Notation: M structures, n observations of the primary source, p_im the density of the i-th of them by structure m, if
 all other observations are known.
@@ -41,7 +41,8 @@ class AveragingSettings:
     prior_observations: float = 2.0
     #: of the iteration for the weights: more change no weight by a percent
     iterations: int = 100
-    tails: float = 3.0  #: degrees of freedom of the components of the distribution of the integral
+    tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
+    widened: float = 1.15  #: factor on the width of that distribution
 
 
 SETTINGS = AveragingSettings()
@@ -113,8 +114,9 @@ def averaged_integral(
 ) -> Estimate:
     """Return the integral of the primary source, averaged over models (K,) with weights, with its error bar."""
     means, stds = integrals(models, data)
-    level, spread = units.levels[0], units.spreads[0]
-    return Estimate(level + spread * means, spread * stds, weights, SETTINGS.tails, effective_draws)
+    mean = np.average(means, weights=weights)
+    around = units.levels[0] + units.spreads[0] * (mean + SETTINGS.widened * (means - mean))
+    return Estimate(around, units.spreads[0] * SETTINGS.widened * stds, weights, SETTINGS.tails, effective_draws)
 
 
 def integrals(models: ModelBatch, data: Data) -> tuple[Array, Array]:

@@ -1,0 +1,125 @@
+"""Averaging over structures: weights by leave-one-out prediction, draws in proportion to them, and the mixture."""
+
+import numpy as np
+import pytest
+import scipy
+from scipy import stats
+
+import amsbq
+from amsbq.gp.data import Data
+from amsbq.inference.averaging import SETTINGS, allotted, stacking_weights, weighted
+from amsbq.inference.belief import learn
+from amsbq.inference.log_posterior import LogPosterior
+from amsbq.inference.sampling import draw
+from amsbq.inference.structures import chain, checked_order, common_and_own, model_named, star
+
+UNIT = amsbq.Uniform(0, 1)
+
+
+def levels_of(n, seed=0):
+    """Nested observations of three levels, each finer one a tenth of the difference away from the limit."""
+    rng = np.random.default_rng(seed)
+    X = rng.permutation((np.arange(4 * n) + 0.5) / (4 * n))[:, None]
+    s = np.repeat([0, 1, 2], [n, 2 * n, 4 * n])
+    x = np.concatenate([X[:n], X[: 2 * n], X])
+    y = np.sin(5 * x[:, 0]) + 0.3 * 0.1 ** (2 - s) * np.cos(7 * x[:, 0] + s)
+    return Data(s, x, y, np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+def test_weights_maximise_the_density_of_the_mixture(n):
+    """Against a general optimiser of the same objective, with equal weights as so many observations of the prior."""
+    log_p = np.random.default_rng(n).normal(scale=1.5, size=(n, 3))
+    prior = SETTINGS.prior_observations
+
+    def objective(t):
+        w = np.exp(t - np.logaddexp.reduce(t))
+        return -np.logaddexp.reduce(log_p + np.log(w), axis=1).sum() - prior / 3 * np.log(w).sum()
+
+    best = scipy.optimize.minimize(objective, np.zeros(3), tol=1e-12).x
+    np.testing.assert_allclose(stacking_weights(log_p), np.exp(best) / np.exp(best).sum(), atol=5e-3)
+
+
+def test_densities_are_those_of_observations_that_were_left_out():
+    """Each primary observation by posteriors that have not seen it: the weights are those of these densities."""
+    data = levels_of(4)
+    draws = [
+        draw(LogPosterior(prior, UNIT, data, [1e-4] * 3), 4) for prior in (chain([0, 1, 2], 1), star([0, 1, 2], 1))
+    ]
+    logs = np.empty((4, 2))
+    for m, some in enumerate(draws):
+        density = some.log_posterior
+        standard = density.units.standardise(data)
+        for i in range(4):
+            rest = density.on(data.rows(np.arange(len(data.y)) != i))
+            posteriors = rest.condition(some.Theta, some.relations)
+            mean, variance = posteriors.predict(0, data.X[[i]])
+            noise = posteriors.models.noise[:, 0] + 1e-10 * posteriors.models.variances[:, 0]
+            p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
+            logs[i, m] = np.log(p.mean())
+    weights = [member.weight for member in weighted(draws)]
+    np.testing.assert_allclose(weights, stacking_weights(logs), rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 100])
+def test_draws_are_allotted_by_weight(n):
+    weights = np.array([0.55, 0.1, 0.35])
+    counts = allotted(n, weights)
+    assert counts.sum() == n
+    assert np.abs(counts - n * weights).max() <= 1
+
+
+def test_the_estimate_is_the_mixture_of_all_structures():
+    data = levels_of(3)
+    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
+    assert len(belief.members) == 4
+    assert sum(member.weight for member in belief.members) == pytest.approx(1)
+    units, standard = belief.log_posterior.units, belief.log_posterior.units.standardise(data.sorted())
+    mean = 0.0
+    for member in belief.members:
+        density = member.draws.log_posterior.on(data.sorted())
+        means, _ = density.condition(member.draws.Theta, member.draws.relations).integral()
+        mean += member.weight * (units.levels[0] + units.spreads[0] * means.mean())
+    assert belief.estimate.mean == pytest.approx(mean, rel=1e-7)
+    assert belief.posteriors.data.y.tolist() == standard.y.tolist()
+
+
+def test_a_chain_is_believed_in_the_right_order():
+    """In the wrong order, with the coarsest level next to the primary one, other structures get its weight."""
+    weights = []
+    for order in ([0, 1, 2], [0, 2, 1]):
+        found = [learn(model_named("auto"), UNIT, levels_of(5, seed), [0.0] * 3, order=order) for seed in range(3)]
+        weights.append(np.mean([belief.members[1].weight for belief in found]))
+    assert weights[0] > weights[1]
+
+
+def test_a_hierarchy_needs_two_fine_evaluations():
+    """The fine differences are learned from the coarse ones: the error is a tenth of the spread of the source."""
+    truth = (1 - np.cos(5)) / 5 + 0.003 * np.sin(7) / 7
+    errors, stds = [], []
+    for seed in range(4):
+        data = levels_of(2, seed)
+        answer = amsbq.estimate(data.s, data.X, data.y, UNIT, seed=seed)
+        errors.append(abs(answer.mean - truth))
+        stds.append(answer.std)
+    assert np.median(errors) < 0.05
+    assert (np.array(errors) < 4 * np.array(stds)).all()
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0, 2], [0, 1, 1], "012", 3, [0.0, 1.0, 2.5]])
+def test_orders_that_are_none(order):
+    with pytest.raises(ValueError, match=r"order must be the numbers of all 3 sources .* such as \[0, 1, 2\]"):
+        checked_order(order, 3)
+
+
+def test_permuted_sources_give_the_same_answer():
+    data = levels_of(3)
+    other = Data(np.array([0, 2, 1])[data.s], data.X, data.y, data.noise_var)
+    answers = [amsbq.estimate(d.s, d.X, d.y, UNIT) for d in (data, other)]
+    assert answers[1].mean == pytest.approx(answers[0].mean, abs=0.02 * answers[0].std)
+    assert answers[1].std == pytest.approx(answers[0].std, rel=0.02)
+
+
+def test_one_source_has_two_structures():
+    assert len(model_named("auto").structures([0], 2)) == 2
+    assert common_and_own([0], 2).terms[0].scale.mode == pytest.approx(0.2 * 2**0.5)
