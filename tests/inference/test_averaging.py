@@ -1,5 +1,7 @@
 """Averaging over structures: weights by leave-one-out prediction, draws in proportion to them, and the mixture."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy
@@ -8,7 +10,7 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data
 from amsbq.inference.averaging import SETTINGS, allotted, stacking_weights, weighted
-from amsbq.inference.belief import learn
+from amsbq.inference.belief import from_hyperparameters, learn
 from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.sampling import draw
 from amsbq.inference.structures import chain, checked_order, common_and_own, model_named, star
@@ -123,3 +125,34 @@ def test_permuted_sources_give_the_same_answer():
 def test_one_source_has_two_structures():
     assert len(model_named("auto").structures([0], 2)) == 2
     assert common_and_own([0], 2).terms[0].scale.mode == pytest.approx(0.2 * 2**0.5)
+
+
+def scattered(noise, n=10, m=20, seed=0):
+    """A smooth pair whose secondary source has noise of that standard deviation."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n + m, 1))
+    s = np.repeat([0, 1], [n, m])
+    y = np.sin(5 * x[:, 0]) + s * (0.2 * x[:, 0] + noise * rng.normal(size=n + m))
+    return Data(s, x, y, np.zeros(n + m))
+
+
+def test_noise_that_nobody_declared_is_learned():
+    data = scattered(0.1)
+    with pytest.warns(UserWarning, match="the values of coarse scatter as if they had noise"):
+        belief = learn(model_named("auto"), UNIT, data, [0.0, 0.0], names=["fine", "coarse"])
+    found = np.sqrt(belief.posteriors.models.noise) * belief.log_posterior.units.spreads
+    assert (found[:, 0] == 0).all()
+    assert np.median(found[:, 1]) == pytest.approx(0.1, rel=0.5)
+    again = from_hyperparameters(model_named("auto"), UNIT, data, [0.0, 0.0], 0, belief.hyperparameters())
+    assert again.estimate.interval() == belief.estimate.interval()
+
+
+def test_functions_without_noise_are_not_taken_for_noisy():
+    for wave in (5.0, 12.0):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=(35, 1))
+        s = np.repeat([0, 1], [15, 20])
+        y = np.abs(np.sin(wave * x[:, 0])) + 0.2 * s * x[:, 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(35)), [0.0, 0.0])

@@ -23,7 +23,6 @@ from ..messages import warn
 from ..validation import Array, source_number
 from .accounting import Accounting, NamedMeasureLike
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
-from .costs import affordable
 from .failures import RETIRED_AFTER, Failures
 from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
 from .search import Choice, Search
@@ -192,21 +191,20 @@ class DecisionMaker(Accounting):
         """
         others = [source for source in search.sources if source != 0]
         primary = search.among([0]).best(rate) if cheap.source != 0 and 0 in search.sources else None
-        if primary is None or self._can_pay_both(cheap, primary) or self.acquisition in PATHOLOGIES:
+        if primary is None or self.acquisition in PATHOLOGIES or math.isinf(self.budget):
             return cheap
-        price, worth, last, so_far = self._price(primary), 0.0, 0.0, rate
+        price, rest = self._price(primary), self.budget * (1 + 1e-12) - self.committed
+        if (rest - self._price(cheap)) // price == rest // price:
+            return cheap
+        worth, so_far = [0.0], rate
         for _ in range(SETTINGS.planned):
             choice = search.among(others, self.committed + price, self.committed + so_far.paid).best(so_far)
             if choice is None:
                 break
             so_far = so_far.after(choice.source, choice.x[None])
-            last, worth = worth, choice.rate * so_far.paid
-        else:  # there is money left for more of them, each of which is worth no more than the last one
-            worth += (worth - last) * (price - so_far.paid) / max(so_far.paid / SETTINGS.planned, 1e-300)
-        return primary if primary.rate * price >= worth else cheap
-
-    def _can_pay_both(self, first: Choice, second: Choice) -> bool:
-        return bool(affordable(self.committed + self._price(first) + self._price(second), self.budget))
+            worth.append(choice.rate * so_far.paid)
+        otherwise = _extrapolated(np.array(worth), price / max(so_far.paid, 1e-300))
+        return primary if primary.rate * price >= otherwise else cheap
 
     def _next_rate(self, belief: Belief) -> Rate:
         pending = [(query.source, query.x) for query in self.pending]
@@ -246,3 +244,18 @@ class DecisionMaker(Accounting):
             assert belief is not None
             estimate = belief.estimate
         return estimate.mean, estimate.std
+
+
+def _extrapolated(worth: Array, times: float) -> float:
+    """Return what a longer sequence of evaluations is worth, from that of its beginnings, none of them first.
+
+    It is ``times`` as long. Each evaluation is taken to be worth less than the one before by the same factor.
+    """
+    gains = np.diff(worth)
+    n = len(gains)
+    more = n * (times - 1)
+    if n < 2 or more < 1 or gains[-1] <= 0:
+        return float(worth[-1])
+    factor = min((gains[-1] / gains[0]) ** (1 / (n - 1)), 1.0) if gains[0] > 0 else 1.0
+    rest = more if factor > 1 - 1e-9 else factor * (1 - factor**more) / (1 - factor)
+    return float(worth[-1] + gains[-1] * rest)
