@@ -139,10 +139,10 @@ def test_stop_rules_are_plain_functions():
 
 def test_a_rate_below_the_floor_stops_as_long_as_the_rule_is_given(tmp_path):
     options = {"model": fixed(), "journal": tmp_path / "run.jsonl"}
-    result = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(0.5), **options)
-    assert (result.stopped, result.integrator.rate < 0.5) == ("rate", True)
+    result = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(2.0), **options)
+    assert (result.stopped, result.integrator.rate < 2.0) == ("rate", True)
     assert "evaluations tell too little for their cost" in str(result)
-    again = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(0.5), **options)
+    again = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(2.0), **options)
     assert (again.stopped, len(again.evaluations)) == ("rate", len(result.evaluations))
     assert integrate(pair(), UNIT, budget=5, **options).stopped == "budget"
 

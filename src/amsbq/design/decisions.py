@@ -165,7 +165,7 @@ class DecisionMaker(Accounting):
         search = Search(self.measure, self._available(), self._rng(self._n_asked), self.budget, self.committed, avoided)
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
-        if choices and not all(self._worthless(choice) for choice in choices):
+        if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
             return choices if n > 1 else [self._or_last_primary(choices[0], rate, search)]
         too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
         self._stop("budget" if too_expensive else "exhausted")
@@ -178,11 +178,11 @@ class DecisionMaker(Accounting):
         choice = Search(self.measure, sources, self._rng(self._n_asked + k), budget, committed).best(rate)
         return None if choice is None or self._worthless(choice) else choice
 
-    def _worthless(self, choice: Choice) -> bool:
+    def _worthless(self, choice: Choice, rest: float = math.inf) -> bool:
+        """Return whether the rest of a budget, spent at the rate of a choice, would tell next to nothing."""
         if self.acquisition in PATHOLOGIES:
             return False
-        rest = self.budget - self.committed
-        return choice.rate <= 0 or (math.isfinite(rest) and choice.rate * rest < SETTINGS.worthwhile)
+        return choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile
 
     def _or_last_primary(self, cheap: Choice, rate: Rate, search: Search) -> Choice:
         """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.

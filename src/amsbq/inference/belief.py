@@ -329,6 +329,9 @@ def from_hyperparameters(
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
     with collected_warnings():  # they were issued when it was learned
         data, levels = regularised(data, noise, model.secondaries, default_names(len(noise)))
+    if "weights" not in hyperparameters:  # of a release in which models had one structure
+        single = {"weights": [1.0], "draws": [hyperparameters["draws"]], "learned_noise": []}
+        hyperparameters = {"order": fewest_first(data, len(levels)), **single}
     order, weights = hyperparameters["order"], hyperparameters["weights"]
     learned = hyperparameters["learned_noise"]
     used: list[Noise] = ["learn" if source in learned else level for source, level in enumerate(levels)]

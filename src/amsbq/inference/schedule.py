@@ -155,7 +155,7 @@ class Learner:
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set the latest refit to one that `fitted` returned for the same first observations."""
         n, parameters = fitted["n"], fitted["hyperparameters"]
-        if isinstance(self.model, MultiSourceGP) or "weights" not in parameters:  # by a release with other structures
+        if isinstance(self.model, MultiSourceGP) or parameters.get("tempered"):  # by a release with another default
             return
         belief = from_hyperparameters(self.model, self.measure, self.data.first(n), self.noise, self.seed, parameters)
         self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
