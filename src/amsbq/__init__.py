@@ -33,8 +33,8 @@ from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Product
 from .measures.uniform import Uniform
 from .processes.pool import ResilientProcessPool
-from .results.diagnostics import Finding
-from .results.result import Findings, Result
+from .results.findings import Finding, Findings
+from .results.result import Result
 
 __all__ = [
     "RBF",

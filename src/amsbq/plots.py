@@ -11,7 +11,7 @@ Arguments that the functions share:
 - ``input``: the number or the name of an input. Without ``ax`` and ``input``, functions that have it draw a panel for
   each input; they return an array of Axes then, if there are several.
 
-Each source has a colour, line and marker of its own. Bands are two standard deviations wide on either side of the mean.
+Each source has a colour, line and marker of its own. Bands are 95 % intervals.
 """
 
 from .visualization.plots import (

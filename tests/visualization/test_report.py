@@ -220,7 +220,7 @@ def opened(tabs):
 #: where on the screen the latest estimate is
 LATEST = """() => {
     const plot = document.getElementById("plot-convergence"), { xaxis, yaxis } = plot._fullLayout;
-    const line = plot.data.find((trace) => trace.name === "mean ± 2 std"), box = plot.getBoundingClientRect();
+    const line = plot.data.find((trace) => trace.name === "mean"), box = plot.getBoundingClientRect();
     const [x, y] = [line.x.at(-1), line.y.at(-1)];
     return [box.x + xaxis._offset + xaxis.d2p(x), box.y + yaxis._offset + yaxis.d2p(y)];
 }"""

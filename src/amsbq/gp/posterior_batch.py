@@ -121,6 +121,12 @@ class PosteriorBatch:
         means, variances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
         return means, variances
 
+    def predict_joint(self, s: IntArray, X: Array) -> tuple[Array, Array]:
+        """Return the means (K, n) and covariances (K, n, n) of sources s (n,) at X (n, D), without noise."""
+        A = self._solve(self.models.cov(self.data.s, self.data.X, s, X))
+        means = self.models.mean[:, s] + np.einsum("kj,kji->ki", self.beta, A)
+        return means, self.models.cov(s, X, s, X) - np.einsum("kji,kjl->kil", A, A)
+
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the means and variances of ∫ f_source(x) π(dx_others) at values t (m, 1), shape (K, m) each."""
         cov, prior = self.models.main_effect_cov(source, input, t, self.data.s, self.data.X)

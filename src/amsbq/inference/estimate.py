@@ -41,7 +41,7 @@ class Estimate:
     --------
     >>> estimate = Estimate([1.0], [0.1])
     >>> estimate
-    Estimate(1.00 ± 0.10, 95 % between 0.80 and 1.20)
+    Estimate(1.00 ± 0.10 (std), 95 % between 0.80 and 1.20)
     >>> low, high = estimate.interval(0.5)
     >>> print(f"{low:.3f} to {high:.3f}, median {estimate.quantile(0.5):.3f}")
     0.933 to 1.067, median 1.000
@@ -103,9 +103,10 @@ class Estimate:
             return f"{self.mean:.6g}, without an error bar"
         low, high = self.interval()
         if self.std and not 1e-6 < self.std < 1e6:  # so many zeros are hard to read
-            return f"{self.mean:.6g} ± {self.std:.2g}, 95 % between {low:.6g} and {high:.6g}"
+            return f"{self.mean:.6g} ± {self.std:.2g} (std), 95 % between {low:.6g} and {high:.6g}"
         digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if self.std else 6
-        return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}, 95 % between {low:.{digits}f} and {high:.{digits}f}"
+        mean, std, low_end, high_end = (f"{value:.{digits}f}" for value in (self.mean, self.std, low, high))
+        return f"{mean} ± {std} (std), 95 % between {low_end} and {high_end}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the central interval that holds the integral with probability ``level``."""

@@ -1,16 +1,70 @@
-"""Numbers that findings and figures are made of: leave-one-out residuals, and what each source was worth."""
+"""Numbers that findings and figures are made of: residuals, correlations, what is far from evaluations, what is ahead.
+
+Each is a function of an integrator, computed once for all that it was told so far.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
+from ..design.forecast import Forecast
 from ..design.integrator import Integrator
-from ..gp.posterior_batch import PosteriorBatch
-from ..inference.belief import Belief, averaged
+from ..design.search import Choice
+from ..inference.averaging import integrals
+from ..inference.belief import Belief, ExtendedBelief, LearnedBelief, averaged
 from ..validation import Array, IntArray
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AnalysisSettings:
+    """Sizes of samples, and limits of what is computed."""
+
+    forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
+    forecast_observations: int = 400  #: above which a forecast takes too long for a finding or a figure
+    correlation_points: int = 256  #: of all sources together, at which they are compared
+    #: of the sources from their posteriors: the ends of an interval are known to a percent
+    correlation_draws: int = 400
+    unclear_correlation: float = 1.0  #: width of a 95 % interval from which on a correlation is not known
+    measure_points: int = 512  #: that stand for the distribution of the inputs
+    #: times the distance that 95 % of the inputs would have at most to as many evaluations, if those were spread evenly
+    far: float = 1.5
+
+
+SETTINGS = AnalysisSettings()
+
+
+def once_per_state(function: Callable[[Integrator], T]) -> Callable[[Integrator], T]:
+    """Return a function of an integrator that is evaluated again only after the integrator was asked or told more."""
+    known: WeakKeyDictionary[Integrator, tuple[tuple[float, ...], T]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def once(it: Integrator) -> T:
+        state = (len(it.learner), len(it.evaluations), len(it.pending), it.committed)
+        latest = known.get(it)
+        if latest is None or latest[0] != state:
+            latest = known[it] = state, function(it)
+        return latest[1]
+
+    return once
+
+
+def belief_of(it: Integrator) -> Belief:
+    """Return the belief of an integrator; raise ValueError if nothing was observed yet."""
+    if (belief := it.learner.belief) is None:
+        raise ValueError("nothing is known yet: look again after the first evaluations")
+    return belief
 
 
 @dataclass(frozen=True)
@@ -25,11 +79,14 @@ class Residuals:
         Its location.
     z : (N,) array
         Its standardised residual.
+    evaluations : (N,) array
+        Its place in the list of evaluations, from 0.
     """
 
     sources: IntArray
     X: Array
     z: Array
+    evaluations: IntArray
 
     def of(self, source: int) -> Array:
         """Return the standardised residuals of one source."""
@@ -41,50 +98,145 @@ class Residuals:
         return max(4.0, 1.1 * float(np.abs(self.z).max(initial=0.0)))
 
 
-@dataclass(frozen=True)
-class SourceWorth:
-    """What a source was worth.
-
-    Attributes
-    ----------
-    times_wider : float
-        How many times wider the error bar would be without it.
-    cost : float
-        What its evaluations cost.
-    share : float
-        Their share of the total cost.
-    """
-
-    times_wider: float
-    cost: float
-    share: float
-
-    @property
-    def per_cost(self) -> float:
-        """Reduction of the log variance of the integral for each unit of cost."""
-        return 2 * math.log(max(self.times_wider, 1.0)) / self.cost if self.cost > 0 else math.inf
-
-
-def residuals(posteriors: PosteriorBatch) -> Residuals:
-    """Return leave-one-out residuals, averaged over posteriors with different hyperparameters."""
+@once_per_state
+def residuals(it: Integrator) -> Residuals:
+    """Return the leave-one-out residuals of all observations, averaged over the draws of the hyperparameters."""
+    posteriors = belief_of(it).posteriors
     data = posteriors.data
     mean, variance = averaged(posteriors.leave_one_out())
-    return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance))
+    # Observations are in an order of their own: sorted by source, location and value both lists are in the same one.
+    made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in it._used()]
+    made.sort(key=lambda i: (it.evaluations[i].source, *it.evaluations[i].x, it.evaluations[i].value))
+    evaluations = np.empty(len(data.y), dtype=np.intp)
+    evaluations[np.lexsort((data.y, *data.X.T[::-1], data.s))] = made
+    return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
 
 
-def source_worths(it: Integrator, belief: Belief) -> dict[int, SourceWorth]:
-    """Return what each source was worth that was evaluated and that the model uses, by its number."""
-    total = it.spent or 1.0
-    out = {}
-    for source in sorted(set(belief.posteriors.data.s.tolist())):
-        ratios = _variances_without(belief.posteriors, source) / belief.posteriors.integral()[1]
-        cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
-        out[source] = SourceWorth(float(np.sqrt(np.mean(ratios))), cost, cost / total)
-    return out
+@dataclass(frozen=True)
+class Correlations:
+    """Correlations between sources over the distribution of the inputs: mean and 95 % interval, shape (L, L) each."""
+
+    mean: Array
+    low: Array
+    high: Array
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Mask of those whose interval is narrow enough to mean anything, shape (L, L)."""
+        return self.high - self.low <= SETTINGS.unclear_correlation
+
+    def text(self, i: int, j: int, between: str = " ") -> str:
+        """Return the correlation of two sources, a space or a new line, and its interval; or "not known yet"."""
+        if not self.known[i, j]:
+            return f"not known{between}yet"
+        digits = 2 if self.high[i, j] < 0.99 else 4
+        low, high = (f"{value[i, j]:.{digits}f}" for value in (self.low, self.high))
+        return f"{self.mean[i, j]:.{digits}f}{between}(95 %: {low} to {high})"
 
 
-def _variances_without(posteriors: PosteriorBatch, source: int) -> Array:
-    """Return the variance of the integral without the observations of a source, for each posterior: shape (K,)."""
-    data = posteriors.data
-    rest = data.rows(data.s != source)
-    return PosteriorBatch.condition(posteriors.models, rest, posteriors.jitter).integral()[1]
+@once_per_state
+def correlations(it: Integrator) -> Correlations:
+    """Return how the outputs of the sources correlate over the distribution of the inputs.
+
+    Sources are drawn from their posteriors, for all draws of the hyperparameters that decisions are made by, and the
+    correlation of each draw is computed over the same inputs.
+    """
+    posteriors = belief_of(it).posteriors
+    L, K = posteriors.models.n_sources, len(posteriors)
+    X = it.measure.sobol(max(SETTINGS.correlation_points // L, 16), rng=0)
+    n, each = len(X), math.ceil(SETTINGS.correlation_draws / K)
+    means, covariances = posteriors.predict_joint(np.repeat(np.arange(L), n), np.tile(X, (L, 1)))
+    rng, found = np.random.default_rng(0), []
+    for mean, covariance in zip(means, covariances, strict=True):
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        for f in (mean + rng.normal(size=(each, L * n)) @ root.T).reshape(each, L, n):
+            f = f - f.mean(axis=1, keepdims=True)
+            norms = np.sqrt(np.einsum("ln,ln->l", f, f))
+            f /= np.where(norms > 0, norms, 1.0)[:, None]
+            found.append(f @ f.T)
+    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+    return Correlations(np.mean(found, axis=0), low, high)
+
+
+def unlimited(it: Integrator) -> Integrator:
+    """Return a copy of an integrator without a budget, to look beyond that of the run; ask or tell it nothing."""
+    other = copy(it)
+    other.budget = math.inf
+    return other
+
+
+def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:
+    """Return (total cost, expected standard deviation) from now until a budget is spent, by default twice the present.
+
+    It is empty if the costs of a source are not known yet, or if there are too many observations for a quick answer.
+    """
+    among = [source for source in it._available() if sources is None or source in sources]
+    slow = len(it.learner) > SETTINGS.forecast_observations
+    if slow or it.starting or any(it.source_costs.unknown(source) for source in among):
+        return Forecast([], exact=False)
+    total = budget or 2 * max(it.committed, 1e-12)
+    return unlimited(it).forecast(total, among, steps=SETTINGS.forecast_steps)
+
+
+@once_per_state
+def outlook(it: Integrator) -> Forecast:
+    """Return the forecast until twice as much is spent as now."""
+    return forecast(it)
+
+
+@once_per_state
+def next_choice(it: Integrator) -> Choice | None:
+    """Return what would be asked next if the budget were larger; None if nothing is worth evaluating."""
+    return unlimited(it).preview()
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """The part of the distribution of the inputs that is far from all evaluations of the primary source."""
+
+    share: float  #: its probability
+    farthest: Array  #: (D,), the input in it that is farthest from all evaluations
+
+
+@once_per_state
+def uncovered(it: Integrator) -> Uncovered:
+    """Return which part of the distribution of the inputs is far from all evaluations of the primary source.
+
+    Distances are in units of the widths of the inputs, and compared with those to as many evenly spread points.
+    """
+    X = it.measure.sobol(SETTINGS.measure_points, rng=1)
+    data, width = it.learner.data, it.measure.width
+    evaluated = data.X[data.s == 0]
+    if not len(evaluated):
+        return Uncovered(1.0, it.measure.median)
+    even = it.measure.sobol(len(evaluated), rng=2)
+    usual, _ = cKDTree(even / width).query(X / width)
+    distances, _ = cKDTree(evaluated / width).query(X / width)
+    far = distances > SETTINGS.far * np.quantile(usual, 0.95)
+    return Uncovered(float(np.mean(far)), X[distances.argmax()])
+
+
+@dataclass(frozen=True)
+class View:
+    """What one structure of the model says of the integral: its weight in the average, mean and standard deviation."""
+
+    weight: float
+    mean: float
+    std: float
+
+
+@once_per_state
+def views(it: Integrator) -> list[View]:
+    """Return what each structure of the model says of the integral; nothing if it does not average over any."""
+    belief = belief_of(it)
+    learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
+    if not isinstance(learned, LearnedBelief) or not learned.model.marginalised:
+        return []
+    units, found = learned.log_posterior.units, []
+    for member in learned.members:
+        means, stds = integrals(member.draws.models(), belief.posteriors.data)
+        mean, variance = averaged((means[:, None], stds[:, None] ** 2))
+        std = units.spreads[0] * math.sqrt(variance[0])
+        found.append(View(member.weight, float(units.levels[0] + units.spreads[0] * mean[0]), float(std)))
+    return found

@@ -14,7 +14,8 @@ from ..design.accounting import Evaluation, StopReason
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..validation import Array
-from .diagnostics import Finding, diagnose
+from .diagnostics import diagnose
+from .findings import Findings
 
 if TYPE_CHECKING:
     import pandas
@@ -41,15 +42,6 @@ REASONS = {
 def input_names(dim: int) -> list[str]:
     """Return names for inputs that have none: x0, x1, ..."""
     return [f"x{d}" for d in range(dim)]
-
-
-class Findings(list[Finding]):
-    """A list of findings, which prints as text: one line for each."""
-
-    def __str__(self) -> str:
-        return "\n".join(f"{finding.level}: {finding}" for finding in self)
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -145,10 +137,13 @@ class Result:
         return pandas.DataFrame(self.rows())
 
     def diagnose(self) -> Findings:
-        """Return findings on the fit of the model, the worth of each source and the outlook, warnings first."""
+        """Return findings on what the error bar rests on, the fit, the worth of each source and the outlook.
+
+        A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once.
+        """
         if self.integrator is None:
             raise ValueError(f"there is no model to diagnose: {NO_MODEL}")
-        return Findings(diagnose(self.integrator, self.estimate, self.inputs))
+        return diagnose(self.integrator, self.estimate, self.inputs)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""

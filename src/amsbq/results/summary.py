@@ -60,7 +60,7 @@ def state(result: Result) -> dict[str, Any]:
 
 def state_text(now: dict[str, Any]) -> str:
     """Return what `state` returned as a few lines of text."""
-    std = "" if now["std"] is None else f" ± {now['std']:.2g}"
+    std = "" if now["std"] is None else f" ± {now['std']:.2g} (std)"
     none = f"{next(iter(now['sources']))} has no value yet"
     known = none if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
     of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
@@ -74,7 +74,7 @@ def table(result: Result) -> Iterator[str]:
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)
-    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral"
+    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral ± std"
     answered = False  # without a value of the primary source there is no estimate worth printing
     for e in result.evaluations:
         answered = answered or (e.source == 0 and e.status == "ok")

@@ -51,11 +51,13 @@ def literal(name: str) -> str:
     return f"\u200b{escaped}" if escaped.startswith("_") else escaped
 
 
-def draw_line(ax: Axes, t: Array, values: Array, source: int, label: str, std: Array | None = None) -> None:
-    """Draw a curve of a source, with a band of two standard deviations if ``std`` is there."""
+def draw_line(
+    ax: Axes, t: Array, values: Array, source: int, label: str, band: tuple[Array, Array] | None = None
+) -> None:
+    """Draw a curve of a source, and the shade between the lower and the upper end of a band if there is one."""
     style = source_style(source)
-    if std is not None:
-        ax.fill_between(t, values - 2 * std, values + 2 * std, color=style["color"], alpha=0.15, linewidth=0)
+    if band is not None:
+        ax.fill_between(t, *band, color=style["color"], alpha=0.15, linewidth=0)
     ax.plot(t, values, color=style["color"], linestyle=style["linestyle"], label=label)
 
 

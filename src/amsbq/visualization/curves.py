@@ -24,8 +24,8 @@ from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian, GaussianCopula
 from ..measures.product import Product
-from ..results.analysis import Residuals
-from ..results.analysis import residuals as residuals_of
+from ..results import analysis
+from ..results.analysis import Correlations, Residuals
 from ..results.result import Result
 from ..validation import Array, IntArray, brief, source_number
 
@@ -39,13 +39,13 @@ class CurveSettings:
 
     grid_points: int = 201  # of a curve: looks smooth on a page
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
-    forecast_steps: int = 40  # evaluations that a forecast looks ahead: about a second
-    forecast_observations: int = 400  # above which a forecast takes too long for a figure
     density_samples: int = 5  # distinct samples below which a density estimate means nothing
+    flat_effect: float = 0.25  # band beside the spread of the values from which on a flat main effect is not known
     negligible_weight: float = 1e-3  # of a sample, relative to the largest: it would only widen the density estimate
 
 
 SETTINGS = CurveSettings()
+NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half the 95 % interval of a Gaussian, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,17 @@ class Curve:
     t: Array
     mean: Array
     std: Array
+    spread: float  #: standard deviation of the observations of the source
+
+    def band(self) -> tuple[Array, Array]:
+        """Return the lower and the upper end of the 95 % interval, shape (n,) each."""
+        return self.mean - NORMAL_95 * self.std, self.mean + NORMAL_95 * self.std
+
+    @property
+    def known(self) -> bool:
+        """Whether its 95 % band is narrower than its range, or so narrow that there is hardly an effect."""
+        low, high = self.band()
+        return bool(np.median(high - low) <= max(np.ptp(self.mean), SETTINGS.flat_effect * self.spread))
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class Convergence:
     std: Array
     sources: IntArray
     failed: NDArray[np.bool_]
+    below: float  #: distance of the mean from the lower end of the 95 % interval, in standard deviations
+    above: float  #: and from its upper end
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -73,12 +86,15 @@ class Convergence:
         return np.isfinite(self.mean)
 
     def band(self) -> tuple[Array, Array, Array]:
-        """Return cost, and mean minus and plus two standard deviations, where there was an estimate.
+        """Return cost, and the ends of the 95 % interval, where there was an estimate.
 
-        The band has no width where the standard deviation is unknown.
+        After the last evaluation it is the interval that is printed. Of the earlier ones mean and standard deviation
+        are known, and their distributions are taken to have the same shape. The band has no width where the standard
+        deviation is unknown.
         """
         std = np.where(np.isfinite(self.std), self.std, 0.0)[self.known]
-        return self.cost[self.known], self.mean[self.known] - 2 * std, self.mean[self.known] + 2 * std
+        mean = self.mean[self.known]
+        return self.cost[self.known], mean - self.below * std, mean + self.above * std
 
     def positive_std(self) -> tuple[Array, Array]:
         """Return cost and standard deviation where both are positive, for logarithmic axes."""
@@ -151,13 +167,19 @@ def known_input(result: Result, input: int | str) -> int:
 
 def convergence(result: Result) -> Convergence:
     """Return the estimate after each evaluation."""
-    evaluations = result.evaluations
+    evaluations, estimate = result.evaluations, result.estimate
+    below = above = NORMAL_95
+    if 0 < estimate.std < math.inf:
+        low, high = estimate.interval(0.95)
+        below, above = (estimate.mean - low) / estimate.std, (high - estimate.mean) / estimate.std
     return Convergence(
         np.cumsum([e.cost for e in evaluations]),
         np.array([e.mean for e in evaluations], dtype=float),
         np.array([e.std for e in evaluations], dtype=float),
         np.array([e.source for e in evaluations], dtype=np.intp),
         np.array([e.status == "failed" for e in evaluations], dtype=bool),
+        below,
+        above,
     )
 
 
@@ -212,7 +234,9 @@ def effects(result: Result, input: int, t: Array) -> list[Curve]:
 
 def effect(result: Result, source: int, input: int, t: Array) -> Curve:
     """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
-    return Curve(t, *belief_of(result).main_effect(source, input, t[:, None]))
+    y = integrator_of(result).learner.data.of_source(source).y
+    spread = float(np.std(y / (unit := np.abs(y).max(initial=0.0) or 1.0)) * unit) if len(y) else 0.0
+    return Curve(t, *belief_of(result).main_effect(source, input, t[:, None]), spread)
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
@@ -240,17 +264,9 @@ def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
     return out
 
 
-def correlation(result: Result) -> Array:
-    """Return the prior correlation of the sources at the same input, averaged over hyperparameter draws: (L, L).
-
-    Constant terms are left out: sources that differ by an offset are correlated nevertheless.
-    """
-    models = belief_of(result).posteriors.models
-    B = sum((group.B.sum(axis=1) for group in models.groups), start=np.zeros_like(models.constant))
-    variances = np.einsum("kll->kl", B)
-    scale = np.sqrt(np.where(variances > 0, variances, 1.0))
-    correlations = B / scale[:, :, None] / scale[:, None, :]
-    return np.asarray(correlations.mean(axis=0)) if models.groups else np.eye(models.n_sources)
+def correlation(result: Result) -> Correlations:
+    """Return how the outputs of the sources correlate over the distribution of the inputs, with 95 % intervals."""
+    return analysis.correlations(integrator_of(result))
 
 
 def costs(result: Result, input: int, t: Array) -> Array:
@@ -268,10 +284,7 @@ def forecast(result: Result, budget: float | None = None) -> Array:
     or if there are too many observations for a quick answer.
     """
     it = integrator_of(result)
-    slow = len(it.learner) > SETTINGS.forecast_observations
-    if slow or it.starting or any(it.source_costs.unknown(source) for source in it._used()):
-        return np.zeros((0, 2))
-    ahead = it.forecast(budget or 2 * max(it.committed, 1e-12), steps=SETTINGS.forecast_steps)
+    ahead = analysis.outlook(it) if budget is None else analysis.forecast(it, budget)
     rows = np.array([row for row in ahead if row[1] > 0]).reshape(-1, 2)
     return rows if len(rows) > 1 else np.zeros((0, 2))
 
@@ -283,7 +296,7 @@ def needs_log_scale(values: Array) -> bool:
 
 def residuals(result: Result) -> Residuals:
     """Return the standardised leave-one-out residuals of all observations."""
-    return residuals_of(belief_of(result).posteriors)
+    return analysis.residuals(integrator_of(result))
 
 
 def shares(result: Result) -> tuple[Array, Array]:

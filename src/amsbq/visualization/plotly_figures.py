@@ -16,7 +16,7 @@ from ..results.result import Result
 from ..serialisation import plain
 from ..validation import Array
 from . import curves
-from .style import DENSE, GREY, RATE_NAMES, source_style
+from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: more than a screen shows, and half the file
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
@@ -57,7 +57,7 @@ def charts(result: Result) -> Iterator[Chart]:
     yield {
         "id": "sources",
         "title": "What is known of the sources",
-        "caption": f"Mean and two standard deviations{over} Grey: the distribution of the input.",
+        "caption": f"Mean and 95 % interval{over} Grey: the distribution of the input.",
         "panels": [_sources_panel(result, d, grids[d]) for d in inputs],
     }
     yield {
@@ -82,10 +82,10 @@ def _convergence(result: Result) -> Chart:
     seen = curves.convergence(result)
     (cost, low, high), (bottom, top) = seen.band(), seen.limits()
     traces = _band(cost, low, high, GREY, "hv")
-    traces.append(_line(cost, seen.mean[seen.known], GREY, "mean ± 2 std", shape="hv"))
+    traces.append(_line(cost, seen.mean[seen.known], GREY, "mean", shape="hv"))
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
-        texts = [f"{m:.6g} ± {s:.2g}" for m, s in zip(seen.mean[of], seen.std[of], strict=True)]
+        texts = [f"{m:.6g} ± {s:.2g} (std)" for m, s in zip(seen.mean[of], seen.std[of], strict=True)]
         traces.append(_markers(seen.cost[of], seen.mean[of], source, name, texts))
     if seen.failed.any():
         traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
@@ -120,8 +120,9 @@ def _sources_panel(result: Result, d: int, t: Array) -> Panel:
         shade = _line(t, density, GREY, "distribution", fill="tozeroy", yaxis="y2", hoverinfo="skip", showlegend=False)
         traces.append({**shade, "line": {"width": 0}, "fillcolor": SHADE})
     for source, curve in enumerate(curves.effects(result, d, t)):
-        traces += _band(t, curve.mean - 2 * curve.std, curve.mean + 2 * curve.std, source_style(source)["color"])
-        traces.append(_source_line(t, curve.mean, source, result))
+        traces += _band(t, *curve.band(), source_style(source)["color"], shown=source == 0)
+        line = _source_line(t, curve.mean, source, result)
+        traces.append({**line, "name": effect_name(line["name"], curve.known)})
         of = [e for e in result.evaluations if alone and e.source == source and e.status == "ok"]
         if of:
             markers = _markers([e.x[0] for e in of], [e.value for e in of], source, result.names[source])
@@ -179,23 +180,25 @@ def _residuals(result: Result) -> Chart:
 
 def _correlation(result: Result) -> Chart:
     R = curves.correlation(result)
-    names = result.names[: len(R)]
+    names = result.names[: len(R.mean)]
+    texts = [["1" if i == j else R.text(i, j, "<br>") for j in range(len(names))] for i in range(len(names))]
     heatmap = {
         "type": "heatmap",
-        "z": R.round(4).tolist(),
-        "x": list(range(len(R))),
-        "y": list(range(len(R))),
+        "z": np.where(R.known, R.mean, 0.0).round(4).tolist(),
+        "x": list(range(len(names))),
+        "y": list(range(len(names))),
+        "text": texts,
         "zmin": -1,
         "zmax": 1,
         "colorscale": [[0, "#7f3b08"], [0.5, "#f7f7f7"], [1, "#2d004b"]],
-        "texttemplate": "%{z:.2f}",
-        "hovertemplate": "%{z:.4f}<extra></extra>",
+        "texttemplate": "%{text}",
+        "hovertemplate": "%{text}<extra></extra>",
         "showscale": False,
     }
     ticks = {**_source_ticks(names), "showgrid": False, "zeroline": False}
     layout = {"xaxis": ticks, "yaxis": {**ticks, "autorange": "reversed"}}
-    pairs = [f"{name} {R[0, i]:.2f}" for i, name in enumerate(names) if i]
-    caption = f"Between sources at the same input, as learned; with {names[0]}: {', '.join(pairs) or 'none'}."
+    pairs = [f"{name} {R.text(0, i)}" for i, name in enumerate(names) if i]
+    caption = f"Correlation over the distribution of the inputs; with {names[0]}: {', '.join(pairs) or 'none'}."
     return _single("correlation", "How the sources are related", caption, [heatmap], layout)
 
 
@@ -246,14 +249,21 @@ def _line(
     } | more
 
 
-def _band(x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str, shape: str = "linear") -> list[Trace]:
-    """Return two invisible lines, and the shade between them."""
+def _band(
+    x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str, shape: str = "linear", shown: bool = True
+) -> list[Trace]:
+    """Return two invisible lines, and the shade between them, whose name is ``shown`` in the legend or not."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     hidden: dict[str, Any] = {"hoverinfo": "skip", "showlegend": False}
     edges = [_line(x, edge, colour, "", shape=shape, **hidden) for edge in (low, high)]
     for edge in edges:
         edge["line"] = {"width": 0, "shape": shape}
-    edges[1] |= {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
+    edges[1] |= {
+        "name": BAND_NAME,
+        "showlegend": shown,
+        "fill": "tonexty",
+        "fillcolor": f"rgba({red},{green},{blue},0.18)",
+    }
     return edges
 
 

@@ -24,7 +24,7 @@ from .axes import (
     ready_axes,
 )
 from .curves import Run
-from .style import RATE_NAMES, source_style
+from .style import BAND_NAME, RATE_NAMES, effect_name, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +49,8 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     result, ax = curves.as_result(run), ready_axes(ax)
     seen = curves.convergence(result)
     cost, low, high = seen.band()
-    ax.fill_between(cost, low, high, step="post", color=FAINT, alpha=0.5, linewidth=0)
-    ax.step(cost, seen.mean[seen.known], where="post", color="0.2", linewidth=1.2, label="mean ± 2 std")
+    ax.fill_between(cost, low, high, step="post", color=FAINT, alpha=0.5, linewidth=0, label=BAND_NAME)
+    ax.step(cost, seen.mean[seen.known], where="post", color="0.2", linewidth=1.2, label="mean")
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
         draw_markers(ax, seen.cost[of], seen.mean[of], source, marker_size(len(cost)), label=literal(name))
@@ -76,9 +76,10 @@ def sources(run: Run, ax: Axes | None = None, input: int | str | None = None) ->
 def _sources(result: Result, ax: Axes, d: int) -> None:
     t, alone = curves.grid(result, d), len(result.inputs) == 1
     for source, curve in enumerate(curves.effects(result, d, t)):
-        draw_line(ax, t, curve.mean, source, literal(result.names[source]), curve.std)
+        draw_line(ax, t, curve.mean, source, literal(effect_name(result.names[source], curve.known)), curve.band())
         of = [e for e in result.evaluations if e.source == source and e.status == "ok" and alone]
         draw_markers(ax, [e.x[0] for e in of], [e.value for e in of], source, 4.5)
+    ax.fill_between([], [], color=FAINT, alpha=0.5, linewidth=0, label=BAND_NAME)
     draw_density(ax, t, curves.density(result, d, t))
     ax.set_ylabel("output" if alone else "average output")
 
@@ -105,7 +106,8 @@ def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArra
         elif i == j:
             t = curves.grid(result, i)
             curve = curves.effect(result, source, i, t)
-            draw_line(ax, t, curve.mean, source, literal(result.names[source]), curve.std)
+            draw_line(ax, t, curve.mean, source, literal(result.names[source]), curve.band())
+            ax.set_title("" if curve.known else effect_name("", False).strip(), fontsize="x-small")
         else:
             ti, tj, z = values[j, i]
             filled = ax.contourf(ti, tj, z, levels=levels, cmap="cividis")
@@ -183,13 +185,18 @@ def shares(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def correlation(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw the matrix of the learned correlations between sources at the same input. Returns the Axes."""
+    """Draw how the sources correlate over the distribution of the inputs, each with its 95 % interval.
+
+    Correlations whose interval is wider than 1 are "not known yet". Returns the Axes.
+    """
     result, ax = curves.as_result(run), ready_axes(ax)
     R = curves.correlation(result)
-    names = [literal(name) for name in result.names[: len(R)]]
-    ax.imshow(R, vmin=-1, vmax=1, cmap="PuOr")
-    for i, j in np.ndindex(R.shape):
-        ax.text(j, i, f"{R[i, j]:.2f}", ha="center", va="center", color="white" if abs(R[i, j]) > 0.6 else "black")
+    names = [literal(name) for name in result.names[: len(R.mean)]]
+    ax.imshow(np.where(R.known, R.mean, 0.0), vmin=-1, vmax=1, cmap="PuOr")
+    for i, j in np.ndindex(R.mean.shape):
+        dark = R.known[i, j] and abs(R.mean[i, j]) > 0.6
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small" if len(names) < 4 else "xx-small"}
+        ax.text(j, i, "1" if i == j else R.text(i, j, "\n"), color="white" if dark else "black", **look)
     ax.set_xticks(range(len(names)), names, rotation=30, ha="right")
     ax.set_yticks(range(len(names)), names)
     ax.spines[:].set_visible(False)

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..design.integrator import Integrator
 from ..measures.adapters import measure_from_dict
-from ..results.diagnostics import Finding
+from ..results.findings import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
 from .curves import Run, as_result
@@ -113,7 +113,7 @@ class Answer:
             return cls(f"{estimate.mean:.6g}", "?", "This method has no error bar.")
         mean, _, rest = estimate.summary().partition(" ± ")
         std, _, interval = rest.partition(", ")
-        return cls(mean, std, f"{interval}.")
+        return cls(mean, std.split()[0], f"{interval}; ± is the standard deviation.")
 
 
 def _script_data(result: Result, figures: list[Chart], name: str, refresh: float | None) -> dict[str, Any]:

@@ -12,6 +12,15 @@ DENSE = 150  #: evaluations above which markers of the usual size would hide eac
 RATE_NAMES = {"mi": "mutual information", "ivr": "variance reduction"}
 
 
+#: what shaded bands are called
+BAND_NAME = "95 % interval"
+
+
+def effect_name(name: str, known: bool) -> str:
+    """Return what the curve of a source is called, with a remark if it is not known yet."""
+    return name if known else f"{name} (not known yet)"
+
+
 class SourceStyle(TypedDict):
     """How a source is drawn: its colour, line and marker as matplotlib calls them, line and marker as Plotly does."""
 

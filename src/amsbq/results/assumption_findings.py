@@ -1,0 +1,121 @@
+"""Findings on what the error bar rests on: assumptions rather than data, and what would settle it, at what cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ..design.integrator import Integrator
+from ..inference.estimate import Estimate
+from .analysis import View, next_choice, uncovered, views
+from .findings import Finding, brief, location, plural
+from .refits import source_worths
+
+
+@dataclass(frozen=True)
+class AssumptionSettings:
+    """Limits from which on an error bar rests on assumptions."""
+
+    #: evaluations of the primary source that a smooth function of its own is fitted to, however it varies
+    alone: int = 2
+    #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
+    #: of the difference
+    relation: int = 3
+    #: standard deviations between two answers from which on they disagree
+    apart: float = 2.0
+    #: weight of a structure below which it has no say
+    negligible: float = 0.1
+    #: share of the inputs' distribution far from all evaluations from which on there is a note, and a warning
+    uncovered_note: float = 0.1
+    uncovered_warning: float = 0.3
+
+
+SETTINGS = AssumptionSettings()
+
+
+def few(it: Integrator) -> Iterator[Finding]:
+    """Yield how many evaluations of the primary source are left over, once its relation to others is fitted."""
+    s = it.learner.data.s
+    n, related = int(np.sum(s == 0)), bool(np.any((s > 0) & (s < len(it._used()))))
+    fitted = SETTINGS.relation if related else SETTINGS.alone
+    if n > fitted + 1:
+        return
+    missing = fitted + 2 - n
+    price = missing * it.source_costs.expected(0, it.measure.median)
+    why = " (a factor, an offset and a difference are fitted to them)" if related else ""
+    rests = "rests" if n <= fitted else "still rests in part"
+    yield Finding(
+        "warning" if n <= fitted else "note",
+        "few evaluations",
+        f"{it.names[0]} has {plural(n)} only{why}: the error bar {rests} on what is assumed of such functions.",
+        f"{plural(missing).capitalize()} more would show whether it is right"
+        + (f", for a cost of about {price:.3g}." if price > 0 else "."),
+    )
+
+
+def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Iterator[Finding]:
+    """Yield structures of the model, with or without a secondary source, whose answers are far apart."""
+    for source, worth in source_worths(it).items():
+        alone = worth.without
+        if abs(estimate.mean - alone.mean) > SETTINGS.apart * alone.std:
+            yield Finding(
+                "warning",
+                "disagreement",
+                f"with {it.names[source]} the integral is {_pm(estimate.mean, estimate.std)}, without it "
+                f"{_pm(alone.mean, alone.std)} (standard deviations): the answer rests on how it is related to "
+                f"{it.names[0]}.",
+                _settled_by(it, inputs, f"More evaluations of {it.names[0]} tell which is right."),
+            )
+    heard = [view for view in views(it) if view.weight >= SETTINGS.negligible]
+    for a, b in sorted(combinations(heard, 2), key=_distance)[-1:]:
+        if _distance((a, b)) <= SETTINGS.apart:
+            continue
+        of = "how the sources are related" if len(it._used()) > 1 else f"how {it.names[0]} varies"
+        yield Finding(
+            "note",
+            "disagreement",
+            f"the model averages over several assumptions on {of}, which say {_pm(a.mean, a.std)} and "
+            f"{_pm(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
+            f"{100 * b.weight:.0f} %. The error bar covers both.",
+            _settled_by(it, inputs, f"More evaluations of {it.names[0]} tell which is right."),
+        )
+
+
+def extrapolation(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
+    """Yield how much of the distribution of the inputs is far from all evaluations of the primary source."""
+    found = uncovered(it)
+    if found.share < SETTINGS.uncovered_note or not (it.learner.data.s == 0).any():
+        return
+    yield Finding(
+        "warning" if found.share >= SETTINGS.uncovered_warning else "note",
+        "extrapolation",
+        f"{100 * found.share:.0f} % of the inputs' distribution are far from all evaluations of {it.names[0]}, most of "
+        f"all {location(inputs, found.farthest)}: there the answer is extrapolated.",
+        _settled_by(it, inputs, "Evaluate it there."),
+    )
+
+
+def _settled_by(it: Integrator, inputs: Sequence[str], otherwise: str) -> str:
+    """Return what to evaluate next and what it costs."""
+    choice = next_choice(it)
+    if choice is None or it.source_costs.unknown(choice.source):
+        return otherwise
+    price = it.source_costs.expected(choice.source, choice.x)
+    return (
+        f"{otherwise} What would tell most per cost is {it.names[choice.source]} at {location(inputs, choice.x)}, for "
+        f"{price:.3g}."
+    )
+
+
+def _distance(pair: tuple[View, View]) -> float:
+    """Return how far two answers are apart, in standard deviations of their difference."""
+    a, b = pair
+    return abs(a.mean - b.mean) / max(math.hypot(a.std, b.std), 1e-300)
+
+
+def _pm(mean: float, std: float) -> str:
+    return f"{mean:.4g} ± {brief(std)}"
