@@ -27,7 +27,19 @@ def test_findings_of_an_honest_run():
     assert "warning" not in levels
     assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
     outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
-    assert "halving it takes" in outlook.text
+    cost, std = curves.forecast(result)[-1]  # the end of the line in the picture
+    assert f"a standard deviation of {std:.2g} for {cost:.4g} in total" in outlook.text
+    half = next(cost for cost, std in curves.forecast(result) if std <= result.std / 2)
+    assert f"half of what it is now is expected for {half:.4g}" in outlook.text
+
+
+def test_findings_print_as_lines():
+    result = amsbq.integrate(fine, [(0, 1)], budget=3, progress=False)
+    found = result.diagnose()
+    assert str(found).splitlines() == [f"{finding.level:8} {finding}" for finding in found]
+    assert [finding.level for finding in found] == sorted(
+        (f.level for f in found), key=("warning", "note", "good").index
+    )
 
 
 def test_findings_name_what_is_wrong():
@@ -57,6 +69,41 @@ def test_few_evaluations_are_said_to_be_few():
     few = next(finding for finding in result.diagnose() if finding.about == "few evaluations")
     assert few.level == "warning"
     assert "has one evaluation only" in few.text
+    assert "4 evaluations more would show whether it is right, for a cost of about 4." in few.advice
+
+
+@pytest.mark.parametrize(("n", "level"), [(3, "warning"), (4, "note"), (5, None)])
+def test_three_values_fit_any_relation(n, level):
+    it = amsbq.Integrator([fine, amsbq.Source(coarse, cost=0.1)], [(0, 1)], initial=[])
+    for x in np.linspace(0, 1, 12):
+        it.observe(1, [x], coarse([x]))
+    for x in np.linspace(0.1, 0.9, n):
+        it.observe(0, [x], fine([x]))
+    levels = [f.level for f in amsbq.Result.of(it, "").diagnose() if f.about == "few evaluations"]
+    assert levels == ([] if level is None else [level])
+
+
+def test_answers_with_and_without_a_source_that_disagree_are_reported():
+    """The secondary source is right where the primary one was evaluated, and wrong elsewhere: in a gap."""
+
+    def primary(x):
+        return float(np.sin(3 * x[0]))
+
+    def misleading(x):
+        return primary(x) + 6 * float(np.exp(-(((x[0] - 0.5) / 0.12) ** 2)))
+
+    answers = []
+    for secondary in (misleading, primary):
+        it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)], [(0, 1)], initial=[])
+        for x in (0.02, 0.08, 0.15, 0.2, 0.8, 0.87, 0.93, 0.99):
+            it.observe(0, [x], primary([x]))
+        for x in np.linspace(0, 1, 25):
+            it.observe(1, [x], secondary([x]))
+        answers.append([f for f in amsbq.Result.of(it, "").diagnose() if "with coarse" in f.text])
+    [finding], none = answers
+    assert (finding.level, finding.about) == ("warning", "disagreement")
+    assert "What would tell most per cost is" in finding.advice
+    assert none == []
 
 
 def test_a_useless_source_did_not_pay():

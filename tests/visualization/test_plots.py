@@ -109,6 +109,8 @@ def test_what_is_shown_is_what_is_known(results):
     known = [e for e in result.evaluations if np.isfinite(e.mean)]
     np.testing.assert_array_equal(line.get_ydata(), [e.mean for e in known])
     np.testing.assert_allclose(line.get_xdata()[-1], result.spent)
+    _, low, high = curves.convergence(result).band()
+    np.testing.assert_allclose((low[-1], high[-1]), result.interval(0.95))  # the shade ends as the printed interval
 
     t = curves.grid(result, 0)
     mean, variance = result.predict(1, t[:, None])
@@ -201,3 +203,32 @@ def test_a_retired_source_leaves_nothing_to_ask():
     assert it.preview() is None
     assert len(it.forecast(100)) == 1
     assert plots.rates(it) is not None
+
+
+def test_shades_are_the_intervals_that_are_printed():
+    """A heavy-tailed estimate, which is not symmetric: its shade is its own 95 % interval, not a number of stds."""
+    result = amsbq.integrate([source(0), source(1)], [(0, 1)], budget=3, progress=False)
+    estimate = amsbq.Estimate([0.0, 1.0], [0.1, 0.4], [0.8, 0.2], dof=3)
+    last = replace(result.evaluations[-1], mean=estimate.mean, std=estimate.std)
+    shown = replace(result, estimate=estimate, evaluations=[*result.evaluations[:-1], last])
+    _, low, high = curves.convergence(shown).band()
+    np.testing.assert_allclose((low[-1], high[-1]), estimate.interval(0.95))
+    ax = plots.convergence(shown)
+    [shade] = [c for c in ax.collections if c.get_label() == "95 % interval"]
+    ends = shade.get_paths()[0].vertices[:, 1]
+    assert {low[-1], high[-1]} <= set(ends.tolist())
+    t = curves.grid(result, 0)
+    mean, variance = result.predict(0, t[:, None])
+    np.testing.assert_allclose(curves.effect(result, 0, 0, t).band()[1], mean + 1.959964 * np.sqrt(variance), rtol=1e-5)
+
+
+def test_what_is_not_known_is_said_to_be_unknown():
+    it = amsbq.Integrator([source(0), source(1)], [(0, 1), (0, 1)], initial=[])
+    for s, n in ((0, 2), (1, 3)):
+        for x in it.measure.sobol(n, rng=s):
+            it.observe(s, x, it.sources[s].function(x))
+    texts = [text.get_text() for text in plots.correlation(it).texts]
+    assert texts == ["1", "not known\nyet", "not known\nyet", "1"]
+    labels = [text.get_text() for text in plots.sources(it, input=1).get_legend().get_texts()]
+    assert f"{it.names[0]} (not known yet)" in labels
+    assert "95 % interval" in labels

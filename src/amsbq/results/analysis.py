@@ -21,7 +21,7 @@ from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..inference.averaging import integrals
-from ..inference.belief import Belief, ExtendedBelief, LearnedBelief, averaged
+from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..validation import Array, IntArray
 
 T = TypeVar("T")
@@ -36,6 +36,9 @@ class AnalysisSettings:
     correlation_points: int = 256  #: of all sources together, at which they are compared
     #: of the sources from their posteriors: the ends of an interval are known to a percent
     correlation_draws: int = 400
+    #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
+    #: of the difference; so many observations say nothing of their relation, whatever the model makes of them
+    relation: int = 3
     unclear_correlation: float = 1.0  #: width of a 95 % interval from which on a correlation is not known
     measure_points: int = 512  #: that stand for the distribution of the inputs
     #: times the distance that 95 % of the inputs would have at most to as many evaluations, if those were spread evenly
@@ -65,6 +68,13 @@ def belief_of(it: Integrator) -> Belief:
     if (belief := it.learner.belief) is None:
         raise ValueError("nothing is known yet: look again after the first evaluations")
     return belief
+
+
+def learned_belief(it: Integrator) -> LearnedBelief | None:
+    """Return the belief as of the latest refit; None if hyperparameters are not learned."""
+    belief = belief_of(it)
+    latest = belief.learned if isinstance(belief, ExtendedBelief) else belief
+    return latest if isinstance(latest, LearnedBelief) else None
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,18 @@ def residuals(it: Integrator) -> Residuals:
     return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
 
 
+@once_per_state
+def primary_log_density(it: Integrator) -> float:
+    """Return the log density of the observations of the primary source, each predicted from all others."""
+    belief = belief_of(it)
+    posteriors, learned = belief.posteriors, learned_belief(it)
+    of_primary = posteriors.data.s == 0
+    means, variances = (moments[:, of_primary] for moments in posteriors.leave_one_out())
+    logs = -0.5 * ((posteriors.data.y[of_primary] - means) ** 2 / variances + np.log(2 * np.pi * variances))
+    unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
+    return float(np.sum(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)) - math.log(unit)))
+
+
 @dataclass(frozen=True)
 class Correlations:
     """Correlations between sources over the distribution of the inputs: mean and 95 % interval, shape (L, L) each."""
@@ -119,11 +141,14 @@ class Correlations:
     mean: Array
     low: Array
     high: Array
+    enough: NDArray[
+        np.bool_
+    ]  #: (L, L), whether there are more observations of both sources than a relation has numbers
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Mask of those whose interval is narrow enough to mean anything, shape (L, L)."""
-        return self.high - self.low <= SETTINGS.unclear_correlation
+        """Mask of those that rest on data, and whose interval is narrow enough to mean anything, shape (L, L)."""
+        return self.enough & (self.high - self.low <= SETTINGS.unclear_correlation)
 
     def text(self, i: int, j: int, between: str = " ") -> str:
         """Return the correlation of two sources, a space or a new line, and its interval; or "not known yet"."""
@@ -141,7 +166,8 @@ def correlations(it: Integrator) -> Correlations:
     Sources are drawn from their posteriors, for all draws of the hyperparameters that decisions are made by, and the
     correlation of each draw is computed over the same inputs.
     """
-    posteriors = belief_of(it).posteriors
+    belief = belief_of(it)
+    posteriors = belief.posteriors
     L, K = posteriors.models.n_sources, len(posteriors)
     X = it.measure.sobol(max(SETTINGS.correlation_points // L, 16), rng=0)
     n, each = len(X), math.ceil(SETTINGS.correlation_draws / K)
@@ -156,7 +182,9 @@ def correlations(it: Integrator) -> Correlations:
             f /= np.where(norms > 0, norms, 1.0)[:, None]
             found.append(f @ f.T)
     low, high = np.quantile(found, [0.025, 0.975], axis=0)
-    return Correlations(np.mean(found, axis=0), low, high)
+    counts = np.bincount(posteriors.data.s, minlength=L)
+    enough = (np.minimum.outer(counts, counts) > SETTINGS.relation) | np.eye(L, dtype=bool)
+    return Correlations(np.mean(found, axis=0), low, high, enough | isinstance(belief, FixedBelief))
 
 
 def unlimited(it: Integrator) -> Integrator:
@@ -230,8 +258,8 @@ class View:
 def views(it: Integrator) -> list[View]:
     """Return what each structure of the model says of the integral; nothing if it does not average over any."""
     belief = belief_of(it)
-    learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
-    if not isinstance(learned, LearnedBelief) or not learned.model.marginalised:
+    learned = learned_belief(it)
+    if learned is None or not learned.model.marginalised:
         return []
     units, found = learned.log_posterior.units, []
     for member in learned.members:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from .analysis import SETTINGS as ANALYSIS
 from .analysis import View, next_choice, uncovered, views
 from .findings import Finding, brief, location, plural
 from .refits import source_worths
@@ -22,9 +23,6 @@ class AssumptionSettings:
 
     #: evaluations of the primary source that a smooth function of its own is fitted to, however it varies
     alone: int = 2
-    #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
-    #: of the difference
-    relation: int = 3
     #: standard deviations between two answers from which on they disagree
     apart: float = 2.0
     #: weight of a structure below which it has no say
@@ -41,7 +39,7 @@ def few(it: Integrator) -> Iterator[Finding]:
     """Yield how many evaluations of the primary source are left over, once its relation to others is fitted."""
     s = it.learner.data.s
     n, related = int(np.sum(s == 0)), bool(np.any((s > 0) & (s < len(it._used()))))
-    fitted = SETTINGS.relation if related else SETTINGS.alone
+    fitted = ANALYSIS.relation if related else SETTINGS.alone
     if n > fitted + 1:
         return
     missing = fitted + 2 - n

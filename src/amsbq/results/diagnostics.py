@@ -106,28 +106,26 @@ def _relations(it: Integrator) -> Iterator[Finding]:
 
 
 def _worth(it: Integrator) -> Iterator[Finding]:
-    if not (worths := source_worths(it)):
-        return
-    seen = correlations(it)
-    related = seen.known[0] & (seen.low[0] * seen.high[0] > 0)
-    for source, found in worths.items():
+    advice = "Leave it out, or find a cheaper or better approximation."
+    for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if not 0 < found.std < math.inf or not math.isfinite(found.instead):
             continue
-        if found.gain >= SETTINGS.paid and not related[source]:
+        if found.gain >= SETTINGS.paid and not correlations(it).enough[0, source]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
             yield Finding("note", "worth", f"{said}: {_instead(found, others)}, if these error bars are right.")
-        elif found.gain >= SETTINGS.paid:
+        elif found.gain >= SETTINGS.paid and found.predicts:
             yield Finding("good", "worth", f"{name} paid: {_instead(found, others)}.")
         elif found.share < SETTINGS.pricey:
-            yield Finding("note", "worth", f"{name} told little, but {_cost(found)} only: {_instead(found, others)}.")
-        elif found.gain <= SETTINGS.did_not_pay:
-            yield Finding(
-                "note",
-                "worth",
-                f"{name} did not pay: {_instead(found, others)}.",
-                "Leave it out, or find a cheaper or better approximation.",
+            yield Finding("note", "worth", f"{name} told little: {_instead(found, others)}.")
+        elif found.gain >= SETTINGS.paid:
+            said = (
+                f"the values of {it.names[0]}, each left out in turn, are predicted no better with it than without it"
             )
+            taken = f"it took {100 * found.share:.2g} % of what was spent"
+            yield Finding("note", "worth", f"{name} did not pay: {said}, and {taken}.", advice)
+        elif found.gain <= SETTINGS.did_not_pay:
+            yield Finding("note", "worth", f"{name} did not pay: {_instead(found, others)}.", advice)
         else:
             yield Finding("note", "worth", f"{name} made little difference: {_instead(found, others)}.")
 
@@ -140,10 +138,6 @@ def _instead(found: SourceWorth, others: str) -> str:
         money = f"it cost nothing; from {others} alone, "
     times = f", {brief(found.gain)} times as much" if found.gain >= SETTINGS.paid else ""
     return f"{money}the standard deviation would be about {found.instead:.2g}{times} (it is {found.std:.2g})"
-
-
-def _cost(found: SourceWorth) -> str:
-    return f"took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "cost nothing"
 
 
 def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:

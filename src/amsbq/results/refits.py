@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -15,16 +15,19 @@ from ..design.integrator import Integrator
 from ..design.sources import CostLike, Source
 from ..gp.coregionalisation import Term
 from ..gp.data import Data
-from ..gp.kernels import RBF, Matern, ProductKernel
+from ..gp.kernels import Matern, ProductKernel
 from ..gp.posterior import MultiSourceGP
+from ..gp.posterior_batch import PosteriorBatch
 from ..gp.threads import threads_for
-from ..inference.belief import ExtendedBelief, LearnedBelief, averaged, learn
+from ..inference.belief import FixedBelief, averaged, learn
 from ..inference.estimate import Estimate
 from ..inference.log_posterior import LogPosterior
 from ..inference.modes import find_mode
+from ..inference.preparation import StandardUnits
 from ..inference.structures import ModelName, ModelPrior, Noise
 from ..messages import collected_warnings
-from .analysis import belief_of, forecast, once_per_state, residuals
+from ..validation import Array
+from .analysis import belief_of, forecast, learned_belief, once_per_state, primary_log_density, residuals
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,11 @@ class RefitSettings:
     #: largest residual, in standard deviations, from which on the model is refitted without its observation
     suspicious: float = 2.0
     #: standard deviations from what the others predict, after a refit without it, from which on a value is an outlier
-    outlying: float = 6.0
+    outlying: float = 5.0
 
 
 SETTINGS = RefitSettings()
+ROUGH = Matern(1.5, 1.0)  #: kernel of functions with kinks; its lengthscales do not matter
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,9 @@ class SourceWorth:
         The integral from the observations of all other sources.
     instead : float
         Standard deviation to expect from the other sources, if the cost of this one had been spent on them.
+    predicts : bool
+        Whether the observations of the primary source, each left out in turn, are predicted better with this source
+        than without it.
     """
 
     cost: float
@@ -69,6 +76,7 @@ class SourceWorth:
     std: float
     without: Estimate
     instead: float
+    predicts: bool
 
     @property
     def gain(self) -> float:
@@ -88,9 +96,10 @@ def source_worths(it: Integrator) -> dict[int, SourceWorth]:
         with collected_warnings():  # they are about a run that was not made
             others = without(it, source)
             estimate = others.estimate()
+            predicts = primary_log_density(it) > primary_log_density(others)
             ahead = forecast(others, cost, _not_retired(it, source)) if cost > 0 else []
         instead = ahead[-1][1] if ahead else estimate.std
-        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead)
+        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead, predicts)
     return out
 
 
@@ -153,6 +162,16 @@ class Outlier:
 @once_per_state
 def outlier(it: Integrator) -> Outlier | None:
     """Return the value with the largest leave-one-out residual, if a refit without it finds it far off; else None."""
+    if (found := _suspect(it)) is None:
+        return None
+    e = it.evaluations[found.evaluation]
+    noise = hidden_noise(it).get(e.source, 0.0)
+    return found if abs(e.value - found.mean) > SETTINGS.outlying * math.hypot(found.std, noise) else None
+
+
+@once_per_state
+def _suspect(it: Integrator) -> Outlier | None:
+    """Return the value with the largest leave-one-out residual, if it is an outlier unless there is hidden noise."""
     left = residuals(it)
     counts = np.bincount(left.sources, minlength=len(it.sources))
     sizes = np.where(counts[left.sources] >= SETTINGS.enough, np.abs(left.z), 0.0)
@@ -160,19 +179,30 @@ def outlier(it: Integrator) -> Outlier | None:
         return None
     suspect = int(left.evaluations[sizes.argmax()])
     data, row = it.learner.data, _row(it, suspect)
-    rest = data.rows(np.arange(len(data.y)) != row)
+    rest, value = data.rows(np.arange(len(data.y)) != row), data.rows([row])
     with collected_warnings(), np.errstate(all="ignore"), threads_for(len(rest.y)):
         noise = [source.noise for source in it.sources]
         refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order)
-        source, level, spread = int(data.s[row]), 0.0, 1.0
-        if isinstance(refitted, LearnedBelief):
-            units = refitted.log_posterior.units
-            level, spread = float(units.levels[source]), float(units.spreads[source])
-        means, variances = refitted.posteriors.predict(source, data.X[[row]])
-        noise_var = refitted.posteriors.models.noise[:, [source]] + data.noise_var[row] / spread / spread
-        mean, variance = averaged((means, variances + noise_var))
-    found = Outlier(suspect, level + spread * float(mean[0]), spread * math.sqrt(variance[0]))
-    return found if abs(data.y[row] - found.mean) > SETTINGS.outlying * found.std else None
+        if isinstance(refitted, FixedBelief):
+            mean, std = _prediction(refitted.posteriors, value)
+        else:
+            density = refitted.log_posterior
+            mean, std = _prediction(refitted.posteriors, value, density.units)
+            # What is a surprise of a smooth function may be none of a rough one, such as the value at a kink.
+            rough = LogPosterior(replace(density.prior, kernel=ROUGH), it.measure, density.data, refitted.noise)
+            prediction = _prediction(rough.condition(find_mode(rough).theta[None]), value, rough.units)
+            mean, std = max((mean, std), prediction, key=lambda moments: moments[1])
+    return Outlier(suspect, mean, std) if abs(value.y[0] - mean) > SETTINGS.outlying * std else None
+
+
+def _prediction(posteriors: PosteriorBatch, value: Data, units: StandardUnits | None = None) -> tuple[float, float]:
+    """Return mean and standard deviation of one observation, its noise included, from posteriors in some units."""
+    s = int(value.s[0])
+    level, spread = (0.0, 1.0) if units is None else (float(units.levels[s]), float(units.spreads[s]))
+    means, variances = posteriors.predict(s, value.X)
+    noise = posteriors.models.noise[:, [s]] + value.noise_var / spread / spread
+    mean, variance = averaged((means, variances + noise))
+    return level + spread * float(mean[0]), spread * math.sqrt(variance[0])
 
 
 def _row(it: Integrator, evaluation: int) -> int:
@@ -184,58 +214,58 @@ def _row(it: Integrator, evaluation: int) -> int:
 def hidden_noise(it: Integrator) -> dict[int, float]:
     """Return the standard deviation of the noise on each source whose values show more than was declared.
 
-    Three explanations of the values are compared by their evidence: a smooth function without noise, a smooth function
-    with noise, and a rough function without noise, such as one with kinks. There is noise if it is much more probable
-    than the first, and no less than the last.
+    Three explanations of the values are compared by their evidence: smooth functions without noise, smooth functions
+    with noise on one source, and rough functions without noise, such as those with kinks. There is noise if it is much
+    more probable than the first, and no less than the last. Then noise on another source is looked for.
     """
-    belief = belief_of(it)
-    learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
-    if not isinstance(learned, LearnedBelief):
+    if (learned := learned_belief(it)) is None:
         return {}
-    data, noise = it.learner.data, learned.noise
+    data, noise = it.learner.data, list(learned.noise)
     rows = data.s < len(noise)
-    if (wrong := outlier(it)) is not None:
-        rows[_row(it, wrong.evaluation)] = False
+    if (suspect := _suspect(it)) is not None:  # it would look like noise
+        rows[_row(it, suspect.evaluation)] = False
     data = data.rows(rows).sorted().thinned(SETTINGS.most_observations)
-    priors = learned.log_posterior.prior, *(member.draws.log_posterior.prior for member in learned.members[1:])
-    explanations = _Explanations(it, priors[: SETTINGS.structures], data)
-    out = {}
+    priors = [member.draws.log_posterior.prior for member in learned.members[: SETTINGS.structures]]
+    shown = [s for s in range(len(noise)) if np.count_nonzero(data.s == s) >= SETTINGS.enough]
+    found: dict[int, float] = {}
     with np.errstate(all="ignore"), threads_for(len(data.y)):
-        for source, declared in enumerate(noise):
-            if declared == "learn" or np.count_nonzero(data.s == source) < SETTINGS.enough:
-                continue
-            std, noisy = explanations.noisy(noise, source)
-            if noisy - explanations.free_of_noise(noise, RBF(1.0)) < SETTINGS.log_odds:
-                continue
-            if noisy >= explanations.free_of_noise(noise, Matern(1.5, 1.0)):
-                out[source] = std
-    return out
+        while candidates := [source for source in shown if noise[source] != "learn"]:
+            noisy = {source: _explained(it, priors, data, _learning(noise, source)) for source in candidates}
+            source = max(candidates, key=lambda source: noisy[source].log_evidence)
+            log_evidence = noisy[source].log_evidence
+            if log_evidence - _explained(it, priors, data, noise).log_evidence < SETTINGS.log_odds:
+                break
+            if log_evidence < _explained(it, priors, data, noise, ROUGH).log_evidence:
+                break
+            noise = _learning(noise, source)
+            found[source] = float(noisy[source].noise[source])
+    return found
 
 
-class _Explanations:
-    """Explanations of observations, and the log evidence of each, averaged over structures of the model."""
+class _Explained(NamedTuple):
+    """The log evidence of observations, and the standard deviation of the noise on each source."""
 
-    def __init__(self, it: Integrator, priors: Sequence[ModelPrior], data: Data) -> None:
-        self._it, self._priors, self._data = it, priors, data
-        self._known: dict[str, float] = {}
+    log_evidence: float
+    noise: Array
 
-    def free_of_noise(self, noise: Sequence[Noise], kernel: ProductKernel) -> float:
-        """Return the log evidence of functions that are as smooth as a kernel, with no more noise than declared."""
-        key = repr(kernel)
-        if key not in self._known:
-            densities = [self._density(replace(prior, kernel=kernel), noise) for prior in self._priors]
-            self._known[key] = float(np.logaddexp.reduce([find_mode(density).log_mass for density in densities]))
-        return self._known[key]
 
-    def noisy(self, noise: Sequence[Noise], source: int) -> tuple[float, float]:
-        """Return the standard deviation of the noise on a source, if that has to be learned, and the log evidence."""
-        levels: list[Noise] = ["learn" if s == source else level for s, level in enumerate(noise)]
-        densities = [self._density(prior, levels) for prior in self._priors]
-        modes = [find_mode(density) for density in densities]
-        masses = [mode.log_mass for mode in modes]
-        density, mode = densities[int(np.argmax(masses))], modes[int(np.argmax(masses))]
-        variance = density.models(mode.theta[None]).noise[0, source]
-        return float(density.units.spreads[source] * math.sqrt(variance)), float(np.logaddexp.reduce(masses))
+def _explained(
+    it: Integrator,
+    priors: Sequence[ModelPrior],
+    data: Data,
+    noise: Sequence[Noise],
+    kernel: ProductKernel | None = None,
+) -> _Explained:
+    """Return the log evidence of observations, summed over structures of the model, whose kernel may be replaced."""
+    used = [prior if kernel is None else replace(prior, kernel=kernel) for prior in priors]
+    densities = [LogPosterior(prior, it.measure, data, noise) for prior in used]
+    modes = [find_mode(density) for density in densities]
+    masses = [mode.log_mass for mode in modes]
+    best = int(np.argmax(masses))
+    variances = densities[best].models(modes[best].theta[None]).noise[0]
+    return _Explained(float(np.logaddexp.reduce(masses)), densities[best].units.spreads * np.sqrt(variances))
 
-    def _density(self, prior: ModelPrior, noise: Sequence[Noise]) -> LogPosterior:
-        return LogPosterior(prior, self._it.measure, self._data, noise)
+
+def _learning(noise: Sequence[Noise], source: int) -> list[Noise]:
+    """Return noise variances, of which that of one source is to be learned."""
+    return ["learn" if s == source else level for s, level in enumerate(noise)]

@@ -1,0 +1,159 @@
+"""What findings say of sources, noise and wrong values is true of problems where the truth is known."""
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.results.refits import hidden_noise, outlier, source_worths
+
+
+def fine(x):
+    return float(np.sin(12 * x[0]) + x[0])
+
+
+def superb(x):
+    return fine(x) + 0.1 * float(x[0]) + 0.3
+
+
+def mediocre(x):
+    return float(np.sin(12 * x[0]) + np.cos(4 * x[0]))
+
+
+def useless(x):
+    return float(np.sin(60 * x[0]) * np.sin(47 * x[0]))
+
+
+def about(result, subject):
+    return [finding for finding in result.diagnose() if finding.about == subject]
+
+
+def finished(secondary, n_fine, n_cheap, cost=0.05):
+    """A run whose money goes to so many evenly spread evaluations of either source."""
+    sources = [amsbq.Source(fine, name="fine"), amsbq.Source(secondary, cost=cost, name="cheap")]
+    X, X1 = (np.arange(n_fine) + 0.5) / n_fine, (np.arange(n_cheap) + 0.5) / n_cheap
+    initial = [(0, [x]) for x in X] + [(1, [x]) for x in X1]
+    return amsbq.integrate(sources, [(0, 1)], budget=n_fine + cost * n_cheap, initial=initial, progress=False)
+
+
+def given(f, n, noise=0.0, secondary=None, secondary_noise=0.0, seed=0):
+    """Observations at evenly spread points, with white noise in units of the spread of the values."""
+    rng, measure = np.random.default_rng(seed), amsbq.Uniform(0, 1)
+    sources = [amsbq.Source(name="fine")] + ([amsbq.Source(name="cheap", cost=0.1)] if secondary else [])
+    it = amsbq.Integrator(sources, measure, initial=[])
+    for source, (g, m, level) in enumerate([(f, n, noise), (secondary, 15, secondary_noise)][: len(sources)]):
+        X = measure.sobol(m, rng=seed + source)
+        y = np.array([g(x) for x in X])
+        for x, value in zip(X, y + level * y.std() * rng.normal(size=m), strict=True):
+            it.observe(source, x, float(value))
+    return it
+
+
+@pytest.mark.parametrize(
+    ("secondary", "n", "pays"),
+    [(superb, (5, 12, 0.1), True), (mediocre, (5, 12, 0.1), True), (useless, (6, 20, 0.1), False)],
+)
+def test_worth_is_what_the_same_money_buys_without_the_source(secondary, n, pays):
+    result = finished(secondary, *n)
+    [finding] = about(result, "worth")
+    assert finding.text.startswith("cheap paid" if pays else "cheap did not pay")
+    assert finding.level == ("good" if pays else "note")
+    worth = source_worths(result.integrator)[1]
+    assert worth.share == pytest.approx(n[1] * n[2] / result.spent)
+    # as if somebody had spent the same money on the primary source alone
+    alone = amsbq.integrate(fine, [(0, 1)], budget=result.spent, progress=False)
+    assert (alone.std > result.std) == pays
+
+
+def test_worth_is_the_forecast_of_a_run_without_the_source():
+    result = finished(useless, 6, 16, 0.2)
+    other = amsbq.Integrator([amsbq.Source(name="fine")], [(0, 1)], initial=[])
+    for e in result.evaluations[:6]:
+        other.observe(0, e.x, e.value)
+    worth = source_worths(result.integrator)[1]
+    assert worth.without.mean == pytest.approx(other.estimate().mean)
+    assert worth.instead == pytest.approx(other.forecast(16 * 0.2)[-1][1])
+    [finding] = about(result, "worth")
+    assert f"the standard deviation would be about {worth.instead:.2g} (it is {result.std:.2g})" in finding.text
+
+
+def test_whether_a_source_paid_is_not_known_from_three_comparisons():
+    result = finished(superb, 3, 12)
+    [finding] = about(result, "worth")
+    assert "whether cheap paid is not known yet" in finding.text
+    [relation] = about(result, "relation")
+    assert relation.text.endswith("not known yet.")
+
+
+def test_the_worth_of_data_that_cost_nothing_is_what_they_add():
+    it = given(fine, 7, secondary=superb)
+    result = amsbq.Result.of(it, "")
+    [finding] = about(result, "worth")
+    alone = amsbq.estimate(0, it.learner.data.X[:7], it.learner.data.y[:7], [(0, 1)])
+    assert source_worths(it)[1].instead == pytest.approx(alone.std)
+    assert "it cost nothing" in finding.text
+
+
+def smooth(x):
+    return float(np.sin(4 * x[0]) + x[0])
+
+
+def tilted(x):
+    return smooth(x) + 0.2 * float(x[0])
+
+
+def kink(x):
+    return float(abs(x[0] - 0.37))
+
+
+def rough(x):
+    return kink(x) + 0.2 * float(np.sin(25 * x[0]))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_that_was_not_declared_is_found_in_either_source(seed):
+    for it, source in [
+        (given(smooth, 15, 0.1, seed=seed), 0),
+        (given(smooth, 15, 0.1, tilted, seed=seed), 0),
+        (given(smooth, 6, 0.0, tilted, 0.1, seed=seed), 1),
+    ]:
+        y = it.learner.data.of_source(source).y
+        found = hidden_noise(it)
+        assert list(found) == [source]
+        assert 0.02 < found[source] / y.std() < 0.2  # it is 0.1
+        [finding] = about(amsbq.Result.of(it, ""), "noise")
+        assert finding.level == "warning"
+        assert f"noise='learn' for {it.names[source]}" in finding.advice
+
+
+@pytest.mark.parametrize("f", [smooth, kink, rough], ids=lambda f: f.__name__)
+def test_no_noise_and_no_outlier_is_found_where_there_is_none(f):
+    for it in (given(f, 15), given(f, 6, secondary=lambda x: f(x) + 0.1 * float(x[0]), seed=1)):
+        assert hidden_noise(it) == {}
+        assert outlier(it) is None
+
+
+def test_declared_noise_is_not_reported():
+    it = amsbq.Integrator([amsbq.Source(noise="learn")], [(0, 1)], initial=[])
+    for s, x, y, _ in zip(*vars(given(smooth, 15, 0.1).learner.data).values(), strict=True):
+        it.observe(s, x, y)
+    assert hidden_noise(it) == {}
+
+
+@pytest.mark.parametrize("where", [(0, 3), (1, 9)])
+def test_a_wrong_value_is_named_with_its_run(where):
+    source, number = where
+    sources = [amsbq.Source(smooth, name="fine"), amsbq.Source(tilted, cost=0.1, name="cheap")]
+    it = amsbq.Integrator(sources, [(0, 1)], initial=[])
+    it.fail(it.ask(), "a failure, so that evaluations and observations have different numbers")
+    wrong = None
+    for s, n in ((0, 9), (1, 15)):
+        for i, x in enumerate(it.measure.sobol(n, rng=s)):
+            value = sources[s].function(x)
+            if (s, i) == (source, number):
+                wrong, value = len(it.evaluations), value + 0.8
+            it.observe(s, x, value)
+    assert outlier(it).evaluation == wrong
+    [finding] = about(amsbq.Result.of(it, "", ["rate"]), "outlier")
+    e = it.evaluations[wrong]
+    assert f"evaluation {wrong + 1} (given), {it.names[source]} at rate = {e.x[0]:.4g}" in finding.text
+    assert abs(outlier(it).mean - (e.value - 0.8)) < 3 * outlier(it).std + 1e-6
