@@ -154,7 +154,7 @@ class Correlations:
         """Return the correlation of two sources, a space or a new line, and its interval; or "not known yet"."""
         if not self.known[i, j]:
             return f"not known{between}yet"
-        digits = 2 if self.high[i, j] < 0.99 else 4
+        digits = 2 if self.high[i, j] < 0.99 and self.high[i, j] - self.low[i, j] > 0.01 else 4
         low, high = (f"{value[i, j]:.{digits}f}" for value in (self.low, self.high))
         return f"{self.mean[i, j]:.{digits}f}{between}(95 %: {low} to {high})"
 

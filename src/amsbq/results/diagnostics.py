@@ -132,10 +132,12 @@ def _worth(it: Integrator) -> Iterator[Finding]:
 
 def _instead(found: SourceWorth, others: str) -> str:
     """Return a clause that compares the error bar with that of the same cost without a source."""
-    if found.cost > 0:
-        money = f"it took {100 * found.share:.2g} % of what was spent; with that spent on {others} instead, "
+    taken = f"it took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "it cost nothing"
+    if found.bought:
+        money = f"{taken}; with that spent on {others} instead, "
     else:
-        money = f"it cost nothing; from {others} alone, "
+        too_little = f", which pays for no evaluation of {others}" if found.cost > 0 else ""
+        money = f"{taken}{too_little}; without it "
     times = f", {brief(found.gain)} times as much" if found.gain >= SETTINGS.paid else ""
     return f"{money}the standard deviation would be about {found.instead:.2g}{times} (it is {found.std:.2g})"
 

@@ -79,7 +79,7 @@ def undeclared_noise(it: Integrator) -> Iterator[Finding]:
             "noise",
             f"the values of {name} look like those of a smooth function with noise of standard deviation {std:.2g} "
             f"({brief(100 * std / float(np.std(y)))} % of their spread), but less was declared.",
-            f"Use noise='learn' for {name}. If repeated runs of it all return the same value, it varies faster than its "
+            f"Use noise='learn' for {name}. If repeated runs of it return the same value, it varies faster than its "
             "evaluations can show.",
         )
 

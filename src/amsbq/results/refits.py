@@ -66,6 +66,8 @@ class SourceWorth:
         The integral from the observations of all other sources.
     instead : float
         Standard deviation to expect from the other sources, if the cost of this one had been spent on them.
+    bought : int
+        How many evaluations of the other sources that cost would have paid for, or as many as are foreseen.
     predicts : bool
         Whether the observations of the primary source, each left out in turn, are predicted better with this source
         than without it.
@@ -76,6 +78,7 @@ class SourceWorth:
     std: float
     without: Estimate
     instead: float
+    bought: int
     predicts: bool
 
     @property
@@ -99,7 +102,9 @@ def source_worths(it: Integrator) -> dict[int, SourceWorth]:
             predicts = primary_log_density(it) > primary_log_density(others)
             ahead = forecast(others, cost, _not_retired(it, source)) if cost > 0 else []
         instead = ahead[-1][1] if ahead else estimate.std
-        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead, predicts)
+        out[source] = SourceWorth(
+            cost, cost / (it.spent or 1.0), std, estimate, instead, max(len(ahead) - 1, 0), predicts
+        )
     return out
 
 
