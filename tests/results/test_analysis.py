@@ -119,3 +119,25 @@ def test_what_is_computed_once_is_computed_again_after_more_observations():
     assert analysis.residuals(it) is before
     it.observe(0, [0.3, 0.3], beam([0.3, 0.3]))
     assert len(analysis.residuals(it).z) == len(before.z) + 1
+
+
+def test_the_views_of_the_structures_average_to_the_answer():
+    it = given(coarse_beam, 5, 12)
+    seen, estimate = analysis.views(it), it.estimate()
+    assert len(seen) == 3
+    assert sum(view.weight for view in seen) == pytest.approx(1)
+    assert sum(view.weight * view.mean for view in seen) == pytest.approx(estimate.mean)
+    within = sum(view.weight * (view.std**2 + (view.mean - estimate.mean) ** 2) for view in seen)
+    assert within < estimate.std**2  # the estimate has heavier tails
+
+
+def test_the_outlook_looks_beyond_the_budget_and_leaves_the_run_alone():
+    it = amsbq.Integrator(beam, amsbq.Uniform([0, 0], 1), budget=5)
+    while (query := it.ask()) is not None:
+        it.tell(query, beam(query.x))
+    ahead = analysis.outlook(it)
+    assert ahead[0] == (5.0, pytest.approx(it.estimate().std))
+    assert ahead[-1][0] == pytest.approx(10.0)
+    assert ahead[-1][1] < ahead[0][1]
+    assert analysis.next_choice(it).source == 0
+    assert (it.budget, it.stopped, it.ask()) == (5.0, "budget", None)

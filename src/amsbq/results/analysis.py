@@ -150,13 +150,18 @@ class Correlations:
         """Mask of those that rest on data, and whose interval is narrow enough to mean anything, shape (L, L)."""
         return self.enough & (self.high - self.low <= SETTINGS.unclear_correlation)
 
-    def text(self, i: int, j: int, between: str = " ") -> str:
-        """Return the correlation of two sources, a space or a new line, and its interval; or "not known yet"."""
+    def parts(self, i: int, j: int) -> list[str]:
+        """Return the correlation of two sources and the ends of its interval as text, or "not known" and "yet"."""
+        low, high = self.low[i, j], self.high[i, j]
         if not self.known[i, j]:
-            return f"not known{between}yet"
-        digits = 2 if self.high[i, j] < 0.99 and self.high[i, j] - self.low[i, j] > 0.01 else 4
-        low, high = (f"{value[i, j]:.{digits}f}" for value in (self.low, self.high))
-        return f"{self.mean[i, j]:.{digits}f}{between}(95 %: {low} to {high})"
+            return ["not known", "yet"]
+        digits = 2 if high < 0.99 and high - low > 0.01 else 4
+        return [f"{self.mean[i, j]:.{digits}f}", f"{low:.{digits}f}", f"to {high:.{digits}f}"]
+
+    def text(self, i: int, j: int) -> str:
+        """Return the correlation of two sources with its interval, or "not known yet"."""
+        first, *rest = self.parts(i, j)
+        return f"{first} (95 %: {' '.join(rest)})" if self.known[i, j] else f"{first} {' '.join(rest)}"
 
 
 @once_per_state

@@ -44,12 +44,13 @@ def few(it: Integrator) -> Iterator[Finding]:
         return
     missing = fitted + 2 - n
     price = missing * it.source_costs.expected(0, it.measure.median)
-    why = " (a factor, an offset and a difference are fitted to them)" if related else ""
+    how_many = f"{plural(n)} only" if n else "no evaluation"
+    why = " (a factor, an offset and a difference are fitted to them)" if related and n else ""
     rests = "rests" if n <= fitted else "still rests in part"
     yield Finding(
         "warning" if n <= fitted else "note",
         "few evaluations",
-        f"{it.names[0]} has {plural(n)} only{why}: the error bar {rests} on what is assumed of such functions.",
+        f"{it.names[0]} has {how_many}{why}: the error bar {rests} on what is assumed of such functions.",
         f"{plural(missing).capitalize()} more would show whether it is right"
         + (f", for a cost of about {price:.3g}." if price > 0 else "."),
     )

@@ -181,7 +181,7 @@ def _residuals(result: Result) -> Chart:
 def _correlation(result: Result) -> Chart:
     R = curves.correlation(result)
     names = result.names[: len(R.mean)]
-    texts = [["1" if i == j else R.text(i, j, "<br>") for j in range(len(names))] for i in range(len(names))]
+    texts = [["1" if i == j else "<br>".join(R.parts(i, j)) for j in range(len(names))] for i in range(len(names))]
     heatmap = {
         "type": "heatmap",
         "z": np.where(R.known, R.mean, 0.0).round(4).tolist(),

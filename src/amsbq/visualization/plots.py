@@ -196,9 +196,10 @@ def correlation(run: Run, ax: Axes | None = None) -> Axes:
     for i, j in np.ndindex(R.mean.shape):
         dark = R.known[i, j] and abs(R.mean[i, j]) > 0.6
         look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small" if len(names) < 4 else "xx-small"}
-        ax.text(j, i, "1" if i == j else R.text(i, j, "\n"), color="white" if dark else "black", **look)
+        ax.text(j, i, "1" if i == j else "\n".join(R.parts(i, j)), color="white" if dark else "black", **look)
     ax.set_xticks(range(len(names)), names, rotation=30, ha="right")
     ax.set_yticks(range(len(names)), names)
+    ax.set_xlabel("correlation, and its 95 % interval")
     ax.spines[:].set_visible(False)
     return ax
 
