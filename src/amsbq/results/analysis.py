@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
+from ..gp.threads import threads_for
 from ..inference.averaging import integrals
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..validation import Array, IntArray
@@ -57,7 +58,8 @@ def once_per_state(function: Callable[[Integrator], T]) -> Callable[[Integrator]
         state = (len(it.learner), len(it.evaluations), len(it.pending), it.committed)
         latest = known.get(it)
         if latest is None or latest[0] != state:
-            latest = known[it] = state, function(it)
+            with threads_for(len(it.learner)):
+                latest = known[it] = state, function(it)
         return latest[1]
 
     return once

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..design.integrator import Integrator
-from ..gp.threads import threads_for
 from ..inference.estimate import Estimate
 from . import assumption_findings, model_findings
 from .analysis import correlations, outlook, residuals
@@ -54,24 +53,23 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
     belief = it.learner.belief
     if belief is None or not len(it.learner):
         return Findings([*_failures(it), Finding("note", "start", "nothing is known yet.")])
-    with threads_for(len(it.learner)):
-        left = residuals(it)
-        return Findings(
-            [
-                *_failures(it),
-                *assumption_findings.few(it),
-                *assumption_findings.disagreement(it, estimate, inputs),
-                *assumption_findings.extrapolation(it, inputs),
-                *model_findings.fit(it, left),
-                *model_findings.wrong_value(it, inputs),
-                *model_findings.undeclared_noise(it),
-                *model_findings.evenness(it, left, inputs),
-                *model_findings.hyperparameters(belief, estimate),
-                *_relations(it),
-                *_worth(it),
-                *_outlook(it, estimate),
-            ]
-        )
+    left = residuals(it)
+    return Findings(
+        [
+            *_failures(it),
+            *assumption_findings.few(it),
+            *assumption_findings.disagreement(it, estimate, inputs),
+            *assumption_findings.extrapolation(it, inputs),
+            *model_findings.fit(it, left),
+            *model_findings.wrong_value(it, inputs),
+            *model_findings.undeclared_noise(it),
+            *model_findings.evenness(it, left, inputs),
+            *model_findings.hyperparameters(belief, estimate),
+            *_relations(it),
+            *_worth(it),
+            *_outlook(it, estimate),
+        ]
+    )
 
 
 def _failures(it: Integrator) -> Iterator[Finding]:

@@ -18,7 +18,6 @@ from ..gp.data import Data
 from ..gp.kernels import Matern, ProductKernel
 from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
-from ..gp.threads import threads_for
 from ..inference.belief import FixedBelief, averaged, learn
 from ..inference.estimate import Estimate
 from ..inference.log_posterior import LogPosterior
@@ -185,7 +184,7 @@ def _suspect(it: Integrator) -> Outlier | None:
     suspect = int(left.evaluations[sizes.argmax()])
     data, row = it.learner.data, _row(it, suspect)
     rest, value = data.rows(np.arange(len(data.y)) != row), data.rows([row])
-    with collected_warnings(), np.errstate(all="ignore"), threads_for(len(rest.y)):
+    with collected_warnings(), np.errstate(all="ignore"):
         noise = [source.noise for source in it.sources]
         refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order)
         if isinstance(refitted, FixedBelief):
@@ -233,7 +232,7 @@ def hidden_noise(it: Integrator) -> dict[int, float]:
     priors = [member.draws.log_posterior.prior for member in learned.members[: SETTINGS.structures]]
     shown = [s for s in range(len(noise)) if np.count_nonzero(data.s == s) >= SETTINGS.enough]
     found: dict[int, float] = {}
-    with np.errstate(all="ignore"), threads_for(len(data.y)):
+    with np.errstate(all="ignore"):
         while candidates := [source for source in shown if noise[source] != "learn"]:
             noisy = {source: _explained(it, priors, data, _learning(noise, source)) for source in candidates}
             source = max(candidates, key=lambda source: noisy[source].log_evidence)
