@@ -56,6 +56,7 @@ def journal(made, tmp_path):
 @pytest.mark.parametrize("kind", ["python", "command"])
 @pytest.mark.parametrize("inputs", ["rate", "rate,dose,t_0"])
 def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):  # noqa: F811
+    sys.modules.pop("simulators", None)  # that of another problem file
     said = typed("init", f"--{kind}", "--inputs", inputs, tmp_path / "mine").out
     assert f"amsbq check {tmp_path / 'mine' / 'problem.toml'}" in said
     checked = typed("check", tmp_path / "mine" / "problem.toml").out

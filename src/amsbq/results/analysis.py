@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from typing import TypeVar
@@ -194,13 +193,6 @@ def correlations(it: Integrator) -> Correlations:
     return Correlations(np.mean(found, axis=0), low, high, enough | isinstance(belief, FixedBelief))
 
 
-def unlimited(it: Integrator) -> Integrator:
-    """Return a copy of an integrator without a budget, to look beyond that of the run; ask or tell it nothing."""
-    other = copy(it)
-    other.budget = math.inf
-    return other
-
-
 def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:
     """Return (total cost, expected standard deviation) from now until a budget is spent, by default twice the present.
 
@@ -211,7 +203,7 @@ def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int]
     if slow or it.starting or any(it.source_costs.unknown(source) for source in among):
         return Forecast([], exact=False)
     total = budget or 2 * max(it.committed, 1e-12)
-    return unlimited(it).forecast(total, among, steps=SETTINGS.forecast_steps)
+    return it.forecast(total, among, steps=SETTINGS.forecast_steps)
 
 
 @once_per_state
@@ -223,7 +215,7 @@ def outlook(it: Integrator) -> Forecast:
 @once_per_state
 def next_choice(it: Integrator) -> Choice | None:
     """Return what would be asked next if the budget were larger; None if nothing is worth evaluating."""
-    return unlimited(it).preview()
+    return it.preview()
 
 
 @dataclass(frozen=True)
