@@ -251,6 +251,8 @@ def _extrapolated(worth: Array, times: float) -> float:
 
     It is ``times`` as long. Each evaluation is taken to be worth less than the one before by the same factor.
     """
+    if not np.isfinite(worth[-1]):
+        return float(worth[-1])
     gains = np.diff(worth)
     n = len(gains)
     more = n * (times - 1)
