@@ -106,7 +106,7 @@ def test_failures_that_differ_do_not_stop_a_run():
 def test_findings_print_as_text(named):
     findings = named.diagnose()
     lines = str(findings).splitlines()
-    assert lines == [f"{finding.level}: {finding}" for finding in findings]
+    assert lines == [f"{finding.level:8} {finding}" for finding in findings]
     assert repr(findings) == str(findings)
 
 

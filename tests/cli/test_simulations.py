@@ -173,7 +173,7 @@ def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typ
     answer = json.loads(typed("run", problem, "--json", code=1).out)
     assert (answer["mean"], answer["std"], answer["stopped"]) == (None, None, "failures")
     assert typed("status", journal).out.startswith("fine has no value yet\n")
-    assert "±" not in typed("report", journal, "--text").out
+    assert "±" not in typed("report", journal, "--text").out.replace("integral ± std", "")  # which heads the column
 
 
 def test_a_simulator_that_is_mended_goes_on_without_more_ado(problem, typed):  # noqa: F811
