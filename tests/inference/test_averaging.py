@@ -9,6 +9,7 @@ from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference.averaging import SETTINGS, allotted, stacking_weights, weighted
 from amsbq.inference.belief import from_hyperparameters, learn
 from amsbq.inference.log_posterior import LogPosterior
@@ -32,14 +33,14 @@ def levels_of(n, seed=0):
 def test_weights_maximise_the_density_of_the_mixture(n):
     """Against a general optimiser of the same objective, with equal weights as so many observations of the prior."""
     log_p = np.random.default_rng(n).normal(scale=1.5, size=(n, 3))
-    prior = SETTINGS.prior_observations
+    prior = np.array([1.0, 0.5, 0.5])
 
     def objective(t):
         w = np.exp(t - np.logaddexp.reduce(t))
-        return -np.logaddexp.reduce(log_p + np.log(w), axis=1).sum() - prior / 3 * np.log(w).sum()
+        return -np.logaddexp.reduce(log_p + np.log(w), axis=1).sum() - prior @ np.log(w)
 
     best = scipy.optimize.minimize(objective, np.zeros(3), tol=1e-12).x
-    np.testing.assert_allclose(stacking_weights(log_p), np.exp(best) / np.exp(best).sum(), atol=5e-3)
+    np.testing.assert_allclose(stacking_weights(log_p, prior), np.exp(best) / np.exp(best).sum(), atol=5e-3)
 
 
 def test_densities_are_those_of_observations_that_were_left_out():
@@ -60,7 +61,8 @@ def test_densities_are_those_of_observations_that_were_left_out():
             p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
             logs[i, m] = np.log(p.mean())
     weights = [member.weight for member in weighted(draws)]
-    np.testing.assert_allclose(weights, stacking_weights(logs), rtol=1e-4)
+    equal = np.full(2, SETTINGS.prior_observations / 2)
+    np.testing.assert_allclose(weights, stacking_weights(logs, equal), rtol=1e-4)
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 100])
@@ -74,7 +76,7 @@ def test_draws_are_allotted_by_weight(n):
 def test_the_estimate_is_the_mixture_of_all_structures():
     data = levels_of(3)
     belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
-    assert len(belief.members) == 4
+    assert len(belief.members) == 5
     assert sum(member.weight for member in belief.members) == pytest.approx(1)
     units, standard = belief.log_posterior.units, belief.log_posterior.units.standardise(data.sorted())
     mean = 0.0
@@ -125,6 +127,31 @@ def test_permuted_sources_give_the_same_answer():
 def test_one_source_has_two_structures():
     assert len(model_named("auto").structures([0], 2)) == 2
     assert common_and_own([0], 2).terms[0].scale.mode == pytest.approx(0.2 * 2**0.5)
+
+
+def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one():
+    """Not even through the lengthscales: the primary source alone is one of the structures, and gets the weight."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.linspace(0.05, 0.95, 8), rng.uniform(size=40)])[:, None]
+    s = np.repeat([0, 1], [8, 40])
+    y = np.where(s == 0, np.cos(7 * x[:, 0]) + x[:, 0] ** 2, np.sin(83 * x[:, 0] + 1))
+    belief = learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(48)), [0.0, 0.0])
+    only = learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(48)).of_source(0), [0.0])
+    assert belief.members[3].draws.log_posterior.prior.primary_only
+    assert belief.members[3].weight > 0.5
+    assert abs(belief.estimate.mean - np.sin(7) / 7 - 1 / 3) < 3 * belief.estimate.std
+    assert belief.estimate.std < 100 * only.estimate.std
+
+
+def test_what_the_primary_source_alone_believes_does_not_depend_on_others():
+    data = levels_of(4)
+    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
+    draws = belief.members[3].draws
+    models = draws.models()
+    units = belief.log_posterior.units
+    whole = PosteriorBatch.condition(models, units.standardise(data), 1e-10).integral()
+    primary = PosteriorBatch.condition(models, units.standardise(data.of_source(0)), 1e-10).integral()
+    np.testing.assert_allclose(whole, primary, rtol=1e-6)
 
 
 def scattered(noise, n=10, m=20, seed=0):

@@ -37,8 +37,12 @@ class AveragingSettings:
     Chosen on the development problems of docs/arena.md.
     """
 
-    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide
+    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide.
+    #: The primary source alone has no part in them: it has to predict better.
     prior_observations: float = 2.0
+    #: a structure counts no more if all observations of the primary source together are so much less probable (in log
+    #: density) than by the best one
+    ruled_out: float = 10.0
     #: of the iteration for the weights: more change no weight by a percent
     iterations: int = 100
     tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
@@ -61,7 +65,14 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
     if len(draws) == 1:
         return (Member(draws[0], 1.0),)
     log_densities = np.array([_log_densities(some) for some in draws]).T
-    return tuple(Member(*pair) for pair in zip(draws, stacking_weights(log_densities).tolist(), strict=True))
+    total = log_densities.sum(axis=0)
+    left = total > total.max() - SETTINGS.ruled_out
+    prior = left & ~np.array([some.log_posterior.prior.primary_only for some in draws])
+    weights = np.zeros(len(draws))
+    weights[left] = stacking_weights(
+        log_densities[:, left], SETTINGS.prior_observations * prior[left] / max(prior.sum(), 1)
+    )
+    return tuple(Member(*pair) for pair in zip(draws, weights.tolist(), strict=True))
 
 
 def effective_share(members: Sequence[Member]) -> float:
@@ -69,15 +80,15 @@ def effective_share(members: Sequence[Member]) -> float:
     return sum(member.weight * member.draws.effective / len(member.draws.Theta) for member in members)
 
 
-def stacking_weights(log_densities: Array) -> Array:
-    """Return weights (M,) from log p (n, M): the maximum of Σ_i log Σ_m w_m p_im, drawn towards equal weights."""
+def stacking_weights(log_densities: Array, prior: Array) -> Array:
+    """Return weights (M,) from log p (n, M): the maximum of Σ_i log Σ_m w_m p_im + Σ_m prior_m log w_m."""
     n, M = log_densities.shape
     density = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    weights, prior = np.full(M, 1 / M), SETTINGS.prior_observations
+    weights = np.full(M, 1 / M)
     for _ in range(SETTINGS.iterations):
         shares = density * weights
         shares /= shares.sum(axis=1, keepdims=True)
-        weights = (shares.sum(axis=0) + prior / M) / (n + prior)
+        weights = (shares.sum(axis=0) + prior) / (n + prior.sum())
     return weights
 
 

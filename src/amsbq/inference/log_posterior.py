@@ -57,6 +57,8 @@ class LogPosterior:
         self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit)
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
+        if prior.primary_only:  # all that the others vary is noise
+            self.noise[1:], self.learned = self.units.spreads[1:] ** 2, self.learned[self.learned == 0]
         EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises if it cannot be integrated
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
         self._columns = self.layout.permutation(np.argsort(fewest_first(data, self.n_sources)))

@@ -6,6 +6,7 @@ numbered by their order of fidelity, a fast process g and a slow process h:
     common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
     chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h)
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
+    alone             f_0 = m_0 + A (e^{γ/2} g + h), whatever the others are
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
 """
 
@@ -73,6 +74,8 @@ class ModelPrior:
     level: float | None = None
     #: whether to consider that a source is unrelated to the primary one, or runs against it
     open_relations: bool = False
+    #: whether secondary sources tell nothing of the primary one, which is learned from its own observations
+    primary_only: bool = False
     #: prior of the log noise variance of a source, in units of its squared spread, where it is learned
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
     #: the unit of the outputs of all sources, if it need not be taken from the data
@@ -205,6 +208,12 @@ def richardson(order: Sequence[int], dim: int) -> ModelPrior:
     return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
 
 
+def alone(order: Sequence[int], dim: int) -> ModelPrior:
+    """Return the prior of a primary source of which the others tell nothing, not even on which scale it varies."""
+    terms = tuple(TermPrior(_scale(fraction, dim), among=(0,)) for fraction in SHARED)
+    return ModelPrior(terms, tuple(_shared_process(len(terms), len(order))), level=10.0, primary_only=True)
+
+
 def _differences(scale: LogGamma | Normal, members: Sequence[tuple[int, ...]], n: int) -> list[TermPrior]:
     """Return a term for each difference, from those sources that have it, after n other terms.
 
@@ -258,7 +267,7 @@ def default_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]
     """Return the structures that the default averages over."""
     if len(order) == 1:
         return common_and_own(order, dim), chain(order, dim)
-    structures = common_and_own(order, dim), chain(order, dim), star(order, dim)
+    structures = common_and_own(order, dim), chain(order, dim), star(order, dim), alone(order, dim)
     return structures if len(order) == 2 else (*structures, richardson(order, dim))
 
 
