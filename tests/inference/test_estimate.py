@@ -143,8 +143,8 @@ def test_order_of_data_and_of_secondaries_does_not_matter():
     plain = amsbq.estimate(s, X, y, UNIT)
     shuffled = rng.permutation(len(s))
     changed = amsbq.estimate(np.array([0, 2, 1])[s][shuffled], X[shuffled], y[shuffled], UNIT)
-    np.testing.assert_allclose(changed.mean, plain.mean, rtol=0, atol=0.02 * plain.std)
-    np.testing.assert_allclose(changed.std, plain.std, rtol=0.05)
+    np.testing.assert_allclose(changed.mean, plain.mean, rtol=0, atol=0.1 * plain.std)
+    np.testing.assert_allclose(changed.std, plain.std, rtol=0.1)
 
 
 def test_noise_given_and_learned():

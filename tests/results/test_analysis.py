@@ -124,7 +124,7 @@ def test_what_is_computed_once_is_computed_again_after_more_observations():
 def test_the_views_of_the_structures_average_to_the_answer():
     it = given(coarse_beam, 5, 12)
     seen, estimate = analysis.views(it), it.estimate()
-    assert len(seen) == 3
+    assert 1 <= len(seen) <= 4  # those that are not ruled out
     assert sum(view.weight for view in seen) == pytest.approx(1)
     assert sum(view.weight * view.mean for view in seen) == pytest.approx(estimate.mean)
     within = sum(view.weight * (view.std**2 + (view.mean - estimate.mean) ** 2) for view in seen)

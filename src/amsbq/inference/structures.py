@@ -192,10 +192,7 @@ def star(order: Sequence[int], dim: int) -> ModelPrior:
 
 
 def richardson(order: Sequence[int], dim: int) -> ModelPrior:
-    """Return the prior of levels of a discretisation: the same error on all of them, smaller and smaller.
-
-    Each level also has a part of the error to itself.
-    """
+    """Return the prior of levels with one error that gets smaller and smaller, and a part of it to themselves."""
     L, n = len(order), len(SHARED)
     terms = [TermPrior(_scale(fraction, dim)) for fraction in SHARED]
     terms.append(TermPrior(_scale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))

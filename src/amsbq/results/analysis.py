@@ -261,7 +261,7 @@ def views(it: Integrator) -> list[View]:
     if learned is None or not learned.model.marginalised:
         return []
     units, found = learned.log_posterior.units, []
-    for member in learned.members:
+    for member in (member for member in learned.members if member.weight > 0):  # the others are ruled out
         means, stds = integrals(member.draws.models(), belief.posteriors.data)
         mean, variance = averaged((means[:, None], stds[:, None] ** 2))
         std = units.spreads[0] * math.sqrt(variance[0])
