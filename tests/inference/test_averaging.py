@@ -10,10 +10,10 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.averaging import SETTINGS, allotted, stacking_weights, weighted
+from amsbq.inference.averaging import SETTINGS, stacking_weights, weighted
 from amsbq.inference.belief import from_hyperparameters, learn
 from amsbq.inference.log_posterior import LogPosterior
-from amsbq.inference.sampling import draw
+from amsbq.inference.sampling import allotted, draw
 from amsbq.inference.structures import chain, checked_order, common_and_own, model_named, star
 
 UNIT = amsbq.Uniform(0, 1)

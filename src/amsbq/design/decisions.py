@@ -23,6 +23,8 @@ from ..messages import warn
 from ..validation import Array, source_number
 from .accounting import Accounting, NamedMeasureLike
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
+from .costs import SETTINGS as COSTS
+from .costs import ConstantCost
 from .failures import RETIRED_AFTER, Failures
 from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
 from .search import Choice, Search
@@ -189,13 +191,15 @@ class DecisionMaker(Accounting):
 
         It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
         """
-        others = [source for source in search.sources if source != 0]
-        primary = search.among([0]).best(rate) if cheap.source != 0 and 0 in search.sources else None
-        if primary is None or self.acquisition in PATHOLOGIES or math.isinf(self.budget):
+        if cheap.source == 0 or 0 not in search.sources or self.acquisition in PATHOLOGIES or math.isinf(self.budget):
             return cheap
-        price, rest = self._price(primary), self.budget * (1 + 1e-12) - self.committed
-        if (rest - self._price(cheap)) // price == rest // price:
+        cost = self.source_costs.costs[0]
+        if isinstance(cost, ConstantCost) and not self._strands(cheap, cost.cost):
+            return cheap  # wherever the best location is: no need to search for it
+        primary = search.among([0]).best(rate)
+        if primary is None or not self._strands(cheap, self._price(primary)):
             return cheap
+        others, price = [source for source in search.sources if source != 0], self._price(primary)
         worth, so_far = [0.0], rate
         for _ in range(SETTINGS.planned):
             choice = search.among(others, self.committed + price, self.committed + so_far.paid).best(so_far)
@@ -205,6 +209,11 @@ class DecisionMaker(Accounting):
             worth.append(choice.rate * so_far.paid)
         otherwise = _extrapolated(np.array(worth), price / max(so_far.paid, 1e-300))
         return primary if primary.rate * price >= otherwise else cheap
+
+    def _strands(self, choice: Choice, price: float) -> bool:
+        """Return whether fewer evaluations of that price can be paid after a choice than before it."""
+        rest = self.budget * (1 + COSTS.rounding) - self.committed
+        return bool((rest - self._price(choice)) // price != rest // price)
 
     def _next_rate(self, belief: Belief) -> Rate:
         pending = [(query.source, query.x) for query in self.pending]

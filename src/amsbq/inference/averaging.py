@@ -23,7 +23,7 @@ from ..gp.coregionalisation import ModelBatch
 from ..gp.data import Data
 from ..gp.gram import batches_of_models
 from ..gp.posterior_batch import PosteriorBatch
-from ..validation import Array, IntArray
+from ..validation import Array
 from .estimate import Estimate
 from .log_posterior import LEARNING_JITTER
 from .preparation import StandardUnits, too_few
@@ -64,7 +64,8 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
     """Return structures with their weights, from draws of the hyperparameters of each on the same observations."""
     if len(draws) == 1:
         return (Member(draws[0], 1.0),)
-    log_densities = np.array([_log_densities(some) for some in draws]).T
+    posteriors = (some.log_posterior.condition(some.Theta, some.relations) for some in draws)
+    log_densities = np.array([primary_log_densities(batch) for batch in posteriors]).T
     total = log_densities.sum(axis=0)
     left = total > total.max() - SETTINGS.ruled_out
     prior = left & ~np.array([some.log_posterior.prior.primary_only for some in draws])
@@ -92,20 +93,12 @@ def stacking_weights(log_densities: Array, prior: Array) -> Array:
     return weights
 
 
-def _log_densities(draws: HyperparameterDraws) -> Array:
-    """Return the log density of each primary observation, if all others are known, averaged over the draws: (n,)."""
-    log_posterior = draws.log_posterior
-    posteriors = log_posterior.condition(draws.Theta, draws.relations)
+def primary_log_densities(posteriors: PosteriorBatch) -> Array:
+    """Return the log density of each primary observation, if all others are known, averaged over posteriors: (n,)."""
     of_primary = posteriors.data.s == 0
     mean, variance = (moments[:, of_primary] for moments in posteriors.leave_one_out())
     logs = -0.5 * (posteriors.data.y[of_primary] - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
-
-
-def allotted(n: int, weights: Array) -> IntArray:
-    """Return how many of n draws each weight gets: their sum is n."""
-    shares = np.cumsum(weights) / np.sum(weights)
-    return np.diff(np.rint(n * shares).astype(int), prepend=0)
 
 
 def most_probable_integral(model: ModelBatch, data: Data, units: StandardUnits) -> Estimate:

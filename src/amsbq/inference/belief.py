@@ -19,7 +19,6 @@ from ..messages import collected_warnings, warn
 from ..validation import Array
 from .averaging import (
     Member,
-    allotted,
     averaged_integral,
     effective_share,
     integral_means,
@@ -29,8 +28,8 @@ from .averaging import (
 from .estimate import Estimate
 from .log_posterior import LEARNING_JITTER, LogPosterior
 from .modes import find_mode
-from .preparation import default_names, fewest_first, primary_is_constant, regularised, warn_of_few
-from .sampling import HyperparameterDraws, draw, most_probable
+from .preparation import default_names, fewest_first, learning, primary_is_constant, regularised, warn_of_few
+from .sampling import HyperparameterDraws, allotted, draw, most_probable
 from .structures import Model, Noise
 
 
@@ -128,10 +127,9 @@ class LearnedBelief:
     @cached_property
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
-        draws = [member.draws for member in self.members]
-        total, units = sum(len(some.Theta) for some in draws), self.log_posterior.units
+        total, units = sum(len(member.draws.Theta) for member in self._counting), self.log_posterior.units
         if not self.model.marginalised:
-            return most_probable_integral(draws[0].models(), self._standard_data, units)
+            return most_probable_integral(self.members[0].draws.models(), self._standard_data, units)
         models, weights = self._models(max(int(total * self._share), SETTINGS.fewest_draws))
         effective = effective_share(self.members) * total
         return averaged_integral(models, weights, self._standard_data, units, effective)
@@ -166,6 +164,11 @@ class LearnedBelief:
         return self.log_posterior.units.standardise(self.data.sorted())
 
     @property
+    def _counting(self) -> list[Member]:
+        """The structures that are not ruled out."""
+        return [member for member in self.members if member.weight > 0]
+
+    @property
     def _share(self) -> float:
         """The share of the draws to use: fewer where it is much work to condition them on all observations."""
         most = SETTINGS.most_observations
@@ -173,8 +176,8 @@ class LearnedBelief:
 
     def _models(self, n: int) -> tuple[ModelBatch, Array]:
         """Return the models of at most n draws, divided among structures by their weights, and a weight for each."""
-        draws = [member.draws for member in self.members]
-        weights = np.array([member.weight for member in self.members])
+        draws = [member.draws for member in self._counting]
+        weights = np.array([member.weight for member in self._counting])
         counts = np.array([len(some.Theta) for some in draws])
         if n < counts.sum():
             counts = np.minimum(counts, allotted(n, weights))
@@ -292,8 +295,7 @@ def _learn(
                     stacklevel=4,
                 )
             if noisy:
-                levels = ["learn" if source in noisy else level for source, level in enumerate(noise)]
-                log_posteriors = _log_posteriors(model, measure, data, levels, order)
+                log_posteriors = _log_posteriors(model, measure, data, learning(noise, noisy), order)
             members = weighted([draw(density, SETTINGS.draws, seed) for density in log_posteriors])
             if effective_share(members) < SETTINGS.fewest_effective:
                 warn(
@@ -313,8 +315,7 @@ def _undeclared_noise(log_posterior: LogPosterior, noise: Sequence[Noise], seed:
     asked = [source for source, level in enumerate(noise) if level == 0.0 and enough[source]]
     if not asked or (data.noise_var > 0).any():
         return []
-    levels = ["learn" if source in asked else level for source, level in enumerate(noise)]
-    with_noise = LogPosterior(log_posterior.prior, log_posterior.measure, data, levels)
+    with_noise = LogPosterior(log_posterior.prior, log_posterior.measure, data, learning(noise, asked))
     mode = find_mode(with_noise, seed)
     variances = with_noise.models(mode.theta[None]).noise[0]
     found = [source for source in asked if variances[source] > SETTINGS.noticeable_noise]
@@ -333,8 +334,7 @@ def from_hyperparameters(
         single = {"weights": [1.0], "draws": [hyperparameters["draws"]], "learned_noise": []}
         hyperparameters = {"order": fewest_first(data, len(levels)), **single}
     order, weights = hyperparameters["order"], hyperparameters["weights"]
-    learned = hyperparameters["learned_noise"]
-    used: list[Noise] = ["learn" if source in learned else level for source, level in enumerate(levels)]
+    used = learning(levels, hyperparameters["learned_noise"])
     log_posteriors = _log_posteriors(model, measure, data, used, order)
     stored = zip(log_posteriors, hyperparameters["draws"], weights, strict=True)
     members = (Member(HyperparameterDraws.from_dict(density, plain, seed), weight) for density, plain, weight in stored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,6 +61,11 @@ def fewest_first(data: Data, n_sources: int) -> list[int]:
     groups = [np.abs(y[data.s == source]) for source in range(n_sources)]
     keys = [(len(group), float(group.sum()), float((group**3).sum())) for group in groups]
     return [0, *sorted(range(1, n_sources), key=lambda source: keys[source])]
+
+
+def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:
+    """Return the noise of each source, of which that of some is to be learned."""
+    return ["learn" if source in sources else level for source, level in enumerate(noise)]
 
 
 def default_names(n_sources: int) -> list[str]:

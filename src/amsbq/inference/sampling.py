@@ -94,11 +94,14 @@ def draw(log_posterior: LogPosterior, n_draws: int, seed: int = 0) -> Hyperparam
     """Return draws of θ from its posterior density, divided among its modes by their probability."""
     modes = find_modes(log_posterior, seed)
     masses = np.array([mode.log_mass for mode in modes])
-    shares = np.exp(masses - masses.max())
-    shares /= shares.sum()
-    counts = np.diff(np.rint(n_draws * np.cumsum(shares)).astype(int), prepend=0)
+    counts = allotted(n_draws, np.exp(masses - masses.max()))
     kept = [mode for mode, n in zip(modes, counts, strict=True) if n]
     return _draw_around(log_posterior, kept, counts[counts > 0], seed)
+
+
+def allotted(n: int, weights: Array) -> IntArray:
+    """Return how many of n draws each weight gets: their sum is n."""
+    return np.diff(np.rint(n * np.cumsum(weights / np.sum(weights))).astype(int), prepend=0)
 
 
 def _draw_around(log_posterior: LogPosterior, modes: list[Mode], counts: IntArray, seed: int) -> HyperparameterDraws:

@@ -20,7 +20,7 @@ from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..gp.threads import threads_for
-from ..inference.averaging import integrals
+from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..validation import Array, IntArray
 
@@ -127,12 +127,9 @@ def residuals(it: Integrator) -> Residuals:
 def primary_log_density(it: Integrator) -> float:
     """Return the log density of the observations of the primary source, each predicted from all others."""
     belief = belief_of(it)
-    posteriors, learned = belief.posteriors, learned_belief(it)
-    of_primary = posteriors.data.s == 0
-    means, variances = (moments[:, of_primary] for moments in posteriors.leave_one_out())
-    logs = -0.5 * ((posteriors.data.y[of_primary] - means) ** 2 / variances + np.log(2 * np.pi * variances))
+    learned = learned_belief(it)
     unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
-    return float(np.sum(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)) - math.log(unit)))
+    return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit)))
 
 
 @dataclass(frozen=True)

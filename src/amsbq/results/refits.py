@@ -22,7 +22,7 @@ from ..inference.belief import FixedBelief, averaged, learn
 from ..inference.estimate import Estimate
 from ..inference.log_posterior import LogPosterior
 from ..inference.modes import find_mode
-from ..inference.preparation import StandardUnits
+from ..inference.preparation import StandardUnits, learning
 from ..inference.structures import ModelName, ModelPrior, Noise
 from ..messages import collected_warnings
 from ..validation import Array
@@ -234,14 +234,14 @@ def hidden_noise(it: Integrator) -> dict[int, float]:
     found: dict[int, float] = {}
     with np.errstate(all="ignore"):
         while candidates := [source for source in shown if noise[source] != "learn"]:
-            noisy = {source: _explained(it, priors, data, _learning(noise, source)) for source in candidates}
+            noisy = {source: _explained(it, priors, data, learning(noise, [source])) for source in candidates}
             source = max(candidates, key=lambda source: noisy[source].log_evidence)
             log_evidence = noisy[source].log_evidence
             if log_evidence - _explained(it, priors, data, noise).log_evidence < SETTINGS.log_odds:
                 break
             if log_evidence < _explained(it, priors, data, noise, ROUGH).log_evidence:
                 break
-            noise = _learning(noise, source)
+            noise = learning(noise, [source])
             found[source] = float(noisy[source].noise[source])
     return found
 
@@ -268,8 +268,3 @@ def _explained(
     best = int(np.argmax(masses))
     variances = densities[best].models(modes[best].theta[None]).noise[0]
     return _Explained(float(np.logaddexp.reduce(masses)), densities[best].units.spreads * np.sqrt(variances))
-
-
-def _learning(noise: Sequence[Noise], source: int) -> list[Noise]:
-    """Return noise variances, of which that of one source is to be learned."""
-    return ["learn" if s == source else level for s, level in enumerate(noise)]
