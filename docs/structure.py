@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "amsbq"
 #: floors of the house: each imports only from those above it
 FLOORS = [
-    ("validation", "serialisation", "shared_context", "messages", "processes"),
+    ("validation", "serialisation", "shared_context", "threads", "messages", "processes"),
     ("measures",),
     ("gp",),
     ("inference",),

@@ -10,6 +10,7 @@ from scipy import stats
 
 import amsbq
 from amsbq.gp.coregionalisation import ModelBatch
+from amsbq.gp.trends import Trends
 from tests.reference import LINES, Joint
 
 
@@ -35,7 +36,8 @@ def models_of(gps: Any) -> ModelBatch:
         for alike in zip(*(batch.groups for batch in batches), strict=True)
     ]
     rest = [np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean")]
-    return ModelBatch(batches[0].measure, tuple(groups), *rest)
+    trends = Trends.joined([(batch.trends, len(batch)) for batch in batches], batches[0].n_sources)
+    return ModelBatch(batches[0].measure, tuple(groups), *rest, trends)
 
 
 def random_B(rng: Any, L: int, scale: float = 1.0) -> Any:
@@ -86,6 +88,24 @@ def problems() -> dict[str, Problem]:
             14,
             1e-2,
         ),
+        "trend": make(
+            [Term(random_B(rng, 2), RBF([0.8, 1.5])), Term(random_B(rng, 2), amsbq.Linear([0.3, -0.5], [0.7, 1.2]))],
+            amsbq.Gaussian([0, 0], cov),
+            plane,
+            plane_w,
+            8,
+            11,
+            1e-2,
+        ),
+        "trend of samples": make(
+            [Term(random_B(rng, 2), Matern(2.5, 1.5)), Term(random_B(rng, 2), amsbq.Linear(0.1, 2.0))],
+            amsbq.Empirical(samples, sample_w),
+            samples,
+            sample_w,
+            9,
+            10,
+            1e-2,
+        ),
         "empirical": make(
             [Term(random_B(rng, 3), Matern(1.5, [1, 2, 1.5])), Term(random_B(rng, 3), Matern(0.5, 2.0))],
             amsbq.Empirical(samples, sample_w),
@@ -96,7 +116,13 @@ def problems() -> dict[str, Problem]:
             1e-2,
         ),
         "gamma": make(
-            [Term(random_B(rng, 2), RBF(9.0))], stats.gamma(5, loc=1, scale=4), gamma_t[:, None], gamma_w, 6, 8, 1e-3
+            [Term(random_B(rng, 2), RBF(9.0)), Term(random_B(rng, 2), amsbq.Linear(5.0, 30.0))],
+            stats.gamma(5, loc=1, scale=4),
+            gamma_t[:, None],
+            gamma_w,
+            6,
+            8,
+            1e-3,
         ),
     }
 

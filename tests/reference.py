@@ -26,8 +26,15 @@ def profile(kernel: Any, u: Any) -> Any:
     return {0.5: 1, 1.5: 1 + s, 2.5: 1 + s + s**2 / 3}[kernel.nu] * np.exp(-s)
 
 
+def _per_input(kernel: Any, X: Any) -> Any:
+    """The centre and the scale of a linear kernel for each input."""
+    return zip(*(np.broadcast_to(value, X.shape[1]) for value in (kernel.centre, kernel.scales)), strict=True)
+
+
 def kernel_matrix(kernel: Any, X: Any, Y: Any) -> Any:
     X, Y = np.asarray(X, float), np.asarray(Y, float)
+    if isinstance(kernel, amsbq.Linear):
+        return sum(np.outer(*((Z[:, d] - c) / s for Z in (X, Y))) for d, (c, s) in enumerate(_per_input(kernel, X)))
     scales = getattr(kernel, "lengthscales", 1.0)
     return np.prod(profile(kernel, (X[:, None, :] - Y[None, :, :]) / scales), axis=2)
 

@@ -21,16 +21,16 @@ from .execution.reader import read_result
 from .execution.runner import RunInterrupted
 from .gp.coregionalisation import Term
 from .gp.embeddings import kernel_mean, kernel_variance
-from .gp.kernels import RBF, Constant, Kernel, Matern
+from .gp.kernels import RBF, Constant, Kernel, Linear, Matern
 from .gp.posterior import MultiSourceGP, Posterior
 from .inference.estimate import Estimate
 from .inference.structures import ModelName
 from .measures.adapters import MeasureLike, as_measure
 from .measures.base import Measure
-from .measures.composed import Independent, Mixture, Transformed
+from .measures.composed import Mixture, Transformed
 from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian, GaussianCopula
-from .measures.product import Product
+from .measures.product import Independent, Product
 from .measures.uniform import Uniform
 from .processes.pool import ResilientProcessPool
 from .results.findings import Finding, Findings
@@ -53,6 +53,7 @@ __all__ = [
     "Integrator",
     "JournalError",
     "Kernel",
+    "Linear",
     "Matern",
     "Measure",
     "MeasureLike",

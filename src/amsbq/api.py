@@ -19,11 +19,12 @@ from .execution.journal import JournalPath
 from .execution.runner import RunInterrupted, run
 from .gp.data import Data
 from .gp.posterior import MultiSourceGP
-from .gp.threads import threads_for
 from .inference.belief import learn
 from .inference.estimate import Estimate
-from .inference.structures import ModelName, Noise, checked_order, model_named, noise_levels
+from .inference.preparation import noise_levels
+from .inference.structures import ModelName, Noise, checked_order, model_named
 from .results.result import Result
+from .threads import threads_for
 from .validation import RNGLike, seed_number
 
 

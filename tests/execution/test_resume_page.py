@@ -13,7 +13,7 @@ import amsbq
 from amsbq.execution.journal import JournalError, read_journal
 from amsbq.execution.runner import run as run_it
 from amsbq.external import Command, UMBridge
-from amsbq.gp.threads import MANY_OBSERVATIONS, threads_for
+from amsbq.threads import MANY_OBSERVATIONS, threads_for
 from tests.execution.test_executors import eventually
 from tests.execution.test_journal import SOURCES, UNIT, everything, fine, run
 

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from amsbq import integrate
 from amsbq.execution.journal import read_journal
-from amsbq.gp.threads import threads_for
+from amsbq.threads import threads_for
 from tests.design.test_integrator import FINE, UNIT
 from tests.execution.test_runner import pair
 

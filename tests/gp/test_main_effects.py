@@ -19,6 +19,7 @@ TERMS = [
     amsbq.Term(B, amsbq.RBF([0.4, 0.9, 1.5])),
     amsbq.Term(0.3 * np.eye(2), amsbq.RBF(1.1)),
     amsbq.Term(np.eye(2), amsbq.Constant()),
+    amsbq.Term(0.5 * B, amsbq.Linear([0.5, 0.2, 3.0], [1.0, 2.0, 1.5])),
 ]
 
 

@@ -57,7 +57,8 @@ def test_densities_are_those_of_observations_that_were_left_out():
             rest = density.on(data.rows(np.arange(len(data.y)) != i))
             posteriors = rest.condition(some.Theta, some.relations)
             mean, variance = posteriors.predict(0, data.X[[i]])
-            noise = posteriors.models.noise[:, 0] + 1e-10 * posteriors.models.variances[:, 0]
+            models = posteriors.models
+            noise = models.noise[:, 0] + 1e-10 * models.variances(np.zeros(1, int), data.X[[i]])[:, 0]
             p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
             logs[i, m] = np.log(p.mean())
     weights = [member.weight for member in weighted(draws)]

@@ -109,6 +109,11 @@ def in_user_units(density, theta):
         amsbq.Term(B * spreads, density.prior.kernel.with_lengthscales(scales * density.measure.width))
         for B, scales in zip(at.B()[0], at.scales[0], strict=True)
     ]
+    sd = density.measure.width / 12**0.5  # of uniform inputs
+    linear = amsbq.Linear(density.measure.median, sd * density.measure.dim**0.5)
+    for B, prior in zip(at.B()[0], density.prior.terms, strict=True):
+        if prior.trend:
+            terms.append(amsbq.Term(prior.trend * B * spreads, linear))
     if density.prior.level is not None:
         terms.append(amsbq.Term(density.prior.level**2 * np.diag(units.spreads**2), amsbq.Constant()))
     noise = density.noise.copy()

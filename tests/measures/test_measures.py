@@ -7,8 +7,10 @@ from scipy import integrate, stats
 
 import amsbq
 from amsbq.gp.embeddings import embed
+from amsbq.gp.trends import linear_kernel
 from amsbq.measures.distributions import describe
 
+LOGNORMAL_SD = float(np.sqrt(np.expm1(0.25) * np.exp(0.25)))
 MEASURES = [
     amsbq.Uniform([0, -2], [1, 3]),
     amsbq.Gaussian([1, 2], [0.5, 4]),
@@ -294,3 +296,35 @@ def test_a_density_that_is_too_slow_is_refused_before_it_is_tabulated():
     with pytest.raises(ValueError, match=r"density of slow\(.*too slow.*Empirical.*rv_histogram"):
         amsbq.Product([slow])
     assert time.thread_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("measure", "mean", "sd"),
+    [
+        (amsbq.Uniform([0, 2], [1, 8]), [0.5, 5.0], [12**-0.5, 3**0.5]),
+        (amsbq.Gaussian([1, 2], [[4.0, 1.0], [1.0, 9.0]]), [1.0, 2.0], [2.0, 3.0]),
+        (amsbq.Product([stats.gamma(3, scale=2), stats.lognorm(0.5)]), [6.0, np.exp(0.125)], [12**0.5, LOGNORMAL_SD]),
+        (amsbq.Product([{1: 0.25, 5: 0.75}]), [4.0], [3**0.5]),
+        (amsbq.Empirical([[0.0], [4.0]], weights=[1, 3]), [3.0], [3**0.5]),
+        (
+            amsbq.Mixture([amsbq.Uniform(0, 1), amsbq.Gaussian(2.0, 1.0)], [0.5, 0.5]),
+            [1.25],
+            [(13 / 24 + 9 / 16) ** 0.5],
+        ),
+        (amsbq.Independent([amsbq.Uniform(0, 6), amsbq.Gaussian(2.0, 1.0)]), [3.0, 2.0], [3**0.5, 1.0]),
+        (amsbq.GaussianCopula([stats.gamma(3), stats.norm(5, 2)], [[1, 0.5], [0.5, 1]]), [0.0, 0.0], [1.0, 1.0]),
+    ],
+    ids=repr,
+)
+def test_moments_of_the_coordinates_of_models(measure, mean, sd):
+    found = measure.latent.moments
+    np.testing.assert_allclose(found[0], mean, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found[1], sd, rtol=1e-12)
+
+
+def test_trends_are_in_inputs_with_a_variance_and_around_the_mean_of_all_samples():
+    measure = amsbq.Product([stats.cauchy(), stats.t(1.5), {"a": 0.5, "b": 0.5}, stats.norm(), stats.gamma(0.001)])
+    assert np.isfinite(linear_kernel(measure).scales).tolist() == [False, False, False, True, True]
+    samples = np.random.default_rng(0).normal(3.0, size=(2000, 2))
+    whole = amsbq.Empirical(samples)
+    np.testing.assert_allclose(linear_kernel(whole.for_learning()).centre, samples.mean(axis=0))

@@ -24,7 +24,8 @@ from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
 from ..gp.data import Data
 from ..inference.estimate import Estimate
-from ..inference.structures import Noise, noise_levels
+from ..inference.preparation import noise_levels
+from ..inference.structures import Noise
 from ..measures.adapters import MeasureLike, as_measure
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn

@@ -14,10 +14,9 @@ import scipy
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
-from ..measures.composed import Independent
 from ..measures.empirical import Empirical
 from ..measures.gaussian import GaussianCopula
-from ..measures.product import Product
+from ..measures.product import Independent, Product
 from ..validation import brief
 from .problem_checks import Checker, suggestion
 

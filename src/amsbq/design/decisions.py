@@ -15,11 +15,11 @@ import numpy as np
 
 from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
-from ..gp.threads import threads_for
 from ..inference.belief import Belief
 from ..inference.schedule import Learner
 from ..inference.structures import Model, ModelName, checked_order, model_named
 from ..messages import warn
+from ..threads import threads_for
 from ..validation import Array, source_number
 from .accounting import Accounting, NamedMeasureLike
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind

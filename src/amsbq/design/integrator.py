@@ -10,11 +10,11 @@ from typing import Any, overload
 from numpy.typing import ArrayLike
 
 from ..gp.posterior import MultiSourceGP
-from ..gp.threads import threads_for
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
 from ..messages import collected_warnings, warn
+from ..threads import threads_for
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
 from .accounting import Evaluation, NamedMeasureLike, Query, StopReason, locked, named_measure
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate

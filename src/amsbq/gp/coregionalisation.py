@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from ..measures.base import Measure
 from ..validation import Array, IntArray, brief, correlations, numbers, read_only
 from .embeddings import EmbeddingBatch
-from .kernels import Kernel, ProductKernel, check_kernel, differences
+from .kernels import Kernel, Linear, ProductKernel, check_kernel, differences
+from .trends import NO_TRENDS, Trends, between
 
 
 class Term:
@@ -75,12 +76,15 @@ class ModelBatch:
     constant: Array  # (K, L, L): the sum of B over Constant terms
     noise: Array  # (K, L): variance of the noise on observations
     mean: Array  # (K, L): constant prior means
+    trends: Trends = NO_TRENDS
 
     @classmethod
     def of_terms(cls, terms: Sequence[Term], measure: Measure, noise: Array, mean: Array) -> ModelBatch:
         """Return the batch that holds one model."""
+        linear = [(term.kernel, term.B[None]) for term in terms if isinstance(term.kernel, Linear)]
+        trends = Trends(tuple(kernel for kernel, _ in linear), tuple(B for _, B in linear))
         kinds: dict[Any, list[Term]] = {}
-        for term in terms:
+        for term in (term for term in terms if not isinstance(term.kernel, Linear)):
             kinds.setdefault(term.kernel.kind if isinstance(term.kernel, ProductKernel) else None, []).append(term)
         constant = np.sum([term.B for term in kinds.pop(None, [])] or [np.zeros_like(terms[0].B)], axis=0)
         groups = []
@@ -88,7 +92,7 @@ class ModelBatch:
             kernels = [term.kernel for term in alike if isinstance(term.kernel, ProductKernel)]
             scales = np.array([[kernel.lengthscales_in(measure.dim) for kernel in kernels]])
             groups.append(TermGroup(kernels[0], np.array([[term.B for term in alike]]), scales))
-        return cls(measure, tuple(groups), constant[None], noise[None], mean[None])
+        return cls(measure, tuple(groups), constant[None], noise[None], mean[None], trends)
 
     @classmethod
     def joined(cls, batches: Sequence[ModelBatch]) -> ModelBatch:
@@ -105,8 +109,11 @@ class ModelBatch:
                 none = np.broadcast_to(batch.measure.latent.width, (K, missing, batch.measure.dim))
                 scales.append(np.concatenate([*(g.scales for g in alike), none], axis=1))
             groups.append(TermGroup(kernel, np.concatenate(B), np.concatenate(scales)))
-        rest = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean"))
-        return cls(batches[0].measure, tuple(groups), *rest)
+        constant, noise, mean = (
+            np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean")
+        )
+        trends = Trends.joined([(batch.trends, len(batch)) for batch in batches], mean.shape[1])
+        return cls(batches[0].measure, tuple(groups), constant, noise, mean, trends)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -118,14 +125,19 @@ class ModelBatch:
 
     def select(self, models: slice) -> ModelBatch:
         """Return some of the models."""
-        groups = tuple(group.select(models) for group in self.groups)
-        return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models])
+        groups, trends = tuple(group.select(models) for group in self.groups), self.trends.select(models)
+        return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models], trends)
 
     @cached_property
-    def variances(self) -> Array:
-        """Var f_l(x) of each model, shape (K, L)."""
+    def _stationary_variances(self) -> Array:
+        """Var f_l(x) of each model without trends, shape (K, L)."""
         total = sum((group.B.sum(axis=1) for group in self.groups), start=self.constant)
         return np.asarray(np.einsum("kll->kl", total))
+
+    def variances(self, s: IntArray, X: Array) -> Array:
+        """Return var f_s(X) of each model, for one source (1,) or one for each point: shape (K, n)."""
+        stationary = np.broadcast_to(self._stationary_variances.take(s, axis=-1), (len(self), len(X)))
+        return stationary + self.trends.variances(self.measure, s, X)
 
     @cached_property
     def embeddings(self) -> tuple[EmbeddingBatch, ...]:
@@ -144,20 +156,20 @@ class ModelBatch:
 
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
         """Return cov[f_s(X), f_s2(X2)] of each model, shape (K, n, m)."""
-        total = _between(self.constant, s, s2)
+        total = between(self.constant, s, s2)
         for group, kernels in zip(self.groups, self.kernels(X, X2), strict=True):
-            kernels *= _between(group.B, s, s2)
+            kernels *= between(group.B, s, s2)
             total += kernels.sum(axis=1)
-        return total
+        return total + self.trends.cov(self.measure, s, X, s2, X2)
 
     def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, coefficients: Array) -> Array:
         """Return Σ_j c_ji ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
         for group, kernels in zip(self.groups, self.kernels(X2, X), strict=True):
-            kernels *= _between(group.B, s2, s)
+            kernels *= between(group.B, s2, s)
             kernels *= coefficients[:, None]
             total += self.contract_kernels_grad_x(group, kernels, X, X2)
-        return total
+        return total + self.trends.contract_grad_x(self.measure, s, X, s2, X2, coefficients)
 
     def contract_kernels_grad_x(self, group: TermGroup, coefficients: Array, X: Array, X2: Array) -> Array:
         """Return Σ_qj c_qji ∂log κ_q(X_i, X2_j)/∂X_i of each model for c (K, Q, m, n), shape (K, n, D)."""
@@ -173,7 +185,7 @@ class ModelBatch:
         total = self.constant[:, target, s]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, s] * group.per_model(embedding.mean(X))).sum(axis=1)
-        return total
+        return total + self.trends.integral_cov(self.measure, target, s, X)
 
     def integral_cov_grad_x(self, target: int, s: IntArray, X: Array) -> Array:
         """Return ∂cov[Z_target, f_s(X_i)]/∂X_i of each model, shape (K, n, D)."""
@@ -181,17 +193,17 @@ class ModelBatch:
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             gradients = group.per_model(embedding.mean_and_grad_x(X)[1])
             total += (group.B[:, :, target, s, None] * gradients).sum(axis=1)
-        return total
+        return total + self.trends.integral_cov_grad_x(self.measure, target, s, X)
 
     def integral_variance(self, target: int) -> Array:
         """Return var Z_target of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩."""
         total = self.constant[:, target, target]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, target] * group.per_model(embedding.variance)).sum(axis=1)
-        return total
+        return total + self.trends.integral_variance(self.measure, target)
 
     def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, Array]:
-        """Return the covariances of a main effect with f_s(X), shape (K, m, n), and its prior variances, shape (K,).
+        """Return the covariances of a main effect with f_s(X), shape (K, m, n), and its prior variances, shape (K, m).
 
         The main effect is ∫ f_source(x) π(dx_others), a function of one input, at the values t (m, 1) of that input.
         """
@@ -212,12 +224,8 @@ class ModelBatch:
                 part = part * group.per_model(rest.mean(X[:, others]))[:, :, None]
                 share = share * group.per_model(rest.variance)
             cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
-        return cov, variance
-
-
-def _between(B: Array, s: IntArray, s2: IntArray) -> Array:
-    """Return B[l, l'] of every two points, for B (..., L, L) and sources s (n,) and s2 (m,): shape (..., n, m)."""
-    return B.take(s2, axis=-1).take(s, axis=-2)  # whole rows at a time: faster than an index for each entry
+        of_trends, their_variances = self.trends.main_effect(self.measure, source, input, t, s, X)
+        return cov + of_trends, np.tile(variance[:, None], (1, len(t))) + their_variances
 
 
 def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:

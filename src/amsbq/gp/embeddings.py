@@ -20,10 +20,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
-from ..measures.composed import Independent, Mixture
+from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.marginals import Marginal
+from ..measures.product import Independent
 from ..validation import Array
 from .embeddings_1d import between, elementwise, embed_each
 from .embeddings_numeric import EmpiricalEmbeddings

@@ -70,6 +70,10 @@ class Evidence:
         Lengthscales are in these units.
     categorical : tuple of int
         The inputs whose values are categories.
+    trend : (N, P) array, optional
+        The functions h of a linear trend at the observations.
+    trend_shares : (Q,) floats
+        Of each term, the share t of its variance that a trend adds: κ(x, x') + t h(x)ᵀ h(x') in place of κ.
     """
 
     def __init__(
@@ -83,6 +87,8 @@ class Evidence:
         jitter: float,
         unit: Array,
         categorical: Sequence[int] = (),
+        trend: Array | None = None,
+        trend_shares: Sequence[float] = (),
     ) -> None:
         self.s, self.r, self.kernel, self.n_sources = s, r, kernel, len(fixed)
         self.pairs = pairs = linalg.Pairs(s)
@@ -93,6 +99,8 @@ class Evidence:
         self._of_source = np.eye(self.n_sources)[s]  # (N, L)
         self._fixed = pairs.of_sources(fixed)
         self._fixed[pairs.diagonal] += noise_var
+        products = np.zeros(len(self._fixed)) if trend is None else pairs.outer(trend.T).sum(axis=0)
+        self._trends = [(q, share * np.round(products, DIGITS)) for q, share in enumerate(trend_shares) if share]
         self._jittered = np.ones_like(self._fixed)
         self._jittered[pairs.diagonal] += jitter
         self._counted = self._jittered.copy()
@@ -121,6 +129,8 @@ class Evidence:
         by_G *= self._counted
         kernels *= by_G[:, None]
         by_B = pairs.sums(kernels, self.n_sources)
+        for q, trend in self._trends:  # which does not depend on the lengthscales
+            kernels[:, q] -= trend * by_G
         kernels *= weights
         scales = group.flat_scales
         by_scales = self.kernel.contract_log_scales_batch(self._features, scales, kernels.reshape(len(scales), -1))
@@ -130,6 +140,8 @@ class Evidence:
     def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array]:
         """Return G (K, M), jitter included, κ (K, Q, M), and B of each pair (K, Q, M)."""
         kernels = group.per_model(self.kernel.values_batch(self._features, group.flat_scales))
+        for q, trend in self._trends:
+            kernels[:, q] += trend
         weights = self.pairs.of_sources(group.B)
         G = weighted_sum(kernels, weights)
         G += self._fixed

@@ -39,8 +39,8 @@ class Kernel(ABC):
 
 def check_kernel(kernel: Any) -> Kernel:
     """Return the argument if it is a kernel, else raise TypeError."""
-    if not isinstance(kernel, ProductKernel | Constant):
-        raise TypeError(f"kernel must be RBF(...), Matern(...) or Constant(), got {brief(kernel)}")
+    if not isinstance(kernel, ProductKernel | Linear | Constant):
+        raise TypeError(f"kernel must be RBF(...), Matern(...), Linear(...) or Constant(), got {brief(kernel)}")
     return kernel
 
 
@@ -64,6 +64,53 @@ class Constant(Kernel):
 
     def check_dim(self, dim: int) -> None:
         """Accept any number of dimensions."""
+
+
+class Linear(Kernel):
+    """The kernel κ(x, y) = h(x)ᵀ h(y) with h_d(x) = (x_d - c_d) / s_d, the covariance of a linear trend.
+
+    Its variance is not one, and grows with the distance from the centre c.
+
+    Parameters
+    ----------
+    centre : float or sequence of D floats
+        Where the trend is zero.
+    scales : float or sequence of D floats
+        The slope in dimension d has the standard deviation 1 / s_d; there is none where s_d is infinite.
+
+    >>> Linear(0.5, [1.0, 2.0])([[1.5, 0.5], [1.5, 4.5]], [[1.5, 2.5]])
+    array([[1.],
+           [3.]])
+    """
+
+    def __init__(self, centre: ArrayLike, scales: ArrayLike) -> None:
+        self.centre, self.scales = numbers(centre, "centre"), np.asarray(scales, dtype=float)
+        if max(self.centre.ndim, self.scales.ndim) > 1 or not (self.scales > 0).all():
+            raise ValueError("centre and scales must be one number or one per dimension, and scales positive")
+
+    def __repr__(self) -> str:
+        return f"Linear({self.centre.tolist()}, {self.scales.tolist()})"
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """Return κ(X_i, Y_j), shape (n, m)."""
+        X = points(X, None)
+        self.check_dim(X.shape[1])
+        return np.asarray(self.functions(X) @ self.functions(points(Y, X.shape[1], "Y")).T)
+
+    def functions(self, X: Array) -> Array:
+        """Return h(X_i), shape (n, D)."""
+        return np.asarray((X - self.centre) / self.scales)
+
+    def check_dim(self, dim: int) -> None:
+        """Raise ValueError unless centre and scales are single numbers or have one for each of ``dim`` dimensions."""
+        for name in ("centre", "scales"):
+            if (shape := getattr(self, name).shape) not in ((), (dim,)):
+                raise ValueError(f"the kernel has {shape[0]} {name} but the points have {dim} dimensions")
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What tells linear kernels apart."""
+        return type(self), self.centre.tobytes(), self.scales.tobytes()
 
 
 class ProductKernel(Kernel):

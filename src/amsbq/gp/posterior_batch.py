@@ -93,7 +93,7 @@ class PosteriorBatch:
         for part in batches_of_models(len(models), len(data.y)):
             some = models.select(part)
             noise = data.noise_var + some.noise[:, data.s]
-            G, diagonal = gram_matrices(some, data.s, data.X), some.variances[:, data.s] + noise
+            G, diagonal = gram_matrices(some, data.s, data.X), some.variances(data.s, data.X) + noise
             np.einsum("kii->ki", G)[...] += noise
             shares = (noise / diagonal).min(axis=1, initial=np.inf) if diagonal.all() else np.zeros(len(some))
             for k, A in enumerate(G, part.start):
@@ -117,7 +117,7 @@ class PosteriorBatch:
             x = X[start : start + step]
             s = np.full(len(x), source)
             A = self._solve(self.models.cov(self.data.s, self.data.X, s, x))
-            found.append(self._moments(source, A, self.models.variances[:, source]))
+            found.append(self._moments(source, A, self.models.variances(s, x)))
         means, variances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
         return means, variances
 
@@ -177,6 +177,10 @@ class PosteriorBatch:
             part *= by_cov[:, None]
             gradient += (by_mean[..., None] * mean_grad).sum(axis=1)
             gradient += self.models.contract_kernels_grad_x(group, part, X, self.data.X)
+        trends, measure = self.models.trends, self.models.measure
+        gradient += per_c[..., None] * trends.integral_cov_grad_x(measure, target, source, X)
+        gradient += trends.contract_grad_x(measure, source, X, self.data.s, self.data.X, by_cov)
+        gradient -= per_v[..., None] * trends.variances_grad_x(measure, source, X)
         return at.rho2, gradient
 
     def squared_correlation_joint(self, s: IntArray, X: Array, target: int = 0) -> Array:
@@ -250,10 +254,10 @@ class PosteriorBatch:
         return _solve_lower(self.factors, b, transposed)
 
     def _moments(self, source: int, A: Array, prior: Array) -> tuple[Array, Array]:
-        """Return means and variances (K, n) of what has these prior variances and A (K, N, n) = C⁻¹ cov[y, ·]."""
+        """Return means and variances (K, n) of what has prior variances (K, n) and A (K, N, n) = C⁻¹ cov[y, ·]."""
         mean = self.models.mean[:, source, None] + np.einsum("kj,kji->ki", self.beta, A)
-        left = prior[:, None] - np.einsum("kji,kji->ki", A, A)
-        return mean, np.maximum(left, linalg.variance_floor(0) * prior[:, None])
+        left = prior - np.einsum("kji,kji->ki", A, A)
+        return mean, np.maximum(left, linalg.variance_floor(0) * prior)
 
     def _points(self, X: Array, with_grad: bool = False) -> _Points:
         means, mean_grads = [], []
@@ -276,9 +280,11 @@ class PosteriorBatch:
             covariance = covariance + part.sum(axis=1)
             c = c + (group.B[:, :, target].take(source, axis=-1) * mean).sum(axis=1)
             parts.append(part)
+        covariance = covariance + models.trends.cov(models.measure, s, self.data.X, source, points.X)
+        c = c + models.trends.integral_cov(models.measure, target, source, points.X)
         A = self._solve(np.broadcast_to(covariance, (len(self), len(s), len(points.X))))
         c = c - (self.whitened_integral(target)[:, None, :] @ A)[:, 0]
-        total = (models.variances + models.noise).take(source, axis=-1)
+        total = models.variances(source, points.X) + models.noise.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         informative = v > self._smallest_share[:, None] * total
         variance = self._integral_variance(target)[:, None]
@@ -310,8 +316,8 @@ class PosteriorBatch:
         models, data = self.models, self.data
         noise = noise_var + models.noise[:, s]
         V = models.cov(s, X, s, X) + noise[:, :, None] * np.eye(len(s))
-        old = models.variances[:, data.s] + data.noise_var + models.noise[:, data.s]
-        new = models.variances[:, s] + noise
+        old = models.variances(data.s, data.X) + data.noise_var + models.noise[:, data.s]
+        new = models.variances(s, X) + noise
         cov, base = models.cov(data.s, data.X, s, X), self
         while True:
             A = _solve_lower(base.factors, cov)

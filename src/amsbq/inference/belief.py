@@ -13,9 +13,9 @@ from ..gp.coregionalisation import ModelBatch
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
-from ..gp.threads import threads_for
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
+from ..threads import threads_for
 from ..validation import Array
 from .averaging import (
     Member,

@@ -19,7 +19,9 @@ from ..gp.coregionalisation import ModelBatch, TermGroup
 from ..gp.data import Data
 from ..gp.embeddings import EmbeddingBatch
 from ..gp.gram import Evidence
+from ..gp.kernels import Linear
 from ..gp.posterior_batch import PosteriorBatch
+from ..gp.trends import NO_TRENDS, Trends, linear_kernel
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
 from ..validation import Array, read_only
@@ -79,7 +81,14 @@ class LogPosterior:
             LEARNING_JITTER,
             self.measure.latent.width,
             self.measure.categorical,
+            self._linear.functions(self.measure.to_latent(standard.X)),
+            [term.trend for term in self.prior.terms],
         )
+
+    @cached_property
+    def _linear(self) -> Linear:
+        """The functions of trends."""
+        return linear_kernel(self.measure)
 
     @property
     def _standard_noise(self) -> Array:
@@ -118,7 +127,11 @@ class LogPosterior:
         noise[:, self.learned] = at.noise
         group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.latent.width)
         constant = np.tile(self._constant, (len(noise), 1, 1))
-        return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise))
+        shares = np.array([term.trend for term in self.prior.terms])
+        trends = NO_TRENDS
+        if shares.any():
+            trends = Trends((self._linear,), (np.einsum("q,kqij->kij", shares, group.B),))
+        return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise), trends)
 
     def condition(self, Theta: Array, relations: Array | None = None) -> PosteriorBatch:
         """Return the posteriors of the sources, in standard units, for each θ."""

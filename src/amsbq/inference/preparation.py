@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..gp.data import Data
 from ..gp.gram import DIGITS
 from ..messages import warn
 from ..validation import Array, read_only
-from .structures import Noise
+from .structures import Noise, noise_level
 
 #: values that differ by no more than this share of their size differ by rounding
 ROUNDING = 1e-14
@@ -61,6 +62,15 @@ def fewest_first(data: Data, n_sources: int) -> list[int]:
     groups = [np.abs(y[data.s == source]) for source in range(n_sources)]
     keys = [(len(group), float(group.sum()), float((group**3).sum())) for group in groups]
     return [0, *sorted(range(1, n_sources), key=lambda source: keys[source])]
+
+
+def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
+    """Return one noise variance or "learn" for each source, or raise with what is accepted."""
+    given = list(noise) if isinstance(noise, Sequence) and not isinstance(noise, str) else None
+    levels = given if given is not None else [noise] * n_sources
+    if len(levels) < n_sources:
+        raise ValueError(f"noise must be one number, 'learn', or one of them for each of {n_sources} sources")
+    return [noise_level(level) for level in levels]
 
 
 def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:

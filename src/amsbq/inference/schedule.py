@@ -1,8 +1,8 @@
 """Observations of a run, and the belief that decisions and answers are based on.
 
-Hyperparameters are refitted on a schedule that depends only on the number of observations. Between two refits they are
-kept, and the posteriors are conditioned on each new observation: the belief after n observations does not depend on
-when it was looked at before.
+Hyperparameters are refitted on a schedule that depends only on which sources were observed in turn. Between two refits
+they are kept, and the posteriors are conditioned on each new observation: the belief after n observations does not
+depend on when it was looked at before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..measures.base import Measure
 from ..messages import collected_warnings
-from ..validation import Array
+from ..validation import Array, IntArray
 from .belief import Belief, LearnedBelief, from_hyperparameters, learn
 from .structures import Model, Noise
 
@@ -27,7 +27,8 @@ from .structures import Model, Noise
 class ScheduleSettings:
     """When hyperparameters are refitted."""
 
-    #: observations up to which they are refitted after each one: a fit to few observations changes with every one
+    #: observations, and observations of the primary source, up to which they are refitted after each one: a fit to few
+    #: changes with every one, and those of the primary source decide between structures
     every_one_until: int = 25
     #: beyond, growth of the number of observations from one refit to the next: refits to n observations then take a
     #: time that grows like that of the last one, not n times as much
@@ -48,6 +49,16 @@ def scheduled_refit(n: int) -> int:
     stage = int(math.log(n / SETTINGS.every_one_until) / math.log(SETTINGS.growth))
     at = math.ceil(SETTINGS.every_one_until * SETTINGS.growth**stage)
     return at if at <= n else math.ceil(SETTINGS.every_one_until * SETTINGS.growth ** (stage - 1))
+
+
+def latest_refit(s: IntArray) -> int:
+    """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+
+    >>> latest_refit(np.array([1] * 28 + [0, 1]))
+    29
+    """
+    primary = np.flatnonzero(s == 0)[: SETTINGS.every_one_until]
+    return max(scheduled_refit(len(s)), int(primary[-1]) + 1 if len(primary) else 0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +132,7 @@ class Learner:
         take seconds.
         """
         n = len(self)
-        at = scheduled_refit(n)
+        at = latest_refit(self.data.s)
         if n and (self._refit is None or self._refit.n != at):
             self._refit = self._refitted(at)
             self._belief, self._conditioned_on = self._refit.belief, at

@@ -4,7 +4,8 @@ The structures of the default, "auto", were chosen by measurement (docs/arena.md
 numbered by their order of fidelity, a fast process g and a slow process h:
 
     common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
-    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h)
+    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h); h and δ_l
+                                                                          have linear trends
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
     alone             f_0 = m_0 + A (e^{γ/2} g + h), whatever the others are
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
@@ -48,6 +49,7 @@ class TermPrior:
     gain: Normal | None = None  #: prior of γ, the log of its variance relative to other terms; None fixes it to 0
     among: tuple[int, ...] | None = None  #: the sources that have a part in the term; None means all
     scales_of: int | None = None  #: the earlier term whose lengthscales it has; None gives it its own
+    trend: float = 0.0  #: variance of a linear trend that belongs to it, relative to its own
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,6 @@ class ModelPrior:
         return self.amplitude is not None or bool(self.factors)
 
 
-def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
-    """Return one noise variance or "learn" for each source, or raise with what is accepted."""
-    given = list(noise) if isinstance(noise, Sequence) and not isinstance(noise, str) else None
-    levels = given if given is not None else [noise] * n_sources
-    if len(levels) < n_sources:
-        raise ValueError(f"noise must be one number, 'learn', or one of them for each of {n_sources} sources")
-    return [noise_level(level) for level in levels]
-
-
 @dataclass(frozen=True)
 class Model:
     """The structures of a model, and how their hyperparameters are used."""
@@ -132,12 +125,9 @@ def _wide_scale(fraction: float, dim: int) -> Normal:
 class RelationPriors:
     """Priors of how sources are related in a chain and in a star."""
 
-    amplitude: StudentT = field(
-        default_factory=lambda: StudentT(0.0, 0.7, 4.0)
-    )  #: log amplitude, in units of the spread of the observations
-    gain: Normal = field(
-        default_factory=lambda: Normal(0.0, 2.0)
-    )  #: log variance of the slow process beside the fast one
+    #: log amplitude, in units of the spread of the observations
+    amplitude: StudentT = field(default_factory=lambda: StudentT(0.0, 0.7, 4.0))
+    gain: Normal = field(default_factory=lambda: Normal(0.0, 2.0))  #: log variance of the slow process by the fast one
     rho: StudentT = field(default_factory=lambda: StudentT(0.0, 0.25, 4.0))  #: log ρ_l: sources mostly have one scale
     #: log variance of a difference beside that of the processes that are shared; of the coarsest one in a chain. It is
     #: not wider, because the few observations that have it to themselves would then show a difference of almost zero
@@ -152,6 +142,7 @@ class RelationPriors:
 PRIORS = RelationPriors()
 SHARED = (0.2, 0.7)  #: typical lengthscales of the fast and the slow process, as fractions of the width of an input
 DIFFERENCE = 0.5  #: and of differences between sources
+TREND = 1.0  #: variance of a linear trend in a chain, relative to that of the process or difference that has it
 
 
 def chain(order: Sequence[int], dim: int) -> ModelPrior:
@@ -163,8 +154,9 @@ def chain(order: Sequence[int], dim: int) -> ModelPrior:
     L, n = len(order), len(SHARED)
     # Term n + i is the difference of level L - 2 - i, which all finer levels inherit.
     terms = [TermPrior(_wide_scale(fraction, dim)) for fraction in SHARED]
+    terms[-1] = replace(terms[-1], trend=TREND)
     inheriting = [tuple(order[: level + 1]) for level in range(L - 2, -1, -1)]
-    terms += _differences(_wide_scale(DIFFERENCE, dim), inheriting, n)
+    terms += _differences(_wide_scale(DIFFERENCE, dim), inheriting, n, TREND)
     level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest that has it
     finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source has inherited the term
     differences = np.arange(len(terms)) - n  # their numbers from the coarsest on; negative for what is no difference
@@ -211,12 +203,14 @@ def alone(order: Sequence[int], dim: int) -> ModelPrior:
     return ModelPrior(terms, tuple(_shared_process(len(terms), len(order))), level=10.0, primary_only=True)
 
 
-def _differences(scale: LogGamma | Normal, members: Sequence[tuple[int, ...]], n: int) -> list[TermPrior]:
+def _differences(
+    scale: LogGamma | Normal, members: Sequence[tuple[int, ...]], n: int, trend: float = 0.0
+) -> list[TermPrior]:
     """Return a term for each difference, from those sources that have it, after n other terms.
 
     They have the same lengthscales: few observations of the fine levels cannot tell them.
     """
-    return [TermPrior(scale, among=some, scales_of=n if i else None) for i, some in enumerate(members)]
+    return [TermPrior(scale, among=some, scales_of=n if i else None, trend=trend) for i, some in enumerate(members)]
 
 
 def _shared_process(n_terms: int, n_sources: int) -> list[Factor]:

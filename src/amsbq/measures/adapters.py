@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ..validation import brief
 from .base import Measure, is_list
-from .composed import Independent, Mixture, Transformed
+from .composed import Mixture, Transformed
 from .distributions import Distribution, RandomVariable, is_distribution
 from .empirical import Empirical
 from .gaussian import Gaussian, GaussianCopula
-from .product import Product
+from .product import Independent, Product
 from .uniform import Uniform
 
 

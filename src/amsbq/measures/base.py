@@ -115,6 +115,13 @@ class Measure(ABC):
         """Point in the middle of the measure, the image of the centre of the unit cube, shape (D,)."""
         return read_only(self.from_cube(np.full((1, self.dim), 0.5))[0])
 
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """The mean and the standard deviation of each input, shape (D,) each; categories have none."""
+        assert self.marginals is not None  # measures without marginals have their own moments
+        mean, sd = zip(*(marginal.moments for marginal in self.marginals), strict=True)
+        return read_only(np.array(mean)), read_only(np.array(sd))
+
     @property
     def axes(self) -> Array:
         """Matrix of whitened coordinates u, shape (D, D): x = median + axes @ u."""

@@ -173,6 +173,12 @@ class Empirical(Measure):
         return np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
 
     @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """The mean and the standard deviation of each input, shape (D,) each."""
+        mean = self.weights @ self.samples
+        return mean, np.sqrt(self.weights @ (self.samples - mean) ** 2)
+
+    @cached_property
     def axes(self) -> Array:
         """Scaled Cholesky factor of the covariance of the samples, shape (D, D): x = median + axes @ u."""
         deviations = self.samples - self.weights @ self.samples
@@ -203,7 +209,8 @@ class Empirical(Measure):
         order = self._neighbours_in_order()
         chosen = order[np.searchsorted(np.cumsum(self.weights[order])[:-1], (np.arange(n) + 0.5) / n)]
         other = copy(self)
-        other.__dict__.pop("_subset", None)
+        for name in ("_subset", "moments"):
+            other.__dict__.pop(name, None)
         other.samples, other.weights = read_only(self.samples[chosen]), read_only(np.full(n, 1 / n))
         other._whole = self
         return other

@@ -93,6 +93,11 @@ class Gaussian(Measure):
         """Return the normal distribution that `to_dict` wrote."""
         return cls(content["mean"], content["cov"])
 
+    @property
+    def moments(self) -> tuple[Array, Array]:
+        """The mean and the standard deviation of each input, shape (D,) each."""
+        return self.mean, np.sqrt(np.diagonal(self.cov))
+
     @cached_property
     def axes(self) -> Array:
         """Scaled Cholesky factor of the covariance matrix, shape (D, D): x = median + axes @ u."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
 import scipy
 
 from ..validation import Array
@@ -27,6 +28,11 @@ class UniformMarginal:
     low: float
     high: float
 
+    @property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation."""
+        return 0.5 * (self.low + self.high), (self.high - self.low) / 12**0.5
+
 
 @dataclass(frozen=True)
 class NormalMarginal:
@@ -34,6 +40,11 @@ class NormalMarginal:
 
     mean: float
     sd: float
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation."""
+        return self.mean, self.sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +54,18 @@ class DiscreteMarginal:
     values: Array  # (M,), ascending
     masses: Array  # (M,), which sum to one
 
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation."""
+        return mean_and_sd(self.values, self.masses)
+
 
 @dataclass(frozen=True, eq=False)
 class CategoricalMarginal:
     """A distribution on the numbers 0 to M - 1 of unordered categories."""
 
     masses: Array  # (M,), which sum to one
+    moments = (float("nan"), float("nan"))  #: there are none
 
 
 class NumericMarginal:
@@ -56,6 +73,11 @@ class NumericMarginal:
 
     def __init__(self, density: PiecewiseDensity) -> None:
         self.density = density
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation of the approximated density; heavy tails make them meaningless."""
+        return mean_and_sd(*self.density.rule)
 
     @cached_property
     def tabulated(self) -> TabulatedMarginal:
@@ -80,6 +102,13 @@ _CACHE: dict[str, NumericMarginal] = {}
 
 #: Marginals that are kept, the oldest dropped first: more than any problem has, in a few megabytes.
 CACHE_SIZE = 64
+
+
+def mean_and_sd(values: Array, masses: Array) -> tuple[float, float]:
+    """Return the mean and the standard deviation of values (M,) with masses (M,); infinite where they overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(masses @ values / masses.sum())
+        return mean, float(np.sqrt(masses @ (values - mean) ** 2 / masses.sum()))
 
 
 def marginal_of(distribution: Distribution) -> Marginal:

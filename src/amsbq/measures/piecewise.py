@@ -289,6 +289,12 @@ class PiecewiseDensity:
         """Chebyshev coefficients on each interval, shape (G, P)."""
         return np.asarray(TO_CHEBYSHEV @ self.coefficients)
 
+    @property
+    def rule(self) -> tuple[Array, Array]:
+        """Nodes and weights of a quadrature rule for smooth integrands, atoms included, shape (n,) each."""
+        nodes, weights = self._rule
+        return np.append(nodes, self.atoms), np.append(weights, self.atom_masses)
+
     @cached_property
     def _rule(self) -> tuple[Array, Array]:
         """Nodes of all intervals and their weights times p, each (P, G)."""

@@ -1,4 +1,4 @@
-"""`Product`: independent inputs, each with a distribution of its own."""
+"""`Product`: independent inputs, each with a distribution of its own; `Independent`: independent groups of inputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,168 @@ class Product(Measure):
         other.marginals = tuple(m.tabulated if isinstance(m, NumericMarginal) else m for m in self.marginals)
         other.__dict__["_tabulated"] = other
         return other
+
+
+class Independent(Measure):
+    """Groups of inputs that are independent of each other; within a group they may depend on each other.
+
+    Parameters
+    ----------
+    measures : sequence of measures
+        The joint distribution of each group.
+    columns : sequence of sequences of int, optional
+        The numbers of the inputs of each group; by default the groups follow each other.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> Independent([amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), amsbq.Product([{"idle": 0.3, "full": 0.7}])]).dim
+    3
+    """
+
+    def __init__(self, measures: Sequence[Measure], columns: Sequence[Sequence[int]] | None = None) -> None:
+        if not is_list(measures) or not measures or not all(isinstance(m, Measure) for m in measures):
+            raise TypeError(f"measures must be a non-empty list of measures, got {brief(measures)}")
+        if any(m.function is not None for m in measures):
+            raise TypeError("a transformed measure cannot be one of several: transform them together")
+        self.measures, self.dim = tuple(measures), sum(m.dim for m in measures)
+        ends = np.cumsum([m.dim for m in measures])
+        self.columns = columns or [list(range(end - m.dim, end)) for m, end in zip(measures, ends, strict=True)]
+        if sorted(d for group in self.columns for d in group) != list(range(self.dim)):
+            raise ValueError(f"columns must hold each of {self.dim} inputs once, got {brief(columns)}")
+        self.bounds = read_only(self._joined([m.bounds.T for m in measures]).T)
+        self.width = read_only(self._joined([m.width for m in measures]))
+        known = [m.marginals for m in measures]
+        groups = zip(self.columns, known, strict=True)
+        pairs = [pair for group, some in groups for pair in zip(group, some or (), strict=False)]
+        self.marginals = tuple(m for _, m in sorted(pairs, key=itemgetter(0))) if None not in known else None
+
+    def __repr__(self) -> str:
+        return f"Independent([{', '.join(map(repr, self.measures))}], {self.columns})"
+
+    def _joined(self, parts: Sequence[Array], *shape: int) -> Array:
+        """Return arrays (..., D_g) of all groups as one array (..., D)."""
+        out = np.empty((*(shape or parts[0].shape[:-1]), self.dim))
+        for group, part in zip(self.columns, parts, strict=True):
+            out[..., group] = part
+        return out
+
+    def _map(self, method: str, X: Array) -> Array:
+        """Return what a method of each group makes of its columns of X (n, D), shape (n, D)."""
+        pairs = zip(self.measures, self.columns, strict=True)
+        return self._joined([getattr(m, method)(X[:, group]) for m, group in pairs])
+
+    def _inputs(self, name: str) -> tuple[int, ...]:
+        """Return the inputs that a property of each group names."""
+        pairs = zip(self.measures, self.columns, strict=True)
+        return tuple(sorted(group[d] for m, group in pairs for d in getattr(m, name)))
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        return self._joined([m.sample(n, rng) for m in self.measures])
+
+    def from_cube(self, U: Array) -> Array:
+        """Map points U (n, D) of the unit cube to points of the measure, shape (n, D): uniform points become draws."""
+        return self._map("from_cube", U)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """The mean and the standard deviation of each input, shape (D,) each."""
+        mean, sd = zip(*(m.moments for m in self.measures), strict=True)
+        return self._joined(mean), self._joined(sd)
+
+    @cached_property
+    def axes(self) -> Array:
+        """Matrix of whitened coordinates u, shape (D, D): that of each group, and zeros between them."""
+        out = np.zeros((self.dim, self.dim))
+        for m, group in zip(self.measures, self.columns, strict=True):
+            out[np.ix_(group, group)] = m.axes
+        return read_only(out)
+
+    @cached_property
+    def reach(self) -> Array:
+        """Box in which locations are searched, in whitened coordinates u, shape (D, 2)."""
+        return read_only(self._joined([m.reach.T for m in self.measures]).T)
+
+    @property
+    def discrete(self) -> tuple[int, ...]:
+        """The inputs that have isolated values."""
+        return self._inputs("discrete")
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The inputs whose values are categories."""
+        return self._inputs("categorical")
+
+    def nearest(self, X: Array) -> Array:
+        """Return the nearest locations (n, D) that exist."""
+        return self._map("nearest", X)
+
+    @cached_property
+    def latent(self) -> Measure:
+        """The measure in whose coordinates models live."""
+        if all(m.latent is m for m in self.measures):
+            return self
+        return Independent([m.latent for m in self.measures], self.columns)
+
+    def to_latent(self, X: Array) -> Array:
+        """Return the coordinates (n, D) of locations X in the measure `latent`."""
+        return self._map("to_latent", X)
+
+    def latent_slopes(self, X: Array) -> Array:
+        """Return the derivatives (n, D) of `to_latent`, each by its own input."""
+        slopes = [m.latent_slopes(X[:, group]) for m, group in zip(self.measures, self.columns, strict=True)]
+        return self._joined([np.ones(1) if slope is None else slope for slope in slopes], len(X))
+
+    @property
+    def whole(self) -> Independent:
+        """The measure with all samples of its groups, if this one is made to learn by."""
+        if all(m.whole is m for m in self.measures):
+            return self
+        return Independent([m.whole for m in self.measures], self.columns)
+
+    @cached_property
+    def _to_learn_by(self) -> Independent:
+        other = Independent([m.for_learning() for m in self.measures], self.columns)
+        other.__dict__["_to_learn_by"] = other
+        return other
+
+    def for_learning(self) -> Independent:
+        """Return the measure of the groups for use with many lengthscales."""
+        return self._to_learn_by
+
+    def cautions(self, X: Array) -> list[str]:
+        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        pairs = zip(self.measures, self.columns, strict=True)
+        return [sentence for m, group in pairs for sentence in m.cautions(X[:, group])]
+
+    @cached_property
+    def _widened_bounds(self) -> tuple[Array, Array]:
+        lowest, highest = zip(*(m._widened_bounds for m in self.measures), strict=True)
+        return self._joined(lowest), self._joined(highest)
+
+    def accepted(self, d: int) -> str:
+        """Return the values of an input in words."""
+        group, m = next(pair for pair in zip(self.columns, self.measures, strict=True) if d in pair[0])
+        return m.accepted(list(group).index(d))
+
+    def over(self, inputs: Sequence[int]) -> Measure:
+        """Return the marginal distribution of some of the inputs."""
+        chosen = [[d for d in inputs if d in group] for group in self.columns]
+        groups = [(m, group, some) for m, group, some in zip(self.measures, self.columns, chosen, strict=True) if some]
+        parts = [m.over([list(group).index(d) for d in some]) for m, group, some in groups]
+        if len(parts) == 1:
+            return parts[0]
+        return Independent(parts, [[list(inputs).index(d) for d in some] for _, _, some in groups])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the class, the groups and their inputs."""
+        columns = [list(map(int, group)) for group in self.columns]
+        return {"class": "Independent", "measures": [m.to_dict() for m in self.measures], "columns": columns}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Independent:
+        """Return the measure that `to_dict` wrote, with its groups rebuilt."""
+        return cls(content["measures"], content["columns"])
 
 
 def _check_spread(distributions: Sequence[Distribution]) -> None:

@@ -19,9 +19,9 @@ from scipy.spatial import cKDTree
 from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
-from ..gp.threads import threads_for
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
+from ..threads import threads_for
 from ..validation import Array, IntArray
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 
-from ..shared_context import SharedContext
+from .shared_context import SharedContext
 
 #: observations from which on more threads are worth last digits that depend on their number. Hyperparameters come
 #: from 256 observations at most, so that a second thread gained nothing measurable at 1,000; at 10,000, where a refit
