@@ -9,7 +9,7 @@ from scipy import stats
 import amsbq
 from amsbq.execution.format1 import translated
 from amsbq.execution.state import RunState
-from amsbq.gp.dictionaries import gp_from_dict
+from amsbq.gp.posterior import gp_from_dict
 from amsbq.measures.adapters import measure_from_dict
 
 MEASURES = [

@@ -82,6 +82,10 @@ def _slope(rho2: Array, kind: str) -> Array:
         return np.asarray(UTILITIES[kind][1](rho2))
 
 
+#: step of numerical derivatives, in widths of the inputs
+DIFFERENCE = 1e-4
+
+
 @dataclass(frozen=True)
 class Rate:
     """Utility per cost of observations to come, by posteriors with different hyperparameters.
@@ -102,6 +106,8 @@ class Rate:
         The effective cost of those observations.
     shares : (K, 1) array, optional
         p before those observations; by default that of the posteriors.
+    given : tuple of int
+        Sources that are observed wherever another one is, at no cost.
     """
 
     posteriors: PosteriorBatch
@@ -111,22 +117,35 @@ class Rate:
     left: Array | None = None
     paid: float = 0.0
     shares: Array | None = None
+    given: tuple[int, ...] = ()
 
     def values(self, sources: Sequence[int], X: Array) -> Array:
         """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
-        found = zip(sources, self.posteriors.squared_correlations(sources, X), strict=True)
+        found = zip(sources, self.posteriors.squared_correlations(sources, X, self.given), strict=True)
         return np.array(
             [self._utility(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
         )
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
-        rho2, gradients = self.posteriors.squared_correlation_and_grad(source, X)
+        rho2, gradients = self._rho2_and_grad(source, X)
         cost, cost_gradient = self._effective_and_grad(source, X)
         cost, joint = self.paid + cost, self._joint(rho2)
         rate = self._utility(joint) / cost
         gradient = np.einsum("kn,knd->nd", self._slopes(joint), gradients) - rate[:, None] * cost_gradient
         return rate, gradient / cost[:, None]
+
+    def _rho2_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
+        """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences where sources are given."""
+        if not self.given:
+            return self.posteriors.squared_correlation_and_grad(source, X)
+        sources, D = np.broadcast_to(source, len(X)), X.shape[1]
+        steps = DIFFERENCE * np.diag(self.posteriors.models.measure.width)
+        moved = np.concatenate([X, *(X + step for step in steps), *(X - step for step in steps)])
+        found = self.posteriors.squared_correlations([np.tile(sources, 2 * D + 1)], moved, self.given)[0]
+        found = found.reshape(len(found), 2 * D + 1, len(X))
+        gradients = (found[:, 1 : D + 1] - found[:, D + 1 :]).swapaxes(1, 2) / (2 * np.diagonal(steps))
+        return found[:, 0], gradients
 
     def joint(self, sources: IntArray, X: Array) -> float:
         """Return the rate of a whole set of observations."""
@@ -143,7 +162,7 @@ class Rate:
 
     def after(self, source: int, x: Array) -> Rate:
         """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
-        rho2 = self.posteriors.squared_correlation(source, x)[:, 0]
+        rho2 = self.posteriors.squared_correlations([source], x, self.given)[0][:, 0]
         return replace(
             self.having(np.array([source]), x),
             left=1 - rho2 if self.left is None else self.left * (1 - rho2),
@@ -155,6 +174,9 @@ class Rate:
         """Return the rate if observations were there already, whatever their values."""
         if not len(X):
             return self
+        n = len(X)
+        for other in self.given:
+            sources, X = np.append(sources, np.full(n, other)), np.concatenate([X, X[:n]])
         values = self.posteriors.models.mean[0, sources]  # they do not matter: variances do not depend on them
         return replace(self, posteriors=self.posteriors.extend(Data(sources, X, values, np.zeros(len(X)))))
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..design.integrator import Integrator
 from ..design.sources import Source
-from ..gp.dictionaries import gp_from_dict, gp_to_dict
-from ..gp.posterior import MultiSourceGP
+from ..gp.posterior import MultiSourceGP, gp_from_dict, gp_to_dict
 from ..measures.adapters import measure_from_dict
 from ..serialisation import from_json, to_json
 from .format1 import described

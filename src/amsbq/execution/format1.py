@@ -18,9 +18,8 @@ import scipy
 from ..design.failures import rejection
 from ..design.integrator import Integrator
 from ..gp.coregionalisation import Term
-from ..gp.dictionaries import gp_to_dict
 from ..gp.kernels import RBF, Constant, Matern
-from ..gp.posterior import MultiSourceGP
+from ..gp.posterior import MultiSourceGP, gp_to_dict
 from ..inference.structures import MODELS
 from ..measures.base import Measure
 from ..measures.distributions import Distribution, describe, histogram_edges

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..design.integrator import Integrator
 from ..design.sources import Source
-from ..gp.dictionaries import gp_from_dict
+from ..gp.posterior import gp_from_dict
 from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
 from ..messages import collected_warnings

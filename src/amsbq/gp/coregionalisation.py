@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..measures.base import Measure
 from ..validation import Array, IntArray, brief, correlations, numbers, read_only
+from .data import of_integral
 from .embeddings import EmbeddingBatch
 from .kernels import Kernel, Linear, ProductKernel, check_kernel, differences
 from .trends import NO_TRENDS, Trends, between
@@ -128,16 +129,12 @@ class ModelBatch:
         groups, trends = tuple(group.select(models) for group in self.groups), self.trends.select(models)
         return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models], trends)
 
-    @cached_property
-    def _stationary_variances(self) -> Array:
-        """Var f_l(x) of each model without trends, shape (K, L)."""
-        total = sum((group.B.sum(axis=1) for group in self.groups), start=self.constant)
-        return np.asarray(np.einsum("kll->kl", total))
-
     def variances(self, s: IntArray, X: Array) -> Array:
-        """Return var f_s(X) of each model, for one source (1,) or one for each point: shape (K, n)."""
-        stationary = np.broadcast_to(self._stationary_variances.take(s, axis=-1), (len(self), len(X)))
-        return stationary + self.trends.variances(self.measure, s, X)
+        """Return the variances of observations at X, for one source (1,) or one for each point: shape (K, n)."""
+        total = np.array(np.broadcast_to(self.cov_at_same(s, s, X), (len(self), len(X))))
+        for i in np.flatnonzero(of_integral(X)):
+            total[:, i] = self.integral_covariance(s[i], s[i])
+        return total
 
     @cached_property
     def embeddings(self) -> tuple[EmbeddingBatch, ...]:
@@ -154,7 +151,34 @@ class ModelBatch:
             out.append(group.per_model(values.reshape(len(values), len(X), len(X2))))
         return out
 
+    @cached_property
+    def _at_same(self) -> Array:
+        """Cov[f_l(x), f_l'(x)] of each model without trends, shape (K, L, L)."""
+        return np.asarray(sum((group.B.sum(axis=1) for group in self.groups), start=self.constant))
+
+    def cov_at_same(self, s: IntArray, s2: IntArray, X: Array) -> Array:
+        """Return cov[f_s(X_i), f_s2(X_i)] of each model, for sources (1,) or one for each point: shape (K, n)."""
+        return np.asarray(self._at_same[:, s, s2] + self.trends.cov_at_same(self.measure, s, s2, X))
+
+    def observation_noise(self, s: IntArray, X: Array, known: Array) -> Array:
+        """Return the noise variances of observations at X with known ones (n,) on top of those of sources: (K, n)."""
+        return np.asarray(known + np.where(of_integral(X), 0.0, self.noise[:, s]))
+
     def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
+        """Return the covariances of observations at X and at X2 of each model, shape (K, n, m)."""
+        rows, columns = of_integral(X), of_integral(X2)
+        if not (rows.any() or columns.any()):
+            return self._cov(s, X, s2, X2)
+        total = np.empty((len(self), len(X), len(X2)))
+        located, others = np.flatnonzero(~rows), np.flatnonzero(~columns)
+        total[:, located[:, None], others] = self._cov(s[located], X[located], s2[others], X2[others])
+        for i in np.flatnonzero(rows):
+            total[:, i] = self.integral_cov(int(s[i]), s2, X2)
+        for j in np.flatnonzero(columns):
+            total[:, :, j] = self.integral_cov(int(s2[j]), s, X)
+        return total
+
+    def _cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
         """Return cov[f_s(X), f_s2(X2)] of each model, shape (K, n, m)."""
         total = between(self.constant, s, s2)
         for group, kernels in zip(self.groups, self.kernels(X, X2), strict=True):
@@ -163,8 +187,12 @@ class ModelBatch:
         return total + self.trends.cov(self.measure, s, X, s2, X2)
 
     def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, coefficients: Array) -> Array:
-        """Return Σ_j c_ji ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
+        """Return Σ_j c_ji ∂cov[f_s(X_i), y_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
+        if (integrals := of_integral(X2)).any():
+            for j in np.flatnonzero(integrals):
+                total += coefficients[:, j, :, None] * self.integral_cov_grad_x(int(s2[j]), s, X)
+            s2, X2, coefficients = s2[~integrals], X2[~integrals], coefficients[:, ~integrals]
         for group, kernels in zip(self.groups, self.kernels(X2, X), strict=True):
             kernels *= between(group.B, s2, s)
             kernels *= coefficients[:, None]
@@ -181,7 +209,13 @@ class ModelBatch:
         return total if slopes is None else total * slopes
 
     def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:
-        """Return cov[Z_target, f_s(X)] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩."""
+        """Return cov[Z_target, y_s(X)] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩ at locations."""
+        if (integrals := of_integral(X)).any():
+            total = np.empty((len(self), len(X)))
+            total[:, ~integrals] = self.integral_cov(target, s[~integrals], X[~integrals])
+            for i in np.flatnonzero(integrals):
+                total[:, i] = self.integral_covariance(target, int(s[i]))
+            return total
         total = self.constant[:, target, s]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, s] * group.per_model(embedding.mean(X))).sum(axis=1)
@@ -195,17 +229,18 @@ class ModelBatch:
             total += (group.B[:, :, target, s, None] * gradients).sum(axis=1)
         return total + self.trends.integral_cov_grad_x(self.measure, target, s, X)
 
-    def integral_variance(self, target: int) -> Array:
-        """Return var Z_target of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩."""
-        total = self.constant[:, target, target]
+    def integral_covariance(self, target: int, other: int) -> Array:
+        """Return cov[Z_target, Z_other] of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩ for the primary source."""
+        total = self.constant[:, target, other]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
-            total = total + (group.B[:, :, target, target] * group.per_model(embedding.variance)).sum(axis=1)
-        return total + self.trends.integral_variance(self.measure, target)
+            total = total + (group.B[:, :, target, other] * group.per_model(embedding.variance)).sum(axis=1)
+        return total + self.trends.integral_covariance(self.measure, target, other)
 
     def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, Array]:
         """Return the covariances of a main effect with f_s(X), shape (K, m, n), and its prior variances, shape (K, m).
 
         The main effect is ∫ f_source(x) π(dx_others), a function of one input, at the values t (m, 1) of that input.
+        All X are locations.
         """
         others = [d for d in range(X.shape[1]) if d != input]
         cov = np.tile(self.constant[:, source, s][:, None], (1, len(t), 1))
@@ -218,14 +253,33 @@ class ModelBatch:
             part = group.per_model(values.reshape(len(values), len(t), len(X))) * group.B[:, :, source, s][:, :, None]
             share = group.B[:, :, source, source]
             if others:
-                rest = EmbeddingBatch(
-                    group.kernel.over(others), group.flat_scales[:, others], self.measure.over(others)
-                )
+                rest = self._embedded(group, others)
                 part = part * group.per_model(rest.mean(X[:, others]))[:, :, None]
                 share = share * group.per_model(rest.variance)
             cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
         of_trends, their_variances = self.trends.main_effect(self.measure, source, input, t, s, X)
         return cov + of_trends, np.tile(variance[:, None], (1, len(t))) + their_variances
+
+    def _embedded(self, group: TermGroup, inputs: Sequence[int]) -> EmbeddingBatch:
+        """Return the factor of the kernels of a group that depends on some of the inputs, integrated over these."""
+        return EmbeddingBatch(group.kernel.over(inputs), group.flat_scales[:, inputs], self.measure.over(inputs))
+
+    def main_effect_integral_cov(self, source: int, input: int, t: Array, other: int) -> Array:
+        """Return the covariances of a main effect, as in `main_effect_cov`, with Z_other: shape (K, m)."""
+        others = [d for d in range(self.measure.dim) if d != input]
+        cov = np.tile(self.constant[:, source, other][:, None], (1, len(t)))
+        for group in self.groups:
+            along = EmbeddingBatch(
+                group.kernel.over([input]), group.flat_scales[:, [input]], self.measure.over([input])
+            )
+            part = group.per_model(along.mean(t)) * group.B[:, :, [source], other]
+            if others:
+                rest = EmbeddingBatch(
+                    group.kernel.over(others), group.flat_scales[:, others], self.measure.over(others)
+                )
+                part = part * group.per_model(rest.variance)[..., None]
+            cov = cov + part.sum(axis=1)
+        return cov + self.trends.main_effect_integral_cov(self.measure, source, input, t, other)
 
 
 def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:

@@ -1,13 +1,16 @@
-"""Observations (s_n, x_n, y_n), checked."""
+"""Observations (s_n, x_n, y_n), checked.
+
+An observation whose location is not a number is one of the integral of its source, ∫ f_s dπ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..measures.base import Measure
 from ..validation import Array, IntArray, non_negative, numbers, read_only, source_numbers, vector
@@ -40,6 +43,12 @@ class Data:
             raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
         known = vector(0.0 if noise_var is None else noise_var, "noise_var", len(X))
         return cls(s, X, y, non_negative(known, "noise_var"))
+
+    @classmethod
+    def of_integrals(cls, sources: Sequence[int], values: ArrayLike, variances: ArrayLike, dim: int) -> Data:
+        """Return observations of the integrals of sources, with the variances of their errors."""
+        s, y, noise_var = np.array(sources, dtype=np.intp), np.array(values, float), np.array(variances, float)
+        return cls(s, np.full((len(s), dim), np.nan), y, noise_var)
 
     @classmethod
     def empty(cls, dim: int) -> Data:
@@ -80,6 +89,16 @@ class Data:
         mine, theirs = vars(self).values(), vars(new).values()
         return Data(*(read_only(np.concatenate(pair)) for pair in zip(mine, theirs, strict=True)))
 
+    @property
+    def of_integral(self) -> NDArray[np.bool_]:
+        """Whether each observation is one of an integral, shape (N,)."""
+        return of_integral(self.X)
+
     def sorted(self) -> Data:
         """Return the observations in a canonical order, which does not depend on the order of arrival."""
         return self.rows(np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1])))
+
+
+def of_integral(X: Array) -> NDArray[np.bool_]:
+    """Return whether observations at locations X (n, D) are those of an integral, shape (n,)."""
+    return np.isnan(X[:, 0])

@@ -1,19 +1,22 @@
 """The multi-source Gaussian process and its posterior, for one set of hyperparameters: the public face of this package.
 
+A process can be made a dictionary of JSON types and back: `gp_to_dict` and `gp_from_dict`.
 All of it is the case K = 1 of `posterior_batch`, which has the notation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..measures.adapters import MeasureLike, as_measure
+from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
 from ..validation import Array, count, non_negative, source_number, source_numbers, vector
 from .coregionalisation import ModelBatch, Term, check_terms
 from .data import Data
+from .kernels import RBF, Constant, Kernel, Linear, Matern
 from .posterior_batch import PosteriorBatch
 
 
@@ -164,3 +167,56 @@ class Posterior:
 
     def _source(self, source: int, name: str = "source") -> int:
         return source_number(source, self.gp.n_sources, name)
+
+
+def gp_to_dict(gp: MultiSourceGP) -> dict[str, Any]:
+    """Return all arguments of a `MultiSourceGP` as dictionaries, lists, text and numbers."""
+    return {
+        "class": "MultiSourceGP",
+        "terms": [{"B": term.B.tolist(), "kernel": kernel_to_dict(term.kernel)} for term in gp.terms],
+        "measure": gp.measure.to_dict(),
+        "noise": gp.noise.tolist(),
+        "mean": gp.mean.tolist(),
+    }
+
+
+def gp_from_dict(content: dict[str, Any]) -> MultiSourceGP:
+    """Return the Gaussian process of which `gp_to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+    if content.get("class") != "MultiSourceGP":
+        raise ValueError(f"there is no model of class {content.get('class')!r}")
+    terms = [Term(term["B"], kernel_from_dict(term["kernel"])) for term in content["terms"]]
+    return MultiSourceGP(terms, measure_from_dict(content["measure"]), content["noise"], content["mean"])
+
+
+def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
+    """Return the class and the arguments of a kernel.
+
+    >>> kernel_to_dict(Matern(2.5, [0.1, 2.0]))
+    {'class': 'Matern', 'nu': 2.5, 'lengthscales': [0.1, 2.0]}
+    """
+    if type(kernel) is RBF:
+        return {"class": "RBF", "lengthscales": kernel.lengthscales.tolist()}
+    if type(kernel) is Matern:
+        return {"class": "Matern", "nu": kernel.nu, "lengthscales": kernel.lengthscales.tolist()}
+    if type(kernel) is Linear:
+        return {"class": "Linear", "centre": kernel.centre.tolist(), "scales": kernel.scales.tolist()}
+    if type(kernel) is Constant:
+        return {"class": "Constant"}
+    return {"class": type(kernel).__name__, "text": repr(kernel)}  # of the user: it can be compared, not rebuilt
+
+
+def kernel_from_dict(content: dict[str, Any]) -> Kernel:
+    """Return the kernel of which `kernel_to_dict` made ``content``; ValueError if it cannot be rebuilt.
+
+    >>> kernel_from_dict({"class": "RBF", "lengthscales": 0.3})
+    RBF(0.3)
+    """
+    if content["class"] == "RBF":
+        return RBF(content["lengthscales"])
+    if content["class"] == "Matern":
+        return Matern(content["nu"], content["lengthscales"])
+    if content["class"] == "Linear":
+        return Linear(content["centre"], content["scales"])
+    if content["class"] == "Constant":
+        return Constant()
+    raise ValueError(f"a kernel of class {content['class']!r} cannot be rebuilt: it is not one of amsbq's own")

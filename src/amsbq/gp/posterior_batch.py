@@ -1,17 +1,6 @@
-"""Posteriors of K models on the same observations: exact, for given hyperparameters.
+"""What observations to come tell of an integral: correlations under K posteriors on the same observations.
 
-Notation, the paper's where it has one (equation numbers are the paper's):
-
-    K models, L sources, D inputs, N observations (s_n, x_n, y_n)   s (N,), X (N, D), y (N,)
-    G = K_ss(X, X) + Σ_s = C Cᵀ                                     Gram matrix and its Cholesky factor, (N, N) each
-    r = y - m_s, β = C⁻¹ r                                          residuals, and whitened: (K, N)
-    z = ⟨k_{1s}(·, X)⟩, w = C⁻¹ z                                   cov[Z, f_s(X)], and whitened: (K, N)
-    Z = ∫ f_1 dπ                                                    the integral; "target" picks another source's
-    c(x), v(x)                                                      posterior cov[Z, y_l(x)] and var y_l(x)
-    var Z = ⟨⟨k_11⟩⟩ - wᵀ w                                         posterior variance of the integral
-    ρ² = c² / (v · var Z)                                           squared correlation of Z with a new observation
-
-Everything is an inner product of whitened vectors, which are kept: one more point costs one triangular solve.
+Notation as in `conditioning`; c(x) and v(x) are the posterior cov[Z, y_l(x)] and var y_l(x), and ρ² = c² / (v · var Z).
 """
 
 from __future__ import annotations
@@ -25,15 +14,7 @@ from numpy.typing import NDArray
 
 from ..validation import Array, IntArray
 from . import linalg
-from .coregionalisation import ModelBatch
-from .data import Data
-from .gram import LARGEST_ARRAY, batches_of_models, gram_matrices
-
-#: An observation of which no more than this share of its variance is unknown tells of rounding errors, not of Z.
-NOTHING_LEFT = 1e-10
-#: Observations up to which the factors of several models are inverted: more work once, and less for every look at a
-#: few points (measured by benchmarks/overhead.py).
-MOST_INVERTED = 400
+from .conditioning import NOTHING_LEFT, Border, Conditioned, solve_lower_batch
 
 
 class _Points(NamedTuple):
@@ -56,99 +37,8 @@ class _Correlation(NamedTuple):
     rho2: Array  # (K, n)
 
 
-class _Border(NamedTuple):
-    """New observations beside the old ones."""
-
-    base: PosteriorBatch  # the posteriors that the rest goes with, with as much jitter as the new observations need
-    A: Array  # C⁻¹ cov[y, f(X_new)], (K, N, n)
-    factors: list[Array]  # of the posterior covariance of the new observations, (n, n) each
-    informative: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn, after those before it
-
-
-class PosteriorBatch:
-    """K models conditioned on the same observations. Made by `condition` and by `extend`.
-
-    Attributes
-    ----------
-    models : ModelBatch
-    data : Data
-        With the known noise variance of each observation, on top of the noise of its source.
-    jitter : (K,) array
-        The share of their variance that was added to observations to keep the Gram matrix positive definite.
-    """
-
-    def __init__(self, models: ModelBatch, data: Data, factors: Sequence[Array], beta: Array, jitter: Array) -> None:
-        self.models, self.data, self.factors, self.beta, self.jitter = models, data, list(factors), beta, jitter
-        self._whitened: dict[int, Array] = {}  # target -> w
-        self._denominators: dict[int, Array] = {}  # target -> var Z
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    @classmethod
-    def condition(cls, models: ModelBatch, data: Data, jitter: Array | float = 0.0) -> PosteriorBatch:
-        """Condition models on observations, with at least the given jitter."""
-        least = np.broadcast_to(jitter, len(models))
-        factors, used = [], np.empty(len(models))
-        for part in batches_of_models(len(models), len(data.y)):
-            some = models.select(part)
-            noise = data.noise_var + some.noise[:, data.s]
-            G, diagonal = gram_matrices(some, data.s, data.X), some.variances(data.s, data.X) + noise
-            np.einsum("kii->ki", G)[...] += noise
-            shares = (noise / diagonal).min(axis=1, initial=np.inf) if diagonal.all() else np.zeros(len(some))
-            for k, A in enumerate(G, part.start):
-                row = k - part.start
-                C, used[k] = linalg.factorise(A, diagonal[row], float(least[k]), float(shares[row]))
-                factors.append(C)
-        return cls(models, data, factors, _solve_lower(factors, data.y - models.mean[:, data.s]), used)
-
-    def integral(self, target: int = 0) -> tuple[Array, Array]:
-        """Return the means and variances of the integral of a source (Eq. 3), shape (K,) each."""
-        w = self.whitened_integral(target)
-        prior = self.models.integral_variance(target)
-        variance = np.maximum(prior - np.einsum("kn,kn->k", w, w), linalg.variance_floor(0) * prior)
-        return self.models.mean[:, target] + np.einsum("kn,kn->k", w, self.beta), variance
-
-    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the means and variances of f_source at X, without noise (Eq. 2), shape (K, n) each."""
-        found = []
-        step = max(LARGEST_ARRAY // max(len(self.data.y) * self.models.measure.dim, 1), 1)
-        for start in range(0, max(len(X), 1), step):
-            x = X[start : start + step]
-            s = np.full(len(x), source)
-            A = self._solve(self.models.cov(self.data.s, self.data.X, s, x))
-            found.append(self._moments(source, A, self.models.variances(s, x)))
-        means, variances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-        return means, variances
-
-    def predict_joint(self, s: IntArray, X: Array) -> tuple[Array, Array]:
-        """Return the means (K, n) and covariances (K, n, n) of sources s (n,) at X (n, D), without noise."""
-        A = self._solve(self.models.cov(self.data.s, self.data.X, s, X))
-        means = self.models.mean[:, s] + np.einsum("kj,kji->ki", self.beta, A)
-        return means, self.models.cov(s, X, s, X) - np.einsum("kji,kjl->kil", A, A)
-
-    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return the means and variances of ∫ f_source(x) π(dx_others) at values t (m, 1), shape (K, m) each."""
-        cov, prior = self.models.main_effect_cov(source, input, t, self.data.s, self.data.X)
-        return self._moments(source, self._solve(cov.swapaxes(1, 2)), prior)
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """Return the means and variances of each observation, noise included, given all others: shape (K, N) each.
-
-        With α = G⁻¹ r, the residual of observation i is α_i / G⁻¹_ii, and its variance is 1 / G⁻¹_ii.
-        """
-        means, variances = np.empty_like(self.beta), np.empty_like(self.beta)
-        for k, (C, beta) in enumerate(zip(self.factors, self.beta, strict=True)):
-            rows = linalg.inverse_lower(C)
-            variances[k] = 1 / np.einsum("ji,ji->i", rows, rows)
-            means[k] = self.data.y - variances[k] * linalg.solve_lower_transposed(C, beta)
-        return means, variances
-
-    def log_evidence(self) -> Array:
-        """Return the log probability density of the observations, shape (K,)."""
-        diagonals = np.array([np.diagonal(C) for C in self.factors]).reshape(self.beta.shape)
-        squares = np.einsum("kn,kn->k", self.beta, self.beta)
-        return linalg.log_density(squares, np.log(diagonals).sum(axis=1), len(self.data.y))
+class PosteriorBatch(Conditioned):
+    """K models conditioned on the same observations, and what observations to come tell of integrals."""
 
     def squared_correlation(self, source: int | IntArray, X: Array, target: int = 0) -> Array:
         """Return ρ² of the target's integral with a noisy observation of a source, or of one per point, at each X_i.
@@ -157,10 +47,40 @@ class PosteriorBatch:
         """
         return self._correlation(np.atleast_1d(source), self._points(X), target).rho2
 
-    def squared_correlations(self, sources: Sequence[int], X: Array) -> list[Array]:
-        """Return ρ² of the primary integral with an observation of each of several sources at each X_i: (K, n) each."""
+    def squared_correlations(
+        self, sources: Sequence[int | IntArray], X: Array, given: Sequence[int] = ()
+    ) -> list[Array]:
+        """Return ρ² of the primary integral with an observation of each of several sources at each X_i: (K, n) each.
+
+        It is ρ² once the sources ``given`` have been observed at X_i too.
+        """
         points = self._points(X)
-        return [self._correlation(np.array([source]), points, 0).rho2 for source in sources]
+        if not given:
+            return [self._correlation(np.atleast_1d(source), points, 0).rho2 for source in sources]
+        known = [self._correlation(np.array([source]), points, 0) for source in given]
+        return [self._partial(np.atleast_1d(source), points, known, given) for source in sources]
+
+    def _partial(self, source: IntArray, points: _Points, known: Sequence[_Correlation], given: Sequence[int]) -> Array:
+        """Return ρ² of the primary integral with a source at each point, once others are known there: (K, n)."""
+        rows, s = [*known, self._correlation(source, points, 0)], [*(np.array([other]) for other in given), source]
+        P, variance = len(given), np.repeat(self._integral_variance(0)[:, None], len(points.X), axis=1)
+        c = np.array([row.share * variance for row in rows])  # (P + 1, K, n)
+        pairs = list(zip(s, rows, strict=True))
+        V = np.array([[self._cov_at_same(points.X, *one, *other) for one in pairs] for other in pairs])
+        for i, row in enumerate(rows):
+            V[i, i] = row.v  # with noise
+        for i in range(P):  # one after another is eliminated
+            slopes = linalg.ratio(V[i + 1 :, i], V[[i] * (P - i), i], np.array([rows[i].informative] * (P - i)))
+            variance -= linalg.ratio(c[i] ** 2, V[i, i], rows[i].informative)
+            c[i + 1 :] -= slopes * c[i]
+            V[i + 1 :, i + 1 :] -= slopes[:, None] * V[i, None, i + 1 :]
+        informative = rows[-1].informative & (V[-1, -1] > NOTHING_LEFT * rows[-1].v)
+        share = linalg.ratio(c[-1], variance, (variance > 0) & informative)
+        return np.minimum(linalg.ratio(share * c[-1], V[-1, -1], informative), 1)
+
+    def _cov_at_same(self, X: Array, s: IntArray, row: _Correlation, s2: IntArray, row2: _Correlation) -> Array:
+        """Return the posterior covariance of two sources at each X_i, shape (K, n)."""
+        return np.asarray(self.models.cov_at_same(s, s2, X) - np.einsum("kji,kji->ki", row.A, row2.A))
 
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array, target: int = 0) -> tuple[Array, Array]:
         """Return ρ², shape (K, n), and its gradient dρ²_i/dX_i, shape (K, n, D)."""
@@ -174,12 +94,20 @@ class PosteriorBatch:
         gradient = np.zeros((*per_c.shape, X.shape[1]))
         for group, part, mean_grad in zip(self.models.groups, at.parts, points.mean_grads, strict=True):
             by_mean = group.B[:, :, target].take(source, axis=-1) * per_c[:, None]
+            for j in self._integral_rows:
+                by_mean += group.B[:, :, self.data.s[j]].take(source, axis=-1) * by_cov[:, None, j]
             part *= by_cov[:, None]
             gradient += (by_mean[..., None] * mean_grad).sum(axis=1)
-            gradient += self.models.contract_kernels_grad_x(group, part, X, self.data.X)
+            gradient += self.models.contract_kernels_grad_x(group, part, X, self._locations)
         trends, measure = self.models.trends, self.models.measure
         gradient += per_c[..., None] * trends.integral_cov_grad_x(measure, target, source, X)
-        gradient += trends.contract_grad_x(measure, source, X, self.data.s, self.data.X, by_cov)
+        located = ~self.data.of_integral
+        gradient += trends.contract_grad_x(
+            measure, source, X, self.data.s[located], self.data.X[located], by_cov[:, located]
+        )
+        for j in self._integral_rows:
+            of_trends = trends.integral_cov_grad_x(measure, int(self.data.s[j]), source, X)
+            gradient += by_cov[:, j, :, None] * of_trends
         gradient -= per_v[..., None] * trends.variances_grad_x(measure, source, X)
         return at.rho2, gradient
 
@@ -192,7 +120,7 @@ class PosteriorBatch:
         rho2, q, new = self._joint(s, X, target)
         variance, w = new.base._integral_variance(target), new.base.whitened_integral(target)
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
-        a = _solve_lower(new.factors, q, transposed=True)
+        a = solve_lower_batch(new.factors, q, transposed=True)
         differences = np.einsum("kji,ki->kj", new.A, a) - w
         to_data = new.base._solve(differences[:, :, None], transposed=True)
         gradient = self.models.integral_cov_grad_x(target, s, X)
@@ -200,64 +128,6 @@ class PosteriorBatch:
         gradient -= self.models.contract_grad_x(s, X, s, X, np.tile(a[:, :, None], (1, 1, len(X))))
         per_variance = linalg.ratio(np.full_like(variance, 2.0), variance, variance > 0)
         return rho2, per_variance[:, None, None] * a[:, :, None] * gradient
-
-    def extend(self, new: Data) -> PosteriorBatch:
-        """Return the posteriors on more observations, in O(N²) for each; these stay as they are."""
-        border = self._border(new.s, new.X, new.noise_var)
-        base = border.base
-        base.whitened_integral(0)  # so that the result does not depend on what was asked of these posteriors before
-
-        def grown(whitened: Array, values: Array) -> Array:
-            rows = values - np.einsum("kj,kji->ki", whitened, border.A)
-            return np.concatenate([whitened, _solve_lower(border.factors, rows)], axis=1)
-
-        factors = [linalg.grow(C, *rest) for C, *rest in zip(base.factors, border.A, border.factors, strict=True)]
-        beta = grown(base.beta, new.y - self.models.mean[:, new.s])
-        out = PosteriorBatch(self.models, self.data.followed_by(new), factors, beta, base.jitter)
-        for target, w in list(base._whitened.items()):  # another thread may add to it
-            out._whitened[target] = grown(w, self.models.integral_cov(target, new.s, new.X))
-        return out
-
-    def select(self, models: slice) -> PosteriorBatch:
-        """Return the posteriors of some of the models."""
-        out = PosteriorBatch(
-            self.models.select(models), self.data, self.factors[models], self.beta[models], self.jitter[models]
-        )
-        out._whitened = {target: w[models] for target, w in self._whitened.items()}
-        return out
-
-    def whitened_integral(self, target: int) -> Array:
-        """Return w = C⁻¹ cov[Z_target, y], shape (K, N)."""
-        if target not in self._whitened:
-            z = self.models.integral_cov(target, self.data.s, self.data.X)
-            self._whitened[target] = _solve_lower(self.factors, z)
-        return self._whitened[target]
-
-    def _integral_variance(self, target: int) -> Array:
-        """Return var Z as a denominator, shape (K,): not below the rounding of what was taken from its prior."""
-        if target not in self._denominators:
-            floor = linalg.variance_floor(len(self.data.y)) * self.models.integral_variance(target)
-            self._denominators[target] = np.maximum(self.integral(target)[1], floor)
-        return self._denominators[target]
-
-    @cached_property
-    def _inverses(self) -> Array | None:
-        """The inverses of the factors, shape (K, N, N), where that pays."""
-        if len(self) == 1 or len(self.data.y) > MOST_INVERTED:
-            return None
-        return np.array([linalg.inverse_lower(C) for C in self.factors])
-
-    def _solve(self, b: Array, transposed: bool = False) -> Array:
-        """Return C⁻¹ b or C⁻ᵀ b of each model for b (K, N, n), shape (K, N, n)."""
-        if self._inverses is not None:
-            return np.asarray((self._inverses.swapaxes(1, 2) if transposed else self._inverses) @ b)
-        return _solve_lower(self.factors, b, transposed)
-
-    def _moments(self, source: int, A: Array, prior: Array) -> tuple[Array, Array]:
-        """Return means and variances (K, n) of what has prior variances (K, n) and A (K, N, n) = C⁻¹ cov[y, ·]."""
-        mean = self.models.mean[:, source, None] + np.einsum("kj,kji->ki", self.beta, A)
-        left = prior - np.einsum("kji,kji->ki", A, A)
-        return mean, np.maximum(left, linalg.variance_floor(0) * prior)
 
     def _points(self, X: Array, with_grad: bool = False) -> _Points:
         means, mean_grads = [], []
@@ -268,22 +138,38 @@ class PosteriorBatch:
             else:
                 mean = embedding.mean(X)
             means.append(group.per_model(mean))
-        return _Points(X, self.models.kernels(self.data.X, X), means, mean_grads)
+        kernels = self.models.kernels(self._locations, X)
+        for kernel in kernels:
+            kernel[:, :, self._integral_rows] = 0.0
+        return _Points(X, kernels, means, mean_grads)
+
+    @cached_property
+    def _integral_rows(self) -> IntArray:
+        """Numbers of the observations that are those of integrals."""
+        return np.flatnonzero(self.data.of_integral)
+
+    @cached_property
+    def _locations(self) -> Array:
+        """The locations of observations, shape (N, D), with any for those of integrals."""
+        return np.where(self.data.of_integral[:, None], self.models.measure.median, self.data.X)
 
     def _correlation(self, source: IntArray, points: _Points, target: int) -> _Correlation:
         """Return what is known of observations of a source (1,), or of one for each point (n,)."""
         models, s = self.models, self.data.s
         parts: list[Array] = []
-        c, covariance = models.constant[:, target].take(source, axis=-1), models.constant[:, s].take(source, axis=-1)
-        for group, kernels, mean in zip(models.groups, points.kernels, points.means, strict=True):
+        covariance = models.constant[:, s].take(source, axis=-1)
+        for kernels in points.kernels:
             part: Array = kernels * self._source_rows[len(parts)].take(source, axis=-1)
             covariance = covariance + part.sum(axis=1)
-            c = c + (group.B[:, :, target].take(source, axis=-1) * mean).sum(axis=1)
             parts.append(part)
-        covariance = covariance + models.trends.cov(models.measure, s, self.data.X, source, points.X)
-        c = c + models.trends.integral_cov(models.measure, target, source, points.X)
-        A = self._solve(np.broadcast_to(covariance, (len(self), len(s), len(points.X))))
-        c = c - (self.whitened_integral(target)[:, None, :] @ A)[:, 0]
+        covariance = covariance + models.trends.cov(models.measure, s, self._locations, source, points.X)
+        covariance = np.broadcast_to(covariance, (len(self), len(s), len(points.X)))
+        if len(self._integral_rows):
+            covariance = covariance.copy()
+            for j in self._integral_rows:
+                covariance[:, j] = self._integral_cov(int(s[j]), source, points)
+        A = self._solve(covariance)
+        c = self._integral_cov(target, source, points) - (self.whitened_integral(target)[:, None, :] @ A)[:, 0]
         total = models.variances(source, points.X) + models.noise.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         informative = v > self._smallest_share[:, None] * total
@@ -292,49 +178,24 @@ class PosteriorBatch:
         rho2 = linalg.ratio(share * c, v, informative)
         return _Correlation(parts, A, share, v, informative, np.minimum(rho2, 1))
 
-    @property
-    def _smallest_share(self) -> Array:
-        """Share of the variance of an observation, shape (K,): if no more is unknown of it, it tells of rounding."""
-        return max(linalg.variance_floor(len(self.data.y)), NOTHING_LEFT) + 2 * self.jitter
+    def _integral_cov(self, target: int, source: IntArray, points: _Points) -> Array:
+        """Return cov[Z_target, f_source(X)] of each model, for a source (1,) or one for each point: shape (K, n)."""
+        models = self.models
+        c = models.constant[:, target].take(source, axis=-1)
+        for group, mean in zip(models.groups, points.means, strict=True):
+            c = c + (group.B[:, :, target].take(source, axis=-1) * mean).sum(axis=1)
+        return np.asarray(c + models.trends.integral_cov(models.measure, target, source, points.X))
 
     @cached_property
     def _source_rows(self) -> list[Array]:
         """B of the sources of the observations and every source, (K, Q, N, L) for each group of terms."""
         return [group.B[:, :, self.data.s] for group in self.models.groups]
 
-    def _joint(self, s: IntArray, X: Array, target: int) -> tuple[Array, Array, _Border]:
+    def _joint(self, s: IntArray, X: Array, target: int) -> tuple[Array, Array, Border]:
         """Return the joint ρ² (K,), q = C_new⁻¹ c (K, n), and the factors of the posterior covariance of the set."""
         new = self._border(s, X, np.zeros(len(X)))
         w = new.base.whitened_integral(target)
         c = self.models.integral_cov(target, s, X) - np.einsum("kj,kji->ki", w, new.A)
-        q = np.where(new.informative, _solve_lower(new.factors, c), 0.0)
+        q = np.where(new.informative, solve_lower_batch(new.factors, c), 0.0)
         variance = new.base._integral_variance(target)
         return np.minimum(linalg.ratio(np.einsum("ki,ki->k", q, q), variance, variance > 0), 1.0), q, new
-
-    def _border(self, s: IntArray, X: Array, noise_var: Array) -> _Border:
-        """Return what observations to come, with known noise on top of that of their sources, add to the factors."""
-        models, data = self.models, self.data
-        noise = noise_var + models.noise[:, s]
-        V = models.cov(s, X, s, X) + noise[:, :, None] * np.eye(len(s))
-        old = models.variances(data.s, data.X) + data.noise_var + models.noise[:, data.s]
-        new = models.variances(s, X) + noise
-        cov, base = models.cov(data.s, data.X, s, X), self
-        while True:
-            A = _solve_lower(base.factors, cov)
-            found = [linalg.border(*rows) for rows in zip(base.factors, A, V, old, new, base.jitter, strict=True)]
-            factors = [C for C in found if C is not None]
-            if len(factors) == len(found):
-                left = np.array([np.diagonal(C) for C in factors]) ** 2 - base.jitter[:, None] * new
-                return _Border(base, A, factors, left > base._smallest_share[:, None] * new)
-            n = len(data.y) + len(X)
-            jitter = [linalg.next_jitter(j, n) if C is None else j for C, j in zip(found, base.jitter, strict=True)]
-            base = PosteriorBatch.condition(models, data, np.array(jitter))
-
-
-def _solve_lower(factors: Sequence[Array], b: Array, transposed: bool = False) -> Array:
-    """Return C⁻¹ b or C⁻ᵀ b for each of K factors and b (K, n) or (K, n, m), in the shape of b."""
-    solve = linalg.solve_lower_transposed if transposed else linalg.solve_lower
-    out = np.empty((*b.shape[:1], *b.shape[:0:-1])).swapaxes(1, -1)  # LAPACK's order, which needs no transposed copies
-    for C, rows, solved in zip(factors, b, out, strict=True):
-        solved[...] = solve(C, rows)
-    return out

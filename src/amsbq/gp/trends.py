@@ -66,9 +66,9 @@ class Trends:
             lambda kernel, B: between(B, s, s2) * (_values(kernel, measure, X) @ _values(kernel, measure, X2).T)
         )
 
-    def variances(self, measure: Measure, s: IntArray, X: Array) -> Array | float:
-        """Return var f_s(X) by trends, shape (K, n)."""
-        return self._sum(lambda kernel, B: B[:, s, s] * (_values(kernel, measure, X) ** 2).sum(axis=1))
+    def cov_at_same(self, measure: Measure, s: IntArray, s2: IntArray, X: Array) -> Array | float:
+        """Return cov[f_s(X_i), f_s2(X_i)] by trends, shape (K, n)."""
+        return self._sum(lambda kernel, B: B[:, s, s2] * (_values(kernel, measure, X) ** 2).sum(axis=1))
 
     def variances_grad_x(self, measure: Measure, s: IntArray, X: Array) -> Array | float:
         """Return ∂ var f_s(X_i)/∂X_i by trends, shape (K, n, D)."""
@@ -99,25 +99,34 @@ class Trends:
             lambda kernel, B: B[:, target, s, None] * (_slopes(kernel, measure, X) * _integrals(kernel, measure))
         )
 
-    def integral_variance(self, measure: Measure, target: int) -> Array | float:
-        """Return var Z_target by trends, shape (K,)."""
-        return self._sum(lambda kernel, B: B[:, target, target] * (_integrals(kernel, measure) ** 2).sum())
+    def integral_covariance(self, measure: Measure, target: int, other: int) -> Array | float:
+        """Return cov[Z_target, Z_other] by trends, shape (K,)."""
+        return self._sum(lambda kernel, B: B[:, target, other] * (_integrals(kernel, measure) ** 2).sum())
 
     def main_effect(
         self, measure: Measure, source: int, input: int, t: Array, s: IntArray, X: Array
     ) -> tuple[Array | float, Array | float]:
         """Return what trends add to the covariances of a main effect (K, m, n), and to its variances (K, m)."""
 
-        def values(kernel: Linear) -> Array:
-            h = np.tile(_integrals(kernel, measure), (len(t), 1))
-            along = measure.over([input]).to_latent(t)
-            h[:, input] = kernel.functions(np.tile(along, (1, measure.dim)))[:, input]
-            return h
+        def cov(kernel: Linear, B: Array) -> Array:
+            effects = _main_effects(kernel, measure, input, t)
+            return np.asarray(B[:, source, s][:, None] * (effects @ _values(kernel, measure, X).T))
 
-        return (
-            self._sum(lambda kernel, B: B[:, source, s][:, None] * (values(kernel) @ _values(kernel, measure, X).T)),
-            self._sum(lambda kernel, B: B[:, [source], source] * (values(kernel) ** 2).sum(axis=1)),
-        )
+        def variances(kernel: Linear, B: Array) -> Array:
+            return np.asarray(B[:, [source], source] * (_main_effects(kernel, measure, input, t) ** 2).sum(axis=1))
+
+        return self._sum(cov), self._sum(variances)
+
+    def main_effect_integral_cov(
+        self, measure: Measure, source: int, input: int, t: Array, other: int
+    ) -> Array | float:
+        """Return the covariances by trends of a main effect with Z_other, shape (K, m)."""
+
+        def one(kernel: Linear, B: Array) -> Array:
+            effects = _main_effects(kernel, measure, input, t)
+            return np.asarray(B[:, [source], other] * (effects @ _integrals(kernel, measure)))
+
+        return self._sum(one)
 
     def _sum(self, of_one: Callable[[Linear, Array], Array]) -> Array | float:
         return sum((of_one(kernel, B) for kernel, B in zip(self.kernels, self.B, strict=True)), start=0.0)
@@ -130,6 +139,14 @@ NO_TRENDS = Trends()
 def _values(kernel: Linear, measure: Measure, X: Array) -> Array:
     """Return h at locations X (n, D), shape (n, P)."""
     return kernel.functions(measure.to_latent(X))
+
+
+def _main_effects(kernel: Linear, measure: Measure, input: int, t: Array) -> Array:
+    """Return ∫ h(x) π(dx_others) at values t (m, 1) of one input, shape (m, P)."""
+    h = np.tile(_integrals(kernel, measure), (len(t), 1))
+    along = measure.over([input]).to_latent(t)
+    h[:, input] = kernel.functions(np.tile(along, (1, measure.dim)))[:, input]
+    return h
 
 
 def _slopes(kernel: Linear, measure: Measure, X: Array) -> Array:
