@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
-from amsbq.design.costs import ConstantCost, CostFunction
-from amsbq.design.learned_costs import MeasuredCost, SourceCosts
+from amsbq.design.costs import ConstantCost, CostFunction, MeasuredCost, SourceCosts
 from tests.reference import central_difference
 
 UNIT = amsbq.Uniform(0, 1)

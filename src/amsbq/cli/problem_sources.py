@@ -30,7 +30,7 @@ COMMAND_TYPES: dict[str, type | tuple[type, ...]] = {
     "delimiters": list,
     "output": dict,
 }
-SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", *COMMAND_TYPES)
+SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", "vectorized", "bulk", *COMMAND_TYPES)
 UMBRIDGE_TYPES = {"url": str, "model": str, "config": dict, "output": int}
 
 
@@ -69,16 +69,36 @@ class SourcesReader:
             self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
         timeout = self.checker.number(entry, "timeout", within=key, positive=True)
         cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
+        vectorized, bulk = self._vectorized(key, entry), self._bulk(key, entry)
         function = self._function(key, kinds[0], entry, timeout) if len(kinds) == 1 else None
         if len(self.checker.errors) > before:
             return None
-        return self.checker.attempt(
-            key, lambda: Source(function, cost=cost, name=name, noise=noise, timeout=timeout, valid=valid)
-        )
+        make = partial(Source, function, cost=cost, name=name, noise=noise, timeout=timeout, valid=valid)
+        return self.checker.attempt(key, lambda: make(vectorized=vectorized, bulk=bulk))
+
+    def _vectorized(self, key: str, entry: dict[str, Any]) -> bool:
+        value = entry.get("vectorized", False)
+        if not isinstance(value, bool):
+            self.checker.add(f"{key}.vectorized", f"must be true or false, got {brief(value)}")
+        elif value and "python" not in entry:
+            self.checker.add(f"{key}.vectorized", "is for a python function: others are evaluated one by one")
+        return bool(value)
+
+    def _bulk(self, key: str, entry: dict[str, Any]) -> bool | int | None:
+        value = entry.get("bulk")
+        if value is not None and (not isinstance(value, int) or value < 0):
+            self.checker.add(f"{key}.bulk", f"must be true, false or a number of evaluations, got {brief(value)}")
+        elif "python" not in entry:
+            if value or entry.get("cost") == 0:
+                self.checker.add(f"{key}.{'bulk' if value else 'cost'}", "only a python function is evaluated in bulk")
+            return False if entry.get("cost") != 0 else None
+        return value
 
     def _cost(self, key: str, entry: dict[str, Any]) -> Any:
         if entry.get("cost") == "measured" or "cost" not in entry:
             return entry.get("cost", 1.0)
+        if entry["cost"] == 0 and not isinstance(entry["cost"], bool):
+            return 0.0
         return self.checker.number(entry, "cost", within=key, positive=True, otherwise="'measured'")
 
     def _noise(self, key: str, entry: dict[str, Any]) -> Any:

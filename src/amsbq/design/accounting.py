@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 from ..measures.adapters import InputLike, MeasureLike, as_measure
 from ..measures.base import Measure
 from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
-from .costs import affordable
+from .costs import SourceCosts, affordable
 from .failures import recorded_reason, rejection
-from .learned_costs import SourceCosts
 from .sources import SourcesLike, as_sources, source_names
 
 Status: TypeAlias = Literal["ok", "failed"]
@@ -83,6 +82,8 @@ class Evaluation:
         passed to `Integrator.observe`, which are used when the integral is next estimated.
     note : str
         What the user did to it afterwards: excluded it, or corrected its value; empty otherwise.
+    free : tuple of float
+        Values of the sources that are evaluated in bulk at the same location, NaN where they failed.
     """
 
     id: int | None
@@ -96,6 +97,7 @@ class Evaluation:
     mean: float = math.nan
     std: float = math.nan
     note: str = ""
+    free: tuple[float, ...] = ()
 
 
 def _has_names(measure: Mapping[Any, Any]) -> bool:
@@ -210,7 +212,7 @@ class Accounting(ABC):
     @locked
     def committed(self) -> float:
         """The cost that is spent or reserved."""
-        return self.spent + self.reserved
+        return self.spent + self.reserved + len(self._pending) * self._cost_beside
 
     @property
     @locked
@@ -223,7 +225,14 @@ class Accounting(ABC):
         """Return what to evaluate next, or None if nothing more is to be asked."""
 
     @locked
-    def tell(self, query: Query, value: ArrayLike, variance: float = 0.0, cost: float | None = None) -> None:
+    def tell(
+        self,
+        query: Query,
+        value: ArrayLike,
+        variance: float = 0.0,
+        cost: float | None = None,
+        free: Sequence[float] | None = None,
+    ) -> None:
         """Answer a query with a value.
 
         A value outside of the source's ``valid`` range is recorded as a failed evaluation.
@@ -238,6 +247,8 @@ class Accounting(ABC):
             Variance of the noise on this value.
         cost : float, optional
             The actual cost; by default the expected one. Required if the cost of the source is "measured".
+        free : list of float, optional
+            The values of the sources that are evaluated in bulk at ``query.x``; by default they are evaluated now.
         """
         query, source = self._pending_query(query), self.sources[query.source]
         try:
@@ -252,7 +263,15 @@ class Accounting(ABC):
         if reason:
             self._append(query, math.nan, 0.0, charged, reason)
         else:
-            self._append(query, y, noise, charged)
+            self._append(query, y, noise, charged, free=tuple(self.values_beside(query.x) if free is None else free))
+
+    def evaluate_bulk(self) -> list[Any]:
+        """Evaluate sources in bulk, unless that was done before, and return what they gave."""
+        return []
+
+    def values_beside(self, x: Array) -> list[float]:
+        """Return the values at x of the sources that are evaluated in bulk, NaN where they fail."""
+        return []
 
     @locked
     def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
@@ -271,7 +290,15 @@ class Accounting(ABC):
         charged = query.cost if cost is None else non_negative_number(cost, "cost")
         self._append(query, math.nan, 0.0, charged, recorded_reason(reason))
 
-    def _append(self, query: Query, value: float, variance: float, cost: float, reason: str = "") -> None:
+    def _append(
+        self,
+        query: Query,
+        value: float,
+        variance: float,
+        cost: float,
+        reason: str = "",
+        free: tuple[float, ...] = (),
+    ) -> None:
         """Use an answer, then append its evaluation, complete with the integral after it.
 
         What was paid for is kept even if its use is interrupted or raises an error: the evaluation is then appended
@@ -280,15 +307,19 @@ class Accounting(ABC):
         del self._pending[query.id]
         mean = std = math.nan
         try:
-            self._use(query.source, query.x, value, variance, cost, reason)
+            self._use(query.source, query.x, value, variance, cost, reason, free)
             mean, std = self._integral()
         finally:
             status: Status = "failed" if reason else "ok"
-            made = Evaluation(query.id, query.source, query.x, value, variance, cost, status, reason, mean, std)
-            self._charge(cost)
+            made = Evaluation(
+                query.id, query.source, query.x, value, variance, cost, status, reason, mean, std, free=free
+            )
+            self._charge_for(made)
             self.evaluations.append(made)
 
-    def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
+    def _use(
+        self, source: int, x: Array, value: float, variance: float, cost: float, reason: str, free: tuple[float, ...]
+    ) -> None:
         """Learn from an answer; a subclass with a model adds the value to its data."""
         if not reason:
             self.source_costs.paid(source, x, cost)
@@ -298,7 +329,8 @@ class Accounting(ABC):
         return math.nan, math.nan
 
     def _can_pay(self, source: int, x: Array) -> bool:
-        return bool(affordable(self.committed + self.source_costs.expected(source, x), self.budget))
+        price = self.source_costs.expected(source, x) + self._cost_beside
+        return bool(affordable(self.committed + price, self.budget))
 
     def _issued(self, source: int, x: Array, rate: float = math.nan) -> Query:
         """Return a new query, for which its expected cost is reserved."""
@@ -309,6 +341,16 @@ class Accounting(ABC):
 
     def _charge(self, cost: float) -> None:
         self._spent += Fraction(cost)
+
+    def _charge_for(self, made: Evaluation) -> None:
+        self._charge(made.cost)
+        if made.free:
+            self._charge(self._cost_beside)
+
+    @property
+    def _cost_beside(self) -> float:
+        """The cost of the sources that are evaluated in bulk, at one location."""
+        return 0.0
 
     def _stop(self, reason: StopReason) -> None:
         """Stop for a reason, unless answers are pending that may change it."""

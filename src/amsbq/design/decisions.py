@@ -21,8 +21,9 @@ from ..inference.structures import Model, ModelName, checked_order, model_named
 from ..messages import warn
 from ..threads import threads_for
 from ..validation import Array, source_number
-from .accounting import Accounting, NamedMeasureLike
+from .accounting import NamedMeasureLike
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
+from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
 from .failures import RETIRED_AFTER, Failures
@@ -45,7 +46,7 @@ class DecisionSettings:
 SETTINGS = DecisionSettings()
 
 
-class DecisionMaker(Accounting):
+class DecisionMaker(BulkAccounting):
     """The state of a run with a model, and the choice of what to evaluate next.
 
     Attributes
@@ -124,7 +125,7 @@ class DecisionMaker(Accounting):
     def _available(self) -> list[int]:
         """Return the sources that can be asked: those of unknown cost one evaluation at a time."""
         waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
-        return [source for source in self._used() if source not in self.failures.retired | waiting]
+        return [s for s in self._used() if s not in self.failures.retired | waiting and s not in self.free]
 
     def _rng(self, k: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, k])
@@ -164,7 +165,8 @@ class DecisionMaker(Accounting):
         if belief is None:
             return []
         avoided = self.failures.avoided(len(self.evaluations))
-        search = Search(self.measure, self._available(), self._rng(self._n_asked), self.budget, self.committed, avoided)
+        committed = self.committed + self._cost_beside
+        search = Search(self.measure, self._available(), self._rng(self._n_asked), self.budget, committed, avoided)
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
@@ -225,13 +227,19 @@ class DecisionMaker(Accounting):
         sources = np.array([source for source, _ in used], dtype=np.intp)
         X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
         between = float(np.var(posteriors.integral()[0]))
-        return Rate(posteriors, self.source_costs.costs, self.acquisition, between).having(sources, X)
+        rate = Rate(posteriors, self.source_costs.costs, self.acquisition, between, given=self.free)
+        return rate.having(sources, X)
 
-    def _use(self, source: int, x: Array, value: float, variance: float, cost: float, reason: str) -> None:
+    def _use(
+        self, source: int, x: Array, value: float, variance: float, cost: float, reason: str, free: tuple[float, ...]
+    ) -> None:
         if not reason:
+            for other, known in zip(self.free, free, strict=True):
+                if math.isfinite(known):
+                    self.learner.add(other, x, known, 0.0)
             self.learner.add(source, x, value, variance)
             self.failures.succeeded(source)
-            super()._use(source, x, value, variance, cost, reason)
+            super()._use(source, x, value, variance, cost, reason, free)
         elif self.failures.failed(source, x, len(self.evaluations)):
             self._retire(source, reason)
 

@@ -18,6 +18,7 @@ from ..threads import threads_for
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
 from .accounting import Evaluation, NamedMeasureLike, Query, StopReason, locked, named_measure
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate
+from .bulk import Bulk
 from .costs import affordable
 from .decisions import DecisionMaker
 from .forecast import SETTINGS as FORECAST_SETTINGS
@@ -71,6 +72,7 @@ class Integrator(DecisionMaker):
         """
         wanted = 1 if n is None else count(n, "n")
         queries: list[Query] = []
+        self.evaluate_bulk()
         with threads_for(len(self.learner)):
             while len(queries) < wanted and self.stopped is None:
                 choices = self._next_of_design() or self._chosen(wanted - len(queries))
@@ -213,6 +215,7 @@ class Integrator(DecisionMaker):
         fitted: dict[str, Any] | None,
         stopped: StopReason | None,
         complete: bool = True,
+        bulk: Sequence[Bulk] = (),
     ) -> None:
         """Set the state of a new integrator to that of a run, without deciding or learning anything again.
 
@@ -228,7 +231,14 @@ class Integrator(DecisionMaker):
             Why nothing more is asked.
         complete : bool
             Whether the last evaluation has the integral after it; if not, that is evaluated.
+        bulk : list of Bulk
+            Evaluations in bulk.
         """
+        with collected_warnings():  # they were issued when it happened
+            for made in bulk:
+                self._use_bulk(made)
+        if queries:  # what was not evaluated in bulk then is not now
+            self._counts = {made.source: made.n for made in bulk}
         planned = self._initial_design()  # before any answer changes it
         for query in queries:
             self._n_asked, self.rate = query.id + 1, query.rate
@@ -236,8 +246,8 @@ class Integrator(DecisionMaker):
                 remove_planned(planned, query.source, query.x)
         with collected_warnings():  # they were issued when it happened
             for e in evaluations:
-                self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason)
-                self._charge(e.cost)
+                self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free)
+                self._charge_for(e)
                 if complete or e is not evaluations[-1]:
                     self.evaluations.append(e)
         answered = {e.id for e in evaluations}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from ..design.accounting import Evaluation
+from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..design.sources import Source
 from ..gp.posterior import gp_from_dict
@@ -43,7 +46,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     return Result(
         _estimate(state, it),
         evaluations,
-        math.fsum(e.cost for e in evaluations),
+        _spent(evaluations, state.bulk),
         state.stopped,
         state.names,
         state.budget,
@@ -51,7 +54,15 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         it,
         len(state.pending),
         state.header,
+        state.bulk,
     )
+
+
+def _spent(evaluations: Sequence[Evaluation], bulk: Sequence[Bulk]) -> float:
+    """Return the cost of all evaluations, with those in bulk and those of the same sources beside others."""
+    beside = sum(bool(e.free) for e in evaluations)
+    made = (e.cost for e in evaluations)
+    return math.fsum([*made, *(some.cost * (1 + beside / some.n) for some in bulk)])
 
 
 def restored_integrator(state: RunState) -> Integrator | None:

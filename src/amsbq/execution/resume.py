@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from ..design.accounting import Evaluation, Query, StopReason
+from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..simulators.answers import EvaluationLog
@@ -24,8 +25,14 @@ class EventLog:
     def printed(self, query: Query, log: EvaluationLog) -> None:
         """Log what an evaluation has printed, before its answer."""
 
-    def told(self, query: Query, value: float, variance: float, cost: float) -> None:
-        """Log an acceptable value and its final cost, before the integrator hears of it."""
+    def bulk(self, made: Bulk) -> None:
+        """Log evaluations in bulk, which could be made again at next to no cost."""
+
+    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
+        """Log an acceptable value and its final cost, before the integrator hears of it.
+
+        ``free`` are the values at the same location of the sources that are evaluated in bulk.
+        """
 
     def failed(self, query: Query, reason: str, cost: float) -> None:
         """Log a failure and its final cost, before the integrator hears of it."""
@@ -68,9 +75,14 @@ class JournalLog(EventLog):
         if said:
             self._write({"event": "printed", "id": query.id, **said}, durable=False)
 
-    def told(self, query: Query, value: float, variance: float, cost: float) -> None:
+    def bulk(self, made: Bulk) -> None:
+        """Write evaluations in bulk as one event."""
+        self._write({"event": "bulk", **made.to_dict()}, durable=False)
+
+    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
         """Write a value to the disk."""
-        self._write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost})
+        beside = {"free": list(free)} if free else {}
+        self._write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside})
 
     def failed(self, query: Query, reason: str, cost: float) -> None:
         """Write a failure to the disk."""

@@ -182,6 +182,8 @@ class Runner:
         reason: StopReason | None = None
         with self._interrupts.handled():
             try:
+                for made in self.it.evaluate_bulk():
+                    self.log.bulk(made)
                 while reason is None:
                     reason = self._fill() or (self.it.stopped if not self._running else None)
                     if self._running:
@@ -295,8 +297,9 @@ class Runner:
                 self.log.failed(query, reason, cost)
                 self.it.fail(query, reason, cost)
             else:
-                self.log.told(query, found.value, found.variance, cost)
-                self.it.tell(query, found.value, found.variance, cost)
+                free = self.it.values_beside(query.x)
+                self.log.told(query, found.value, found.variance, cost, free)
+                self.it.tell(query, found.value, found.variance, cost, free)
             self.log.known()
             self._progress(self.it)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..design.accounting import Evaluation, Query, StopReason
+from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..simulators.answers import one_line
@@ -27,6 +28,7 @@ NONSENSE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
 #: the fields of each kind of event that are needed, with their types
 FIELDS: dict[str, dict[str, type]] = {
     "asked": {"id": int, "source": int, "x": list, "cost": float, "rate": float},
+    "bulk": {"source": int, "n": int, "mean": float, "std": float, "cost": float, "X": list, "values": list},
     "told": {"id": int, "value": float, "variance": float, "cost": float},
     "failed": {"id": int, "reason": str, "cost": float},
     "fitted": {"n": int, "hyperparameters": dict, "warnings": list},
@@ -54,6 +56,8 @@ class RunState:
         The header of the journal, in the form of the present format.
     queries : list of Query
         All that were asked, in order.
+    bulk : list of Bulk
+        Evaluations in bulk.
     observed : list of Evaluation
         Values that were taken from another journal.
     evaluations : list of Evaluation
@@ -76,6 +80,7 @@ class RunState:
 
     header: Event
     queries: list[Query]
+    bulk: list[Bulk]
     observed: list[Evaluation]
     evaluations: list[Evaluation]
     complete: bool
@@ -137,6 +142,7 @@ class RunState:
         return cls(
             header,
             list(queries.values()),
+            [_bulk(event, header) for event in events if event["event"] == "bulk"],
             [_observed(event, header) for event in events if event["event"] == "observed"],
             [_revised(_evaluation(event, queries[event["id"]], known), revision.get(event["id"])) for event in answers],
             complete=not ids or ids[-1] in known,
@@ -157,7 +163,7 @@ class RunState:
         stopped = self.stopped if again else None
         for e in self.observed:
             it.observe(e.source, e.x, e.value, e.variance)
-        it._restore(self.queries, self.evaluations, self.fitted, stopped, self.complete)
+        it._restore(self.queries, self.evaluations, self.fitted, stopped, self.complete, self.bulk)
 
 
 def read_state(path: JournalPath) -> RunState:
@@ -250,7 +256,14 @@ def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluati
         reason="" if told else event["reason"],
         mean=after.get("mean", math.nan),
         std=after.get("std", math.nan),
+        free=tuple(float(value) for value in event.get("free", ())),
     )
+
+
+def _bulk(event: Event, header: Event) -> Bulk:
+    if not 0 < event["source"] < len(header["problem"]["sources"]):
+        raise ValueError(f"source {event['source']} was evaluated in bulk")
+    return Bulk.from_dict(event)
 
 
 def _observed(event: Event, header: Event) -> Evaluation:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from ..gp.conditioning import solve_lower_batch
 from ..gp.coregionalisation import ModelBatch
 from ..gp.data import Data
 from ..gp.gram import batches_of_models
@@ -142,8 +143,10 @@ def _spread_of_few(values: Array) -> float:
 
 def integral_means(batch: PosteriorBatch) -> Array:
     """Return the means of the integral of the primary source over the whole measure, shape (K,)."""
-    whole = batch.models.measure.whole
+    whole, w = batch.models.measure.whole, batch.whitened_integral(0)
     if whole is not batch.models.measure:
-        models = replace(batch.models, measure=whole)
-        batch = PosteriorBatch(models, batch.data, batch.factors, batch.beta, batch.jitter)
-    return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", batch.whitened_integral(0), batch.beta))
+        at = ~batch.data.of_integral
+        z = batch.models.integral_cov(0, batch.data.s, batch.data.X)
+        z[:, at] = replace(batch.models, measure=whole).integral_cov(0, batch.data.s[at], batch.data.X[at])
+        w = solve_lower_batch(batch.factors, z)
+    return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", w, batch.beta))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class LearningSettings:
 
 
 SETTINGS = LearningSettings()
+#: known integrals: number of the source, value, variance of its error
+Integrals: TypeAlias = tuple[tuple[int, float, float], ...]
 
 
 class Belief(Protocol):
@@ -112,6 +114,7 @@ class LearnedBelief:
     order: Sequence[int]  # the sources in order of fidelity
     data: Data  # in the order of arrival
     members: tuple[Member, ...]
+    integrals: Integrals = ()  # as in `learn`
 
     @property
     def log_posterior(self) -> LogPosterior:
@@ -160,8 +163,11 @@ class LearnedBelief:
 
     @cached_property
     def _standard_data(self) -> Data:
-        """All observations in standard units and in a canonical order."""
-        return self.log_posterior.units.standardise(self.data.sorted())
+        """All observations in standard units and in a canonical order, and known integrals."""
+        known = [known for known in sorted(self.integrals) if known[0] < len(self.noise)]
+        sources, values, variances = ([row[i] for row in known] for i in range(3))
+        integrals = Data.of_integrals([int(source) for source in sources], values, variances, self.data.X.shape[1])
+        return self.log_posterior.units.standardise(self.data.sorted().followed_by(integrals))
 
     @property
     def _counting(self) -> list[Member]:
@@ -231,7 +237,8 @@ class ExtendedBelief:
         if noise != learned.noise or primary_is_constant(data) != primary_is_constant(self.data):
             # What regularisation made of the old observations has changed.
             seed = learned.members[0].draws.seed
-            return _learn(learned.model, learned.log_posterior.measure, data, noise, seed, names, learned.order)
+            measure, order = learned.log_posterior.measure, learned.order
+            return _learn(learned.model, measure, data, noise, seed, names, order, learned.integrals)
         posteriors = self.posteriors
         for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.y)):
             posteriors = posteriors.extend(new)
@@ -258,17 +265,18 @@ def learn(
     seed: int = 0,
     names: Sequence[str] | None = None,
     order: Sequence[int] | None = None,
+    integrals: Integrals = (),
 ) -> FixedBelief | LearnedBelief:
     """Return what a model believes of observations; degenerate ones are regularised, with a warning.
 
     Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
-    the number of observations, the fewest first after the primary source.
+    the number of observations, the fewest first after the primary source. Of some sources the integral may be known.
     """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
         return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted()))
     names = names or default_names(len(noise))
     order = fewest_first(data, len(noise)) if order is None else order
-    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order)
+    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, integrals)
 
 
 def _learn(
@@ -279,6 +287,7 @@ def _learn(
     seed: int,
     names: Sequence[str],
     order: Sequence[int],
+    integrals: Integrals,
 ) -> LearnedBelief:
     for sentence in measure.cautions(data.X[data.s == 0]):
         warn(sentence, stacklevel=4)
@@ -305,7 +314,7 @@ def _learn(
                 )
         else:
             members = weighted([most_probable(density, seed) for density in log_posteriors])
-    return LearnedBelief(model, noise, order, data, members)
+    return LearnedBelief(model, noise, order, data, members, integrals)
 
 
 def _undeclared_noise(log_posterior: LogPosterior, noise: Sequence[Noise], seed: int) -> list[int]:
@@ -325,7 +334,13 @@ def _undeclared_noise(log_posterior: LogPosterior, noise: Sequence[Noise], seed:
 
 
 def from_hyperparameters(
-    model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int, hyperparameters: dict[str, Any]
+    model: Model,
+    measure: Measure,
+    data: Data,
+    noise: Sequence[Noise],
+    seed: int,
+    hyperparameters: dict[str, Any],
+    integrals: Integrals = (),
 ) -> LearnedBelief:
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
     with collected_warnings():  # they were issued when it was learned
@@ -338,7 +353,7 @@ def from_hyperparameters(
     log_posteriors = _log_posteriors(model, measure, data, used, order)
     stored = zip(log_posteriors, hyperparameters["draws"], weights, strict=True)
     members = (Member(HyperparameterDraws.from_dict(density, plain, seed), weight) for density, plain, weight in stored)
-    return LearnedBelief(model, levels, order, data, tuple(members))
+    return LearnedBelief(model, levels, order, data, tuple(members), integrals)
 
 
 def _log_posteriors(

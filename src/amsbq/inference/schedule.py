@@ -19,7 +19,7 @@ from ..gp.posterior import MultiSourceGP
 from ..measures.base import Measure
 from ..messages import collected_warnings
 from ..validation import Array, IntArray
-from .belief import Belief, LearnedBelief, from_hyperparameters, learn
+from .belief import Belief, Integrals, LearnedBelief, from_hyperparameters, learn
 from .structures import Model, Noise
 
 
@@ -102,6 +102,7 @@ class Learner:
         self.order = order
         self._data = Data.empty(measure.dim)
         self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
+        self.integrals: Integrals = ()  #: those of sources that are known
         self._belief: Belief | None = None
         if isinstance(model, MultiSourceGP):
             self._belief = learn(model, measure, self._data, noise)
@@ -168,12 +169,15 @@ class Learner:
         n, parameters = fitted["n"], fitted["hyperparameters"]
         if isinstance(self.model, MultiSourceGP) or parameters.get("tempered"):  # by a release with another default
             return
-        belief = from_hyperparameters(self.model, self.measure, self.data.first(n), self.noise, self.seed, parameters)
+        data = self.data.first(n)
+        belief = from_hyperparameters(self.model, self.measure, data, self.noise, self.seed, parameters, self.integrals)
         self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
 
     def _refitted(self, n: int) -> _Refit:
         # They are issued with the estimate. Floating-point errors are those of proposals that are then rejected.
         with collected_warnings() as messages, np.errstate(all="ignore"):
             data = self.data.first(n)
-            belief = learn(self.model, self.measure, data, self.noise, self.seed, self.names, self.order)
+            belief = learn(
+                self.model, self.measure, data, self.noise, self.seed, self.names, self.order, self.integrals
+            )
         return _Refit(n, belief, messages)

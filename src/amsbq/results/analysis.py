@@ -111,12 +111,17 @@ class Residuals:
 
 @once_per_state
 def residuals(it: Integrator) -> Residuals:
-    """Return the leave-one-out residuals of all observations, averaged over the draws of the hyperparameters."""
+    """Return the leave-one-out residuals of all evaluations, averaged over the draws of the hyperparameters.
+
+    Those of sources that are evaluated in bulk are left out: what they show is how smooth these sources are.
+    """
     posteriors = belief_of(it).posteriors
-    data = posteriors.data
-    mean, variance = averaged(posteriors.leave_one_out())
+    asked = ~np.isin(posteriors.data.s, it.free)
+    data = posteriors.data.rows(asked)
+    mean, variance = (moments[asked] for moments in averaged(posteriors.leave_one_out()))
     # Observations are in an order of their own: sorted by source, location and value both lists are in the same one.
-    made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in it._used()]
+    used = [source for source in it._used() if source not in it.free]
+    made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
     made.sort(key=lambda i: (it.evaluations[i].source, *it.evaluations[i].x, it.evaluations[i].value))
     evaluations = np.empty(len(data.y), dtype=np.intp)
     evaluations[np.lexsort((data.y, *data.X.T[::-1], data.s))] = made

@@ -125,6 +125,8 @@ def without(it: Integrator, source: int) -> Integrator:
     for s, x, value, variance in zip(data.s.tolist(), data.X, data.y, data.noise_var, strict=True):
         if s in kept:
             other.observe(kept.index(s), x, value, variance)
+    other.bulk = [replace(bulk, source=kept.index(bulk.source)) for bulk in it.bulk if bulk.source in kept]
+    other.learner.integrals = tuple((kept.index(s), z, v) for s, z, v in it.learner.integrals if s in kept)
     return other
 
 
@@ -186,7 +188,7 @@ def _suspect(it: Integrator) -> Outlier | None:
     rest, value = data.rows(np.arange(len(data.y)) != row), data.rows([row])
     with collected_warnings(), np.errstate(all="ignore"):
         noise = [source.noise for source in it.sources]
-        refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order)
+        refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
         if isinstance(refitted, FixedBelief):
             mean, std = _prediction(refitted.posteriors, value)
         else:
@@ -211,7 +213,8 @@ def _prediction(posteriors: PosteriorBatch, value: Data, units: StandardUnits | 
 
 def _row(it: Integrator, evaluation: int) -> int:
     """Return the number of the observation that an evaluation has made."""
-    return sum(e.status == "ok" for e in it.evaluations[:evaluation])
+    e, data = it.evaluations[evaluation], it.learner.data
+    return int(np.flatnonzero((data.s == e.source) & (e.x == data.X).all(axis=1) & (data.y == e.value))[0])
 
 
 @once_per_state

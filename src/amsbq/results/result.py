@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from ..design.accounting import Evaluation, StopReason
+from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..validation import Array
@@ -71,6 +72,8 @@ class Result:
         one, and for journals that do not hold enough to rebuild it.
     pending : int
         Number of queries that were asked and not answered.
+    bulk : list of Bulk
+        What was evaluated in bulk: for each such source the number of evaluations, its integral and the cost.
     header : dict or None
         The header of the journal that the result was read from.
     """
@@ -85,6 +88,7 @@ class Result:
     integrator: Integrator | None = None
     pending: int = 0
     header: dict[str, Any] | None = None
+    bulk: Sequence[Bulk] = ()
 
     @classmethod
     def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
@@ -94,7 +98,18 @@ class Result:
         """
         estimate = it.estimate() if (it.learner.data.s == 0).any() else Estimate.unknown()
         named = inputs or it.inputs or input_names(it.measure.dim)
-        return cls(estimate, list(it.evaluations), it.spent, stopped, it.names, it.budget, named, it, len(it.pending))
+        return cls(
+            estimate,
+            list(it.evaluations),
+            it.spent,
+            stopped,
+            it.names,
+            it.budget,
+            named,
+            it,
+            len(it.pending),
+            bulk=tuple(it.bulk),
+        )
 
     @property
     def mean(self) -> float:
@@ -194,6 +209,10 @@ class Result:
         rows = [("source", "made", "failed", "cost")]
         for source, name in enumerate(self.names):
             of = [e for e in self.evaluations if e.source == source]
-            failed = sum(e.status == "failed" for e in of)
-            rows.append((name, str(len(of) - failed), str(failed), f"{math.fsum(e.cost for e in of):.6g}"))
+            failed, cost = sum(e.status == "failed" for e in of), math.fsum(e.cost for e in of)
+            made = len(of) - failed
+            for bulk in (bulk for bulk in self.bulk if bulk.source == source):
+                beside = sum(bool(e.free) for e in self.evaluations)
+                made, cost = made + bulk.n + beside, cost + bulk.cost * (1 + beside / bulk.n)
+            rows.append((name, str(made), str(failed), f"{cost:.6g}"))
         return rows

@@ -86,6 +86,8 @@ class Command:
     Observation(value=1.5, variance=0.0, cost=None)
     """
 
+    one_by_one = True  #: it is not evaluated in bulk, however little it costs
+
     def __init__(
         self,
         arguments: Sequence[str],

@@ -72,6 +72,8 @@ class UMBridge:
     [Source(fine, cost=1.0), Source(coarse, cost=0.1)]
     """
 
+    one_by_one = True  #: it is not evaluated in bulk, however little it costs
+
     def __init__(
         self,
         url: str,

@@ -1,0 +1,164 @@
+"""Sources that cost next to nothing: evaluated in bulk, and wherever another source is."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.design.bulk import SETTINGS, evaluate_bulk
+
+SQUARE = amsbq.Uniform([0, 0], 1)
+TRUTH = (math.e - 1) * math.sin(1.0) ** 2 + 0.25
+
+
+def fine(x):
+    return float(np.exp(x[0]) * np.sin(2 * x[1]) + x[0] * x[1])
+
+
+def formula(X):
+    return 0.8 * np.exp(X[:, 0]) * np.sin(2 * X[:, 1]) + 0.1 * X[:, 0]
+
+
+def calls_of(function):
+    """The function, and a list of the numbers of locations that it was called with."""
+    sizes = []
+
+    def counted(X):
+        sizes.append(len(X))
+        return function(X)
+
+    return counted, sizes
+
+
+def free(function=formula, **options):
+    return amsbq.Source(function, cost=0, name="formula", vectorized=True, **options)
+
+
+def test_average_and_its_error_are_those_of_the_replicates():
+    found = evaluate_bulk(free(), 1, 0.25, SQUARE, 1024, seed=3)
+    truth = 0.8 * (math.e - 1) * math.sin(1.0) ** 2 + 0.05
+    assert found.n == 1024
+    assert found.cost == 256
+    assert abs(found.mean - truth) < 4 * found.std < 1e-2
+    np.testing.assert_array_equal(found.values, formula(found.X))
+    assert len(found.values) == 2 * SETTINGS.modelled_per_input
+    other = evaluate_bulk(free(), 1, 0.25, SQUARE, 1024, seed=4)
+    assert other.mean != found.mean
+    assert abs(other.mean - found.mean) < 6 * math.hypot(other.std, found.std)
+
+
+def test_a_good_formula_is_worth_many_evaluations():
+    counted, sizes = calls_of(formula)
+    with_it = amsbq.integrate([fine, free(counted)], SQUARE, budget=6, seed=0)
+    alone = amsbq.integrate(fine, SQUARE, budget=6, seed=0)
+    assert abs(with_it.mean - TRUTH) < 0.02
+    assert with_it.std < 0.3 * alone.std
+    assert with_it.interval()[0] < TRUTH < with_it.interval()[1]
+    assert with_it.spent == 6
+    assert [e.source for e in with_it.evaluations] == [0] * 6
+    assert with_it.bulk[0].n == SETTINGS.most
+    assert sizes == [SETTINGS.most // SETTINGS.replicates] * SETTINGS.replicates + [1] * 6  # and beside each evaluation
+    for e in with_it.evaluations:
+        assert e.free == (formula(e.x[None])[0],)
+    assert str(SETTINGS.most + 6) in str(with_it)
+
+
+@pytest.mark.parametrize("useless", [lambda X: np.full(len(X), 3.0), lambda X: np.cos(3 * X[:, 0]) * X[:, 1]])
+def test_a_useless_one_does_little_harm(useless):
+    with_it = amsbq.integrate([fine, free(useless)], SQUARE, budget=7, seed=0)
+    alone = amsbq.integrate(fine, SQUARE, budget=7, seed=0)
+    assert abs(with_it.mean - TRUTH) < 2 * abs(alone.mean - TRUTH) + 0.5 * alone.std
+    assert with_it.std < 3 * alone.std
+
+
+@pytest.mark.parametrize(
+    ("cost", "options", "expected"),
+    [
+        (0.0, {}, SETTINGS.most),
+        (0.001, {}, SETTINGS.fewest),  # a tenth of the budget of 10 pays for 1000
+        (0.003, {}, 0),
+        (0.003, {"bulk": True}, 256),
+        (0.0, {"bulk": 100}, 64),
+        (0.001, {"bulk": False}, 0),
+    ],
+)
+def test_which_sources_are_evaluated_in_bulk(cost, options, expected):
+    it = amsbq.Integrator([fine, amsbq.Source(formula, cost=cost, vectorized=True, **options)], SQUARE, budget=10)
+    query = it.ask()
+    assert sum(bulk.n for bulk in it.bulk) == expected
+    assert it.spent == pytest.approx(cost * expected)
+    before = it.committed
+    it.tell(query, fine(query.x))
+    assert it.spent == pytest.approx(before)
+    assert it.spent == pytest.approx(cost * expected + 1 + cost * bool(expected))
+
+
+def test_slow_functions_and_programs_are_evaluated_one_by_one(monkeypatch):
+    monkeypatch.setattr("amsbq.design.bulk.SETTINGS", SETTINGS.__class__(longest=0.0))
+    it = amsbq.Integrator([fine, amsbq.Source(lambda x: x[0], cost=0.001)], SQUARE, budget=10)
+    it.ask()
+    assert not it.bulk
+    assert it.free == ()
+    program = amsbq.external.Command(["bc"], ["x", "y"])
+    assert amsbq.Integrator([fine, amsbq.Source(program, cost=1e-6)], SQUARE, budget=10).free == ()
+
+
+def test_budget_is_kept():
+    sources = [fine, amsbq.Source(formula, cost=0.001, vectorized=True)]
+    result = amsbq.integrate(sources, SQUARE, budget=6, seed=0)
+    assert result.spent <= 6
+    assert result.spent == pytest.approx(0.512 + sum(e.cost + 0.001 for e in result.evaluations))
+
+
+def test_resume_asks_nothing_again_and_ends_in_the_same_place(tmp_path):
+    path = tmp_path / "run.jsonl"
+    counted, sizes = calls_of(formula)
+    amsbq.integrate([fine, free(counted)], SQUARE, budget=5, seed=0, journal=path)
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["event"] for event in events].count("bulk") == 1
+    sizes.clear()
+    resumed = amsbq.integrate([fine, free(counted)], SQUARE, budget=7, seed=0, journal=path)
+    assert sizes == [1, 1]
+    attended = amsbq.integrate([fine, free()], SQUARE, budget=7, seed=0)
+    assert (resumed.mean, resumed.std, resumed.spent) == (attended.mean, attended.std, attended.spent)
+    read = amsbq.read_result(path)
+    assert (read.mean, read.std, read.spent, read.bulk[0].n) == (resumed.mean, resumed.std, 7.0, SETTINGS.most)
+    assert read.diagnose()
+
+
+def test_failures():
+    broken = free(lambda X: np.where(X[:, 0] > 0.5, np.nan, formula(X)))
+    with pytest.warns(UserWarning, match="formula has failed at some of 16384 locations: its integral is not used"):
+        result = amsbq.integrate([fine, broken], SQUARE, budget=4, seed=0)
+    assert math.isfinite(result.mean)
+    assert math.isnan(result.bulk[0].mean)
+    with pytest.raises(ValueError, match="formula has failed at all 16384 locations"):
+        amsbq.integrate([fine, free(lambda X: np.full(len(X), np.inf))], SQUARE, budget=4)
+    with pytest.raises(ValueError, match=r"is vectorized: for X of shape \(2048, 2\) it must return 2048 numbers"):
+        amsbq.integrate([fine, free(lambda X: X)], SQUARE, budget=4)
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ([amsbq.Source(fine, cost=0)], "is the primary source: it must cost something"),
+        ([fine, amsbq.Source(cost=0, name="g")], "g is evaluated in bulk: give it a function, or another cost"),
+        ([fine, amsbq.Source(fine, cost=0, bulk=False)], "costs nothing: leave bulk=False out"),
+    ],
+)
+def test_what_cannot_be_evaluated_in_bulk(sources, message):
+    with pytest.raises(ValueError, match=message):
+        amsbq.Integrator(sources, SQUARE, budget=10).ask()
+
+
+def test_of_functions_of_the_inputs():
+    """A vectorized source of transformed inputs is called with all of them at once."""
+    measure = amsbq.Transformed(SQUARE, lambda u: 2 * u - 1)
+    counted, sizes = calls_of(lambda X: X[:, 0] ** 2 + X[:, 1])
+    found = evaluate_bulk(
+        amsbq.Source(counted, cost=0, vectorized=True).after(measure.function), 1, 0.0, measure, 512, 0
+    )
+    assert sizes == [64] * 8
+    assert abs(found.mean - 1 / 3) < 4 * found.std + 1e-12
