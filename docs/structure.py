@@ -28,6 +28,7 @@ FLOORS = [
     ("baselines",),
     ("__init__",),
     ("experiments",),
+    ("problems",),
     ("cli",),
     ("__main__",),
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import amsbq
-from amsbq.cli.problem_file import load_problem
+from amsbq.problems.problem_file import load_problem
 from docs import execute
 
 ROOT = Path(__file__).parent.parent

@@ -17,11 +17,11 @@ import pytest
 
 from amsbq.cli.main import main
 from amsbq.cli.parser import PROBLEM_FILE, build_parsers
-from amsbq.cli.problem_file import load_problem
 from amsbq.design.integrator import Integrator
 from amsbq.design.sources import Source
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.runner import run
+from amsbq.problems.problem_file import load_problem
 from amsbq.stopping import evaluations
 from tests.waiting import eventually, is_running
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from amsbq.cli.main import main
-from amsbq.cli.problem_file import load_problem
 from amsbq.execution.journal import read_journal
+from amsbq.problems.problem_file import load_problem
 from amsbq.simulators.functions import PythonFunction
 from amsbq.stopping import tolerance
 from tests.design.test_integrator import UNIT, Integrator, fixed, run, sources

@@ -15,9 +15,9 @@ import pytest
 
 import amsbq
 from amsbq.cli.main import main
-from amsbq.cli.problem_file import load_problem
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.state import read_state
+from amsbq.problems.problem_file import load_problem
 from tests.cli.test_cli import nothing_imported_from_problems, typed  # noqa: F401 (fixtures)
 from tests.waiting import eventually
 

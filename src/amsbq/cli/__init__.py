@@ -1,4 +1,4 @@
-"""The command line ``amsbq``, and the problem files that it runs.
+"""The command line ``amsbq``.
 
 The input is a list of arguments, problem files in TOML, and journals.
 The output is text or JSON on standard output, messages on standard error, and an exit code.

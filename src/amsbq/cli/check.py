@@ -16,6 +16,7 @@ from ..design.failures import recorded_reason, rejection
 from ..design.sources import Observation, Source
 from ..execution.evaluate import Outcome
 from ..execution.executors import Dispatcher
+from ..problems.problem_file import Problem, load_problem
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
 from ..simulators.commands import Command
@@ -25,7 +26,6 @@ from ..simulators.output import as_answer
 from ..simulators.umbridge import UMBridge
 from ..validation import Array
 from .commands import ExitCode, UserError
-from .problem_file import Problem, load_problem
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.revisions import taken_evaluations
 from ..execution.runner import NoResultError, run
+from ..problems.problem_file import Problem, load_problem
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
 from ..results.summary import as_json, state, state_text, table
 from ..visualization.report import report
-from .problem_file import Problem, load_problem
 
 CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from ..execution.journal import JournalError
+from ..problems.problem_file import ProblemError
 from .commands import ExitCode, UserError
 from .parser import build_parser
-from .problem_file import ProblemError
 
 #: what is printed instead of a character that the encoding of a terminal does not have; others are escaped
 SUBSTITUTES = {"±": "+/-", "·": "|", "–": "-", "✓": "yes", "✗": "no", "∫": "integral of", "ρ": "rho"}

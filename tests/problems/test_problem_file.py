@@ -13,7 +13,7 @@ from scipy import stats
 
 import amsbq
 from amsbq.cli.main import main
-from amsbq.cli.problem_file import ProblemError, load_problem
+from amsbq.problems.problem_file import ProblemError, load_problem
 from amsbq.simulators.commands import Command
 from amsbq.simulators.umbridge import UMBridge
 

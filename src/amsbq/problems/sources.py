@@ -15,7 +15,7 @@ from ..simulators.functions import PythonFunction
 from ..simulators.output import PARTS
 from ..simulators.umbridge import UMBridge
 from ..validation import brief
-from .problem_checks import Checker, is_number
+from .checks import Checker, is_number
 
 KINDS = ("python", "command", "umbridge")
 #: what a command source may have besides, with the types of TOML

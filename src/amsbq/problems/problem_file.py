@@ -26,9 +26,9 @@ from ..design.sources import Source, source_names
 from ..inference.structures import MODELS
 from ..measures.base import Measure
 from ..simulators.functions import PythonFunction
-from .problem_checks import Checker
-from .problem_inputs import InputsReader
-from .problem_sources import SourcesReader
+from .checks import Checker
+from .inputs import InputsReader
+from .sources import SourcesReader
 
 TOP_KEYS = (
     "budget",

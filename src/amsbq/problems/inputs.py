@@ -18,7 +18,7 @@ from ..measures.empirical import Empirical
 from ..measures.gaussian import GaussianCopula
 from ..measures.product import Independent, Product
 from ..validation import brief
-from .problem_checks import Checker, suggestion
+from .checks import Checker, suggestion
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
 Inputs: TypeAlias = tuple[list[str], Measure | None]
