@@ -63,7 +63,7 @@ def test_nulls_get_their_meaning_back():
     estimate = {"centres": [1.0], "scales": [0.5], "weights": [1.0], "dof": None, "effective_draws": 1.0}
     stopped = {"event": "stopped", "reason": "tolerance", "spent": 1.0, "budget": None, "estimate": estimate}
     state = RunState.from_events(header(), [asked(0, 0.7), told(0, 3.0), known, stopped])
-    assert (state.budget, state.stopped, state.complete) == (math.inf, "tolerance", True)
+    assert (state.budget, state.stopped, state.unknown) == (math.inf, "tolerance", 0)
     assert math.isnan(state.queries[0].rate)
     assert math.isnan(state.evaluations[0].mean)
     assert state.evaluations[0].cost == 0.7  # what was expected

@@ -25,7 +25,7 @@ def test_a_run_in_progress():
     assert (second.id, second.value, second.variance, second.cost, second.status) == (2, 4.0, 0.5, 0.9, "ok")
     assert (second.mean, second.std) == (3.0, 0.25)
     assert (failed.id, failed.reason, failed.cost, failed.status) == (1, "diverged", 0.3, "failed")
-    assert (state.budget, state.stopped, state.estimate, state.complete) == (5.0, "", None, True)
+    assert (state.budget, state.stopped, state.estimate, state.unknown) == (5.0, "", None, 0)
     assert state.fitted == FITTED[0]
     assert state.names == ["fine"]
 
@@ -35,7 +35,7 @@ def test_the_latest_of_what_was_said_counts():
     events = [ASKED[0], TOLD[0], FITTED[0], KNOWN[0], STOPPED, resumed, ASKED[1], TOLD[1], FITTED[1]]
     state = RunState.from_events(HEADER, events)
     assert (state.budget, state.stopped, state.fitted) == (9.0, "", FITTED[1])
-    assert not state.complete  # what the last value has told was not written
+    assert state.unknown == 1  # what the last value has told was not written
     assert math.isnan(state.evaluations[-1].std)
     assert RunState.from_events(HEADER, events[:5]).stopped == "budget"
 

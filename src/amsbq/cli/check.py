@@ -55,6 +55,7 @@ class Checked:
 def check_command(options: argparse.Namespace) -> int:
     """Evaluate each source of a problem file once and print what came of it; nothing is journaled or charged."""
     problem = load_problem(options.problem)
+    problem.require_functions()
     x = _location(problem, options.at or [])
     print(f"at {', '.join(f'{name} = {value:.6g}' for name, value in zip(problem.names, x, strict=True))}")
     names, checked = problem.integrator().names, []

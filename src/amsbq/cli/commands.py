@@ -15,7 +15,6 @@ from typing import Any
 
 from ..design.accounting import Evaluation, StopReason
 from ..design.integrator import Integrator
-from ..design.stopping import tolerance
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress, working
 from ..execution.reader import read_result
@@ -66,12 +65,20 @@ def run_command(options: argparse.Namespace) -> int:
 
 def resume_command(options: argparse.Namespace) -> int:
     """Continue the run of a journal, with the problem file that the journal names."""
-    header, _ = read_journal(options.journal)
+    return _run_to_end(problem_of(options.journal), options.journal, options)
+
+
+def problem_of(journal: Path) -> Problem:
+    """Return the problem that the problem file of a journal describes."""
+    header, _ = read_journal(journal)
     if "file" not in header:
-        raise UserError(
-            f"{options.journal} is of a run from Python: call integrate(..., journal=...) again to continue it"
-        )
-    return _run_to_end(load_problem(_beside(options.journal, header["file"])), options.journal, options)
+        raise UserError(f"{journal} is of a run from Python: call integrate(..., journal=...) again to continue it")
+    return load_problem(_beside(journal, header["file"]))
+
+
+def header_of(problem: Problem, journal: Path) -> dict[str, Any]:
+    """Return what the header of a new journal holds besides the problem: its file, and the names of the inputs."""
+    return {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
 
 
 def _beside(journal: Path, name: str) -> Path:
@@ -81,10 +88,11 @@ def _beside(journal: Path, name: str) -> Path:
 
 def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, origin: Path | None = None) -> int:
     """Run a problem, with the values of the journal ``origin`` if there is one, and print the answer."""
+    problem.require_functions()
     it = problem.integrator(options.budget)
-    rules = [tolerance(problem.rel_tol, problem.abs_tol)] if problem.rel_tol or problem.abs_tol else []
+    rules = problem.stop_rules()
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
-    about = {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
+    about = header_of(problem, journal)
     taken: list[Evaluation] = []
     if origin is not None:
         about["from"] = os.path.relpath(origin, journal.resolve().parent)

@@ -9,6 +9,7 @@ from pathlib import Path
 from .. import __version__
 from . import commands
 from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
+from .detached import add_ask, add_tell
 from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
 
 DESCRIPTION = """\
@@ -70,6 +71,8 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
         add_check(subparsers),
         _add_run(subparsers),
         _add_resume(subparsers),
+        add_ask(subparsers),
+        add_tell(subparsers),
         _add_status(subparsers),
         _add_report(subparsers),
         _add_forecast(subparsers),

@@ -214,7 +214,7 @@ class Integrator(DecisionMaker):
         evaluations: Sequence[Evaluation],
         fitted: dict[str, Any] | None,
         stopped: StopReason | None,
-        complete: bool = True,
+        unknown: int = 0,
         bulk: Sequence[Bulk] = (),
     ) -> None:
         """Set the state of a new integrator to that of a run, without deciding or learning anything again.
@@ -226,11 +226,11 @@ class Integrator(DecisionMaker):
         evaluations : list of Evaluation
             All that answer one of them, in the order in which they were told.
         fitted : dict or None
-            The latest refit, as `Learner.fitted` returned it.
+            The latest refit that is known, as `Learner.fitted` returned it.
         stopped : str or None
             Why nothing more is asked.
-        complete : bool
-            Whether the last evaluation has the integral after it; if not, that is evaluated.
+        unknown : int
+            How many of the last evaluations do not have the integral after them; for these it is evaluated.
         bulk : list of Bulk
             Evaluations in bulk.
         """
@@ -244,19 +244,19 @@ class Integrator(DecisionMaker):
             self._n_asked, self.rate = query.id + 1, query.rate
             if math.isnan(query.rate):
                 remove_planned(planned, query.source, query.x)
-        with collected_warnings():  # they were issued when it happened
-            for e in evaluations:
+        for number_of_evaluation, e in enumerate(evaluations, 1):
+            with collected_warnings():  # they were issued when it happened
                 self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free)
-                self._charge_for(e)
-                if complete or e is not evaluations[-1]:
-                    self.evaluations.append(e)
+            self._charge_for(e)
+            if fitted is not None and len(self.learner) >= fitted["n"] != self.learner.refitted_at:
+                self.learner.restore(fitted)
+                fitted = None
+            if number_of_evaluation > len(evaluations) - unknown:
+                mean, std = self._integral()
+                e = replace(e, mean=mean, std=std)
+            self.evaluations.append(e)
         answered = {e.id for e in evaluations}
         for query in queries:  # the budget may be smaller than it was when they were asked
             if query.id not in answered and affordable(self.committed + query.cost, self.budget):
                 self._pending[query.id] = query
-        if fitted is not None:
-            self.learner.restore(fitted)
-        if evaluations and not complete:
-            mean, std = self._integral()
-            self.evaluations.append(replace(evaluations[-1], mean=mean, std=std))
         self.stopped = self.stopped or stopped

@@ -23,7 +23,6 @@ does not begin like a journal.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import warnings
@@ -35,18 +34,13 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
 from ..serialisation import from_json, to_json
+from .locks import LOCKED_BY_ANOTHER, close, lock, one_host_only
 
 #: version of the format that is written; `format1` translates the older one
 FORMAT = 2
 
 #: the first bytes of every journal
 BEGINNING = b'{"event":"begun","format":'
-
-#: what the operating system says if another process has locked a file; everything else means that it cannot be locked
-LOCKED_BY_ANOTHER = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
-
-#: all files that this process has locked
-_locked_files: set[IO[bytes]] = set()
 
 Event: TypeAlias = dict[str, Any]
 JournalPath: TypeAlias = str | os.PathLike[str]
@@ -63,6 +57,10 @@ class Journal:
     ----------
     path : path
         A journal, which is read and continued, or a file that does not exist yet.
+    patience : float
+        Seconds to wait for another process that has locked it.
+    shared : bool
+        Whether processes on other hosts may write to it too: it is then refused where locks hold on one host only.
 
     Attributes
     ----------
@@ -74,23 +72,28 @@ class Journal:
         The events that it held when it was opened.
     """
 
-    def __init__(self, path: JournalPath) -> None:
+    def __init__(self, path: JournalPath, patience: float = 0.0, shared: bool = False) -> None:
         self.path = Path(path)
         self.header: Event | None = None
         self.events: list[Event] = []
-        self._file = _opened_and_locked(self.path)
+        self._file = _opened_and_locked(self.path, patience)
         self._where = self.path.absolute()  # a source may change the working directory
         try:
+            if shared and (local := one_host_only(self._file)):
+                raise JournalError(
+                    f"{self.path} is on a file system ({local}) whose locks hold on one host only, and two hosts could "
+                    "write to it at the same time: keep the journal on another file system"
+                )
             self._read()
         except BaseException:
-            _close(self._file)
+            close(self._file)
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _close(self._file)
+        close(self._file)
 
     def begin(self, header: Event) -> None:
         """Write the header of a new journal."""
@@ -178,7 +181,7 @@ def locked(path: JournalPath) -> Iterator[None]:
     try:
         yield
     finally:
-        _close(file)
+        close(file)
 
 
 def _check_beginning(content: bytes, path: Path) -> None:
@@ -231,20 +234,19 @@ def _parsed(line: bytes, path: Path, number: int) -> Event:
     return event
 
 
-def _opened_and_locked(path: Path) -> IO[bytes]:
+def _opened_and_locked(path: Path, patience: float = 0.0) -> IO[bytes]:
     """Return a file, opened to be read and appended to, that is locked for this process alone until it is closed."""
     try:
         _check_regular(path)
         file: IO[bytes] = path.open("a+b", buffering=0)
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be opened: {error.strerror or error}") from None
-    _locked_files.add(file)
     try:
-        _lock(file)
+        lock(file, patience)
         if not _is_at(file, path):
             raise JournalError(f"the journal {path} was deleted, moved or replaced while it was opened: try again")
     except OSError as error:
-        _close(file)
+        close(file)
         if error.errno in LOCKED_BY_ANOTHER:
             raise JournalError(f"{path} is in use by another run: wait for it, or choose another journal") from None
         raise JournalError(
@@ -252,28 +254,9 @@ def _opened_and_locked(path: Path) -> IO[bytes]:
             "the journal on another one"
         ) from None
     except BaseException:
-        _close(file)
+        close(file)
         raise
     return file
-
-
-def _lock(file: IO[bytes]) -> None:
-    """Lock a file until it is closed; OSError if that cannot be done."""
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        import msvcrt
-
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _close(file: IO[bytes]) -> None:
-    """Close a file that was locked, which unlocks it."""
-    _locked_files.discard(file)
-    file.close()
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
@@ -282,17 +265,3 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
         return False
-
-
-def _leave_to_parent() -> None:
-    """Close all journals in a process that was forked: with its copies of the files it would keep them locked.
-
-    The lock itself stays with the parent. Programs that are started get no copies in the first place.
-    """
-    for file in _locked_files:
-        file.close()
-    _locked_files.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)

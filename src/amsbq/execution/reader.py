@@ -30,7 +30,8 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         Whether to restore the integrator of the run, which is needed for diagnoses, predictions and most figures, and
         takes a moment. It is None all the same if the journal does not hold enough: if the measure or the model
         contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside of
-        the journal. It is always restored if evaluations were revised, because the integral is to be learned again.
+        the journal. It is always restored if evaluations were revised, or were told while nothing was running, because
+        the integral is to be learned again.
 
     >>> read_result("nowhere.jsonl")
     Traceback (most recent call last):
@@ -38,7 +39,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     """
     state = read_state(path)
     try:
-        it = restored_integrator(state) if model or state.revised else None
+        it = restored_integrator(state) if model or state.revised or state.unknown else None
     except NONSENSE as error:
         raise nonsense_error(path, error) from error
     evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)

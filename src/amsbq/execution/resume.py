@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from ..design.accounting import Evaluation, Query, StopReason
@@ -14,6 +14,18 @@ from ..simulators.answers import EvaluationLog
 from .changes import described_problem, problem_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How much is written."""
+
+    #: growth of the number of observations from one refit that is written to the next; the last one of a run is always
+    #: written. Refits make up nearly all of a journal, and those between can be made again from the values.
+    growth: float = 2.0
+
+
+SETTINGS = LogSettings()
 
 
 class EventLog:
@@ -37,8 +49,8 @@ class EventLog:
     def failed(self, query: Query, reason: str, cost: float) -> None:
         """Log a failure and its final cost, before the integrator hears of it."""
 
-    def known(self) -> None:
-        """Log the integral after the latest answer, and the refit that it needed: both could be computed again."""
+    def known(self, latest: int = 1) -> None:
+        """Log the integral after each of so many latest answers, and the refit: they could be computed again."""
 
     def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
         """Log the end of the run, with the integral if anything is known of it."""
@@ -88,14 +100,20 @@ class JournalLog(EventLog):
         """Write a failure to the disk."""
         self._write({"event": "failed", "id": query.id, "reason": reason, "cost": cost})
 
-    def known(self) -> None:
-        """Write the integral after the latest answer, and the refit that it needed, without waiting for the disk."""
-        latest, learner = self.it.evaluations[-1], self.it.learner
-        if learner.refitted_at != self._refitted_at:
-            self._refitted_at, fitted = learner.refitted_at, learner.fitted()
-            if fitted is not None:
-                self._write({"event": "fitted", **fitted}, durable=False)
-        self._write({"event": "known", "id": latest.id, "mean": latest.mean, "std": latest.std}, durable=False)
+    def known(self, latest: int = 1) -> None:
+        """Write the integral after each of so many latest answers, and the refit, without waiting for the disk."""
+        if self.it.learner.refitted_at >= SETTINGS.growth * self._refitted_at:
+            self._write_refit()
+        for e in self.it.evaluations[len(self.it.evaluations) - latest :]:
+            self._write({"event": "known", "id": e.id, "mean": e.mean, "std": e.std}, durable=False)
+
+    def _write_refit(self) -> None:
+        """Write the latest refit, unless the journal has it already."""
+        learner = self.it.learner
+        fitted = learner.fitted() if learner.refitted_at != self._refitted_at else None
+        if fitted is not None:
+            self._refitted_at = learner.refitted_at
+            self._write({"event": "fitted", **fitted}, durable=False)
 
     def budget_changed(self) -> None:
         """Write the new budget of a run that is resumed to the disk."""
@@ -108,6 +126,7 @@ class JournalLog(EventLog):
     def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
         """Write the end of the run to the disk, unless the journal had it already."""
         if reason != self._stopped:
+            self._write_refit()
             found = {} if estimate is None else {"estimate": estimate.to_dict()}
             by_rule = self.it.stopped is None and reason != "interrupted"
             ended = {"reason": reason, "rule": by_rule, "spent": self.it.spent, "budget": self.it.budget}
@@ -124,6 +143,7 @@ def begin_or_resume(
     about: Event | None = None,
     accept_changes: bool = False,
     taken: Sequence[Evaluation] = (),
+    reinstate: bool = True,
 ) -> JournalLog:
     """Begin a new journal, or restore an integrator to where an old one ends; return what writes further events.
 
@@ -140,6 +160,8 @@ def begin_or_resume(
         function of a source has changed which has always failed is accepted anyhow: it was mended.
     taken : list of Evaluation
         Values of another journal with which a new one begins.
+    reinstate : bool
+        Whether sources that were retired get another chance.
     """
     inputs = (about or {}).get("inputs")
     if journal.header is None:
@@ -155,7 +177,8 @@ def begin_or_resume(
     if serious and not accept_changes:
         raise _another_run_error(journal.path, serious)
     state = _restored(it, journal.header, journal.events, journal.path, bool(changes))
-    it._reinstate()
+    if reinstate:
+        it._reinstate()
     if changes:
         log = JournalLog(journal, it)
         log.changes_accepted(changes, {"problem": now, "inputs": inputs})
@@ -164,8 +187,7 @@ def begin_or_resume(
         log = JournalLog(journal, it, refitted_at, "" if state.revised else state.stopped)
     if it.budget != state.budget:
         log.budget_changed()
-    if not state.complete:
-        log.known()
+    log.known(state.unknown)
     return log
 
 

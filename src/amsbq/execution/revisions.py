@@ -1,9 +1,14 @@
-"""Single evaluations of a journal: look at one, exclude it, correct it, or take all of them into another run."""
+"""Single evaluations of a journal: tell, look at, exclude or correct one, or take all of them into another run.
+
+Nothing has to be running, and neither the problem file nor the simulators are needed.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ..design.accounting import Evaluation, Query
 from ..design.failures import recorded_reason, rejection
@@ -13,6 +18,75 @@ from ..simulators.answers import EvaluationLog
 from .changes import described_problem, function_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import RunState, interpreted, read_state
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a query elsewhere: a value, or the reason why there is none."""
+
+    id: int
+    value: float = math.nan
+    variance: float = 0.0
+    cost: float | None = None  #: what was paid; None if it is the expected cost
+    reason: str = ""  #: why it has failed; empty if it has not
+
+
+def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) -> list[Answer]:
+    """Append answers to pending queries to a journal, and return those that it did not have yet.
+
+    An answer that the journal has already is left out, so that a growing table can be told again and again. Values that
+    are not acceptable are failed evaluations, as in a run.
+
+    Parameters
+    ----------
+    path : path
+        The journal.
+    answers : list of Answer
+        At most one for each query.
+    patience : float
+        Seconds to wait for others who write to the journal.
+
+    Raises
+    ------
+    JournalError
+        If one of the answers cannot be told: to a query that was not asked, that has another answer, or whose cost is
+        measured and missing. None of them is written then.
+    """
+    read_state(path)  # raises if there is no journal; opening one would make it
+    with Journal(path, patience, shared=True) as journal:
+        assert journal.header is not None
+        state = interpreted(journal.header, journal.events, path)
+        queries = {query.id: query for query in state.queries}
+        told = {event["id"]: event for event in journal.events if event["event"] in ("told", "failed")}
+        new: dict[int, tuple[Answer, Event]] = {}
+        for answer in answers:
+            query = queries.get(answer.id)
+            if query is None:
+                raise JournalError(f"{path} has no query {answer.id}: {_there_are(list(queries))}")
+            event = _answered(answer, query, state.sources[query.source], path)
+            before = new[answer.id][1] if answer.id in new else told.get(answer.id)
+            if before is None:
+                new[answer.id] = answer, event
+            elif (before.get("value"), before.get("reason")) != (event.get("value"), event.get("reason")):
+                raise JournalError(
+                    f"query {answer.id} of {path} has another answer already, {before.get('value', 'a failure')}: to "
+                    f"replace it, use amsbq correct {path} {answer.id} VALUE"
+                )
+        for number, (_, event) in enumerate(new.values(), 1):
+            journal.write(event, durable=number == len(new))
+    return [answer for answer, _ in new.values()]
+
+
+def _answered(answer: Answer, query: Query, source: dict[str, Any], path: JournalPath) -> Event:
+    """Return the event of an answer to a query of a source."""
+    cost = answer.cost
+    if cost is None and source["cost"] == "measured":
+        raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
+    cost = query.cost if cost is None else cost
+    reason = answer.reason or rejection(answer.value, source.get("valid"), answer.variance)
+    if reason:
+        return {"event": "failed", "id": query.id, "reason": recorded_reason(reason), "cost": cost}
+    return {"event": "told", "id": query.id, "value": answer.value, "variance": answer.variance, "cost": cost}
 
 
 def shown_evaluation(path: JournalPath, number: int) -> tuple[RunState, Query, Evaluation | None, EvaluationLog]:
@@ -59,9 +133,11 @@ def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
 
 
 def _unknown(path: JournalPath, number: int, state: RunState) -> JournalError:
-    made = [e.id for e in state.evaluations]
-    there = f"there are {made[0]} to {made[-1]}" if made else "there are none yet"
-    return JournalError(f"{path} has no evaluation {number}: {there}")
+    return JournalError(f"{path} has no evaluation {number}: {_there_are([e.id for e in state.evaluations])}")
+
+
+def _there_are(numbers: Sequence[int | None]) -> str:
+    return f"there are {numbers[0]} to {numbers[-1]}" if numbers else "there are none yet"
 
 
 def taken_evaluations(

@@ -62,8 +62,9 @@ class RunState:
         Values that were taken from another journal.
     evaluations : list of Evaluation
         All answers, in the order in which they were told, as the user has revised them.
-    complete : bool
-        Whether the last evaluation has the integral after it: not so if the process died before that was known.
+    unknown : int
+        How many of the last evaluations do not have the integral after them: those that were told while nothing was
+        running, and the one after which the process died before that was known.
     budget : float
         The latest budget, infinite if there is none.
     fitted : dict or None
@@ -83,7 +84,7 @@ class RunState:
     bulk: list[Bulk]
     observed: list[Evaluation]
     evaluations: list[Evaluation]
-    complete: bool
+    unknown: int
     budget: float
     fitted: dict[str, Any] | None
     stopped: StopReason
@@ -145,7 +146,7 @@ class RunState:
             [_bulk(event, header) for event in events if event["event"] == "bulk"],
             [_observed(event, header) for event in events if event["event"] == "observed"],
             [_revised(_evaluation(event, queries[event["id"]], known), revision.get(event["id"])) for event in answers],
-            complete=not ids or ids[-1] in known,
+            unknown=next((n for n, number in enumerate(reversed(ids)) if number in known), len(ids)),
             budget=[event["budget"] for event in (header, *events) if "budget" in event][-1],
             fitted=fits[-1] if fits else None,
             stopped=last.get("reason", ""),
@@ -163,7 +164,7 @@ class RunState:
         stopped = self.stopped if again else None
         for e in self.observed:
             it.observe(e.source, e.x, e.value, e.variance)
-        it._restore(self.queries, self.evaluations, self.fitted, stopped, self.complete, self.bulk)
+        it._restore(self.queries, self.evaluations, self.fitted, stopped, self.unknown, self.bulk)
 
 
 def read_state(path: JournalPath) -> RunState:

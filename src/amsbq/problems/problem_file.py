@@ -23,6 +23,7 @@ from typing import Any
 from ..design.acquisition import UTILITIES
 from ..design.integrator import Integrator
 from ..design.sources import Source, source_names
+from ..design.stopping import StopRule, tolerance
 from ..inference.structures import MODELS
 from ..measures.base import Measure
 from ..simulators.functions import PythonFunction
@@ -70,6 +71,23 @@ class Problem:
         """Return a new integrator of the problem; ``budget`` replaces the one in the file."""
         limit = budget or self.budget
         return Integrator(self.sources, self.measure, budget=None if math.isinf(limit) else limit, **self.settings)
+
+    def stop_rules(self) -> list[StopRule]:
+        """Return the rules that end a run before its budget does: its tolerance, if it has one."""
+        return [tolerance(self.rel_tol, self.abs_tol)] if self.rel_tol or self.abs_tol else []
+
+    def require_functions(self) -> None:
+        """Raise `ProblemError` if a source is evaluated elsewhere, and cannot be evaluated here."""
+        names = source_names(self.sources)
+        missing = [name for name, source in zip(names, self.sources, strict=True) if source.function is None]
+        if missing:
+            raise ProblemError(
+                self.path,
+                [
+                    f"{missing[0]} is detached, so nothing can be evaluated here: ask for its queries with amsbq ask, "
+                    "and tell what came of them with amsbq tell"
+                ],
+            )
 
     @property
     def needs_processes(self) -> bool:

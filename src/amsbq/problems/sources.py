@@ -1,4 +1,4 @@
-"""The sources in a problem file: each ``[[sources]]`` is a Python function, a command or a UM-Bridge server."""
+"""The sources in a problem file: each ``[[sources]]`` is a Python function, a command, a server, or detached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..simulators.umbridge import UMBridge
 from ..validation import brief
 from .checks import Checker, is_number
 
-KINDS = ("python", "command", "umbridge")
+KINDS = ("python", "command", "umbridge", "detached")
 #: what a command source may have besides, with the types of TOML
 COMMAND_TYPES: dict[str, type | tuple[type, ...]] = {
     "template": (str, list),
@@ -63,7 +63,7 @@ class SourcesReader:
         kinds = [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             found = " and ".join(kinds) or "none of them"
-            self.checker.add(key, f"must have one of python, command and umbridge, got {found}")
+            self.checker.add(key, f"must have one of python, command, umbridge and detached, got {found}")
         name = entry.get("name")
         if name is not None and not (isinstance(name, str) and name):
             self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
@@ -120,13 +120,17 @@ class SourcesReader:
                 return None
 
     def _function(self, key: str, kind: str, entry: dict[str, Any], timeout: float | None) -> Callable[..., Any] | None:
-        """Return what evaluates the source; None if it is wrong."""
+        """Return what evaluates the source; None if it is wrong, or evaluated elsewhere."""
         where, value = f"{key}.{kind}", entry[kind]
+        if kind == "detached" and value is not True:
+            self.checker.add(where, f"must be true, for a source that is evaluated elsewhere, got {brief(value)}")
         if kind == "command":
             return self._command(key, entry, timeout)
         for name in COMMAND_TYPES:
             if name in entry:
                 self.checker.add(f"{key}.{name}", f"belongs to a command, and this source is {kind}")
+        if kind == "detached":
+            return None
         return self._python(where, value) if kind == "python" else self._umbridge(where, value, timeout)
 
     def _python(self, where: str, value: Any) -> PythonFunction | None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
-#: values of the inputs by name; for checks, any number will do
-Inputs: TypeAlias = Mapping[str, float]
+#: values of the inputs by name; for checks, any number will do. In job files there is text as well.
+Inputs: TypeAlias = Mapping[str, float] | Mapping[str, float | str]
 #: two texts: what stands before and after the name of an input
 Delimiters: TypeAlias = Sequence[str]
 
@@ -114,7 +114,7 @@ def filled_template(text: str, inputs: Inputs, where: str, delimiters: Delimiter
 def _formatted(text: str, inputs: Inputs, where: str, delimiters: Delimiters) -> str | None:
     """Return the value that ``name`` or ``name:format`` stands for, or None if that is no input."""
     if text in inputs:
-        return repr(inputs[text])
+        return str(inputs[text])
     name = next((name for name in inputs if text.startswith(f"{name}:")), None)
     if name is None:
         return None

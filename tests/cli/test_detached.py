@@ -1,0 +1,276 @@
+"""Runs whose evaluations are made elsewhere: queries by ``amsbq ask``, answers by ``amsbq tell``."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from amsbq.cli.main import main
+from amsbq.execution import locks
+from amsbq.execution.journal import Journal, read_journal
+from amsbq.execution.reader import read_result
+from amsbq.problems.problem_file import load_problem
+from tests.waiting import eventually
+
+PROBLEM = """
+budget = 6.0
+model = "icm"
+[inputs]
+load = { low = 0.0, high = 1.0 }
+[[sources]]
+name = "fine"
+detached = true
+[[sources]]
+name = "coarse"
+detached = true
+cost = 0.1
+valid = [-10, 10]
+"""
+
+
+def value(source, x):
+    return math.sin(5 * x) + (x if source == "fine" else 0.2)
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "problem.toml"
+    path.write_text(PROBLEM)
+    return path
+
+
+@pytest.fixture
+def typed(capsys):
+    """Run the command line in this process; what it printed is returned, after its exit code was checked."""
+
+    def run(*arguments, code=0):
+        assert main([str(argument) for argument in arguments]) == code
+        return capsys.readouterr()
+
+    return run
+
+
+def queries(printed):
+    return [json.loads(line) for line in printed.out.splitlines()]
+
+
+def attended(problem, events):
+    """An integrator that was asked and told in the order of a journal, without one; it must ask for the same."""
+    it, pending = load_problem(problem).integrator(), {}
+    for event in events:
+        if event["event"] == "asked":
+            query = it.ask()
+            assert (query.id, query.source, query.x.tolist()) == (event["id"], event["source"], event["x"])
+            pending[query.id] = query
+        elif event["event"] == "told":
+            it.tell(pending.pop(event["id"]), event["value"])
+    return it
+
+
+def test_one_after_the_other_it_is_the_run_of_a_process(problem, typed):
+    journal = problem.with_suffix(".jsonl")
+    while asked := queries(typed("ask", problem)):
+        [query] = asked
+        typed("tell", journal, query["id"], value(query["source"], query["x"]["load"]))
+    _, events = read_journal(journal)
+    it = attended(problem, events)
+    assert it.ask() is None
+    assert [event["reason"] for event in events if event["event"] == "stopped"] == [it.stopped]
+    known = [(event["id"], event["mean"], event["std"]) for event in events if event["event"] == "known"]
+    assert known[1:] == [(e.id, e.mean, e.std) for e in it.evaluations][1:]  # of the first the mean is known only
+    assert read_result(journal).estimate.interval() == it.estimate().interval()
+    assert json.loads(typed("status", journal, "--json").out)["mean"] == it.estimate().mean
+
+
+SHELL = """
+import contextlib, io, json, pathlib, sys
+from amsbq.cli.main import main
+from tests.cli.test_detached import value
+problem, note = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+journal = problem.with_suffix(".jsonl")
+def typed(*arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()):
+        assert main([str(argument) for argument in arguments]) == 0
+    return [json.loads(line) for line in printed.getvalue().splitlines() if line.startswith("{")]
+lost = typed("ask", journal, "--pending") if "--pending" in sys.argv else []
+while asked := lost or typed("ask", problem):
+    lost = []
+    for query in asked:
+        typed("tell", journal, query["id"], value(query["source"], query["x"]["load"]))
+        with note.open("a") as file:
+            file.write("told\\n")
+"""
+
+
+def test_two_shells_at_once_and_a_kill_equal_an_attended_run(problem, tmp_path):
+    problem.write_text(PROBLEM.replace("budget = 6.0", "budget = 1e6\nabs_tol = 1e-9").replace("cost = 0.1", ""))
+    journal, notes = problem.with_suffix(".jsonl"), [tmp_path / "one", tmp_path / "two"]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
+
+    def shell(note, *more):
+        command = [sys.executable, "-c", SHELL, str(problem), str(note), *more]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+    def told():
+        return sum(event["event"] == "told" for event in read_journal(journal)[1]) if journal.exists() else 0
+
+    shells = [shell(note) for note in notes]
+    try:
+        assert eventually(lambda: all(note.exists() and len(note.read_text().split()) > 3 for note in notes))
+        shells[0].send_signal(signal.SIGKILL)  # wherever it is
+        shells[0].wait()
+        assert eventually(lambda: told() >= 16)
+        shells[1].send_signal(signal.SIGKILL)
+        shells[1].wait()
+        with Journal(journal):  # nothing is locked, and nothing is running
+            pass
+        shells[:] = [shell(notes[0], "--pending")]
+        assert eventually(lambda: told() >= 30 or shells[0].poll() is not None)
+        assert told() >= 30
+    finally:
+        for process in shells:
+            process.kill()
+            process.wait()
+    _, events = read_journal(journal)
+    it = attended(problem, events)
+    known = {event["id"]: (event["mean"], event["std"]) for event in events if event["event"] == "known"}
+    assert len(known) >= 29
+    for e in it.evaluations[1:]:
+        assert known.get(e.id, (e.mean, e.std)) == (e.mean, e.std)
+    assert read_result(journal).estimate.interval() == it.estimate().interval()
+
+
+def test_queries_that_nobody_has_seen_are_asked_for_again(problem, typed):
+    journal = problem.with_suffix(".jsonl")
+    asked = queries(typed("ask", problem, "--n", 3))
+    typed("tell", journal, asked[1]["id"], 0.5)
+    assert queries(typed("ask", journal, "--pending")) == [asked[0], asked[2]]
+
+
+def test_a_table_of_answers_may_grow(problem, tmp_path, typed):
+    journal, table = problem.with_suffix(".jsonl"), tmp_path / "results.csv"
+    typed("ask", problem, "--n", 4)
+    table.write_text("id,value,reason,cost\n0,1.5,,2.25\n1,,no licence,\n")
+    assert "0: fine = 1.5" in typed("tell", journal, "--from", table).out
+    with table.open("a") as file:
+        file.write("2,0.25,,\n3,99.0,,\n")
+    printed = typed("tell", journal, "--from", table)
+    assert "2 told, 2 known before, 0 pending" in printed.err
+    result = read_result(journal)
+    assert [(e.status, e.cost) for e in result.evaluations] == [
+        ("ok", 2.25),
+        ("failed", 0.1),
+        ("ok", 1),
+        ("failed", 0.1),
+    ]
+    assert result.evaluations[1].reason == "no licence"
+    assert "outside the valid range" in result.evaluations[3].reason
+    table.write_text("id,value\n0,1.5\n2,0.3\n")
+    assert "has another answer already" in typed("tell", journal, "--from", table, code=2).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["9", "1.0"], "has no query 9: there are 0 to 1"),
+        (["0"], "give an ID and its value"),
+        (["0", "1.0", "--failed", "why"], "give an ID and its value"),
+        (["0", "1.0", "--variance", "-1"], "must not be negative"),
+        (["0", "1.0", "--cost", "0"], "must be positive"),
+        (["0", "1.0", "--from", "table.csv"], "give either an ID"),
+        (["--from", "nowhere.csv"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_told(problem, typed, arguments, said):
+    typed("ask", problem, "--n", 2)
+    before = problem.with_suffix(".jsonl").read_bytes()
+    assert said in typed("tell", problem.with_suffix(".jsonl"), *arguments, code=2).err
+    assert problem.with_suffix(".jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [("a,b\n1,2\n", "must be id and value"), ("id,value\n0,x\n", "line 2"), ("id,value\n0\n", "is measured")],
+)
+def test_tables_that_are_wrong(problem, tmp_path, typed, table, said):
+    problem.write_text(PROBLEM.replace('name = "fine"', 'name = "fine"\ncost = "measured"'))
+    typed("ask", problem, "--n", 2)
+    (tmp_path / "table.csv").write_text(table)
+    assert said in typed("tell", problem.with_suffix(".jsonl"), "--from", tmp_path / "table.csv", code=2).err
+
+
+def test_job_files_are_run_by_a_shell(problem, tmp_path, typed):
+    """As a batch system would run them: each tells its own value."""
+    job = tmp_path / "job.sh"
+    job.write_text(
+        "#!/bin/sh\n# {{not an input}} {id}\n"
+        f"{sys.executable} -m amsbq tell {{journal}} {{id}} $(awk 'BEGIN {{{{ print sin(5 * {{load}}) }}}}')\n"
+    )
+    job.chmod(0o755)
+    jobs = typed("ask", problem, "--n", 2, "--template", job).out.split()
+    assert [os.path.relpath(path, tmp_path) for path in jobs] == ["jobs/job-0.sh", "jobs/job-1.sh"]
+    running = [subprocess.Popen([path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in jobs]
+    assert [process.wait(60) for process in running] == [0, 0]
+    for e in read_result(problem.with_suffix(".jsonl")).evaluations:
+        assert e.value == pytest.approx(math.sin(5 * e.x[0]), abs=1e-5)
+
+
+def test_a_job_file_that_is_wrong_asks_for_nothing(problem, tmp_path, typed):
+    (tmp_path / "job.sh").write_text("solve {lod}\n")
+    assert "{lod}, which is no input" in typed("ask", problem, "--template", tmp_path / "job.sh", code=2).err
+    assert not problem.with_suffix(".jsonl").exists()
+
+
+def test_failures_end_a_run_until_it_is_tried_again(problem, typed):
+    journal = problem.with_suffix(".jsonl")
+    while asked := queries(typed("ask", problem)):
+        typed("tell", journal, asked[0]["id"], *(["--failed", "no licence"] if asked[0]["source"] == "fine" else [1.0]))
+    assert sum(e.status == "failed" for e in read_result(journal, model=False).evaluations) == 2
+    assert "--retry" in typed("ask", journal).err
+    assert len(queries(typed("ask", journal, "--retry"))) == 1
+
+
+def test_a_detached_source_cannot_be_evaluated_here(problem, typed):
+    for command in ("run", "check"):
+        assert "fine is detached" in typed(command, problem, code=2).err
+    problem.write_text(PROBLEM.replace("detached = true", "detached = 1"))
+    assert "sources[0].detached: must be true" in typed("ask", problem, code=2).err
+
+
+def test_others_are_waited_for(problem, typed):
+    journal = problem.with_suffix(".jsonl")
+    typed("ask", problem)
+    with Journal(journal):
+        start = time.monotonic()
+        assert "in use" in typed("tell", journal, 0, 1.0, "--wait", 0.3, code=2).err
+        assert time.monotonic() - start >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "refused"),
+    [
+        ("ext4", "rw", False),
+        ("nfs4", "rw,vers=4.2,local_lock=none", False),
+        ("nfs", "rw,vers=3,nolock,local_lock=all", True),
+        ("lustre", "rw,localflock", True),
+        ("lustre", "rw,flock", False),
+        ("fuse.sshfs", "rw", True),
+    ],
+)
+def test_locks_of_one_host_only_are_refused(problem, tmp_path, typed, monkeypatch, kind, options, refused):
+    """No network file system is here: Linux is made to say that the folder is on one."""
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts.write_text(
+        f"1 0 0:1 / / rw - tmpfs none rw\n2 1 {number} / /there rw,noatime - {kind} server:/there {options}\n"
+    )
+    monkeypatch.setattr(locks, "MOUNTS", mounts)
+    printed = typed("ask", problem, code=2 if refused else 0)
+    assert ("locks hold on one host only" in printed.err) is refused
+    assert len(queries(printed)) == (not refused)
