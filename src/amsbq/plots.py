@@ -14,6 +14,7 @@ Arguments that the functions share:
 Each source has a colour, line and marker of its own. Bands are 95 % intervals.
 """
 
+from .visualization.comparison import compare
 from .visualization.plots import (
     convergence,
     correlation,
@@ -29,6 +30,7 @@ from .visualization.plots import (
 )
 
 __all__ = [
+    "compare",
     "convergence",
     "correlation",
     "costs",

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,7 @@ from ..problems.problem_file import Problem, load_problem
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
-from ..results.summary import as_json, state, state_text, table
-from ..visualization.report import report
+from ..results.summary import as_json
 
 CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
 
@@ -194,48 +193,6 @@ def _unused_name(journal: Path) -> Path:
     while (aside := journal.with_name(f"{journal.stem}.{number}{journal.suffix}")).exists():
         number += 1
     return aside
-
-
-def status_command(options: argparse.Namespace) -> int:
-    """Print the state of a run in a few lines, or as JSON."""
-    now = state(read_result(options.journal, model=False))
-    print(json.dumps(now) if options.json else state_text(now))
-    return ExitCode.DONE
-
-
-def report_command(options: argparse.Namespace) -> int:
-    """Write the HTML page of a run, once or whenever its journal grows; or print a table of its evaluations."""
-    journal = options.journal
-    if options.text:
-        print("\n".join(table(read_result(journal, model=False))))
-        return ExitCode.DONE
-    output = options.output or journal.with_suffix(".html")
-    if not output.name or output.is_dir():
-        raise UserError(f"--output must be the name of a file, got {output}")
-    if not options.watch:
-        with working(f"making the page of {journal}"):
-            written = report(journal, output)
-        print(f"wrote {written}")
-        return ExitCode.DONE
-    print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
-    with suppress(KeyboardInterrupt):
-        _watch(journal, output, options.every)
-    print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
-    return ExitCode.DONE
-
-
-def _watch(journal: Path, output: Path, every: float) -> None:
-    """Write the page again whenever the journal has grown, until its run has stopped; ``every`` is in seconds."""
-    size = -1
-    while True:
-        now = journal.stat().st_size if journal.exists() else 0
-        if now != size and now and b"\n" in journal.read_bytes():
-            size = now
-            result = read_result(journal)
-            report(result, output, refresh=every)
-            if result.stopped:
-                return
-        time.sleep(every)
 
 
 def forecast_command(options: argparse.Namespace) -> int:

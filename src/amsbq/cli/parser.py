@@ -11,6 +11,7 @@ from . import commands
 from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
 from .detached import add_ask, add_tell
 from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
+from .viewing import add_compare, add_report, add_status, add_watch
 
 DESCRIPTION = """\
 Estimate the expected output of an expensive simulator, with an honest error
@@ -28,6 +29,9 @@ a first session:
 
 more:
   amsbq status problem.jsonl               the state of a run, while it runs
+  amsbq watch problem.jsonl                its page, as it goes on
+  amsbq ask problem.toml --n 4             what to evaluate elsewhere
+  amsbq tell problem.jsonl 0 1.62          and what came of it
   amsbq run problem.toml --workers 4       four evaluations at a time
   amsbq run problem.toml --json > a.json   the answer for other programs
 
@@ -73,8 +77,10 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
         _add_resume(subparsers),
         add_ask(subparsers),
         add_tell(subparsers),
-        _add_status(subparsers),
-        _add_report(subparsers),
+        add_status(subparsers),
+        add_report(subparsers),
+        add_watch(subparsers),
+        add_compare(subparsers),
         _add_forecast(subparsers),
         add_show(subparsers),
         add_exclude(subparsers),
@@ -142,50 +148,6 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
     parser.add_argument("--accept-changes", action="store_true", help="continue although the problem has changed")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every evaluation")
-
-
-def _add_status(subparsers: Subparsers) -> CommandParser:
-    parser = add_command(
-        subparsers,
-        "status",
-        commands.status_command,
-        "the state of a run",
-        """\
-Print the estimate so far, what was spent, and how many evaluations of each
-source were made. The run may be in progress: nothing is locked or changed.""",
-        "example:\n  amsbq status problem.jsonl",
-    )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
-    parser.add_argument("--json", action="store_true", help="print it as one JSON object")
-    return parser
-
-
-def _add_report(subparsers: Subparsers) -> CommandParser:
-    parser = add_command(
-        subparsers,
-        "report",
-        commands.report_command,
-        "a page that shows a run",
-        """\
-Write one HTML file that shows a run: the answer, whether to trust it,
-interactive figures, and every evaluation. It needs no network and can be
-mailed. The run may be in progress: nothing is locked or changed.""",
-        """\
-examples:
-  amsbq report run.jsonl           write run.html
-  amsbq report run.jsonl --watch   write it again while the run continues:
-                                   keep it open in a browser
-  amsbq report run.jsonl --text    print a table instead
-""",
-    )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
-    parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
-    parser.add_argument(
-        "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
-    )
-    parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
-    return parser
 
 
 def _add_forecast(subparsers: Subparsers) -> CommandParser:

@@ -42,6 +42,11 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         it = restored_integrator(state) if model or state.revised or state.unknown else None
     except NONSENSE as error:
         raise nonsense_error(path, error) from error
+    return result_of(state, it)
+
+
+def result_of(state: RunState, it: Integrator | None = None) -> Result:
+    """Return the result of a run in some state, with the integrator that was restored to it if there is one."""
     evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(

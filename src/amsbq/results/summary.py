@@ -1,9 +1,9 @@
-"""Summaries of a run for `amsbq status`, `report --text` and `run --json`; the text of print(result) is in `result`."""
+"""Summaries of runs for `amsbq status`, `report --text`, `compare` and `run --json`; print(result) is in `result`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..serialisation import plain
@@ -84,3 +84,27 @@ def table(result: Result) -> Iterator[str]:
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number = "-" if e.id is None else e.id
         yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
+
+
+def comparison(runs: Mapping[str, Result]) -> Iterator[str]:
+    """Yield the lines of a table of several runs by name: estimate, interval, cost and evaluations of each."""
+    rows = [("run", "integral ± std", "95 % interval", "spent", "evaluations", "stopped")]
+    for name, result in runs.items():
+        now = state(result)
+        counts = ", ".join(f"{n['told']} {source}" for source, n in now["sources"].items())
+        failed = sum(n["failed"] for n in now["sources"].values())
+        known = now["mean"] is not None and now["std"] is not None
+        low, high = result.interval(0.95) if known else (math.nan, math.nan)
+        rows.append(
+            (
+                name,
+                f"{now['mean']:.6g} ± {now['std']:.2g}" if known else "unknown",
+                f"{low:.6g} to {high:.6g}" if known else "",
+                f"{now['spent']:.6g}" + ("" if now["budget"] is None else f" of {now['budget']:.6g}"),
+                counts + (f", {failed} failed" if failed else ""),
+                now["stopped"] or "not yet",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()

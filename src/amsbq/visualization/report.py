@@ -12,7 +12,7 @@ import os
 import platform
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
@@ -25,7 +25,7 @@ from ..results.findings import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
 from .curves import Run, as_result
-from .plotly_figures import Chart, charts
+from .plotly_figures import charts
 
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
 
@@ -46,7 +46,7 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
-    text = page(result, path.stem, None if result.stopped else refresh)
+    text = page(result, path.stem, refresh=None if result.stopped else refresh)
     beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
         with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
@@ -57,8 +57,20 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     return path
 
 
-def page(result: Result, name: str, refresh: float | None = None) -> str:
-    """Return the HTML text of the page; ``name`` is that of the CSV file which it offers for download."""
+def page(result: Result, name: str, refresh: float | None = None, live: dict[str, Any] | None = None) -> str:
+    """Return the HTML text of the page.
+
+    Parameters
+    ----------
+    result : Result
+        The run.
+    name : str
+        Name of the CSV file which the page offers for download.
+    refresh : float, optional
+        Seconds after which the page reloads itself.
+    live : dict, optional
+        What the page shows at first, instead of the content of the result; it then asks its server for more.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from plotly.offline import get_plotlyjs
@@ -73,24 +85,34 @@ def page(result: Result, name: str, refresh: float | None = None) -> str:
     )
     # the filter `tojson` also escapes "<", ">" and "&", so that no text can end the script element that holds it
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    parts = files(__package__) / "page"
-    figures = list(charts(result))
-    limited = math.isfinite(result.budget)
+    parts, shown = files(__package__) / "page", live or content(result)
     return environment.get_template("page.html").render(
-        title=f"{result.names[0]}: {'no answer' if math.isnan(result.mean) else result.estimate.summary()}",
+        **shown,
         primary=result.names[0],
-        stopped=REASONS.get(result.stopped, result.stopped),
-        answer=Answer.of(result),
-        spent=f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
-        share=min(result.spent / result.budget, 1.0) if limited else 1.0,
-        findings=_findings(result),
-        figures=figures,
         settings=list(_settings(result)),
-        data=_script_data(result, figures, name, refresh),
+        data={**shown, "name": name, "refresh": refresh, "live": live is not None},
         style=(parts / "page.css").read_text("utf-8"),
         script=(parts / "page.js").read_text("utf-8"),
         library=get_plotlyjs(),
     )
+
+
+def content(result: Result) -> dict[str, Any]:
+    """Return what the page shows of a run and what changes while it goes on, as JSON types."""
+    limited, rows = math.isfinite(result.budget), result.rows()
+    columns = ["evaluation", *(rows[0] if rows else {})]
+    return {
+        "title": f"{result.names[0]}: {'no answer' if math.isnan(result.mean) else result.estimate.summary()}",
+        "stopped": REASONS.get(result.stopped, result.stopped),
+        "answer": asdict(Answer.of(result)),
+        "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
+        "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
+        "findings": [asdict(finding) for finding in _findings(result)],
+        "figures": list(charts(result)),
+        "columns": columns,
+        "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
+        "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
+    }
 
 
 @dataclass(frozen=True)
@@ -114,20 +136,6 @@ class Answer:
         mean, _, rest = estimate.summary().partition(" ± ")
         std, _, interval = rest.partition(", ")
         return cls(mean, std.split()[0], f"{interval}; ± is the standard deviation.")
-
-
-def _script_data(result: Result, figures: list[Chart], name: str, refresh: float | None) -> dict[str, Any]:
-    """Return what the page's script draws: the panels of the figures, and the table of evaluations."""
-    rows = result.rows()
-    columns = ["evaluation", *(rows[0] if rows else {})]
-    return {
-        "name": name,
-        "refresh": refresh,
-        "figures": [{"id": figure["id"], "panels": figure["panels"]} for figure in figures],
-        "columns": columns,
-        "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
-        "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
-    }
 
 
 def _findings(result: Result) -> list[Finding]:

@@ -15,7 +15,6 @@
   const table = document.getElementById("evaluations"), body = document.createElement("tbody");
   let sorted = { column: 0, up: true };
   const text = (value) => value === null ? "" : typeof value === "number" && !Number.isInteger(value) ? String(+value.toPrecision(7)) : String(value);
-  const status = data.columns.indexOf("status");
   const line = (row) => {
     const line = document.createElement("tr");
     if (row[status] === "failed") line.className = "failed";
@@ -38,18 +37,23 @@
     headings.forEach((heading, i) => heading.setAttribute("aria-sort", i !== column ? "none" : up ? "ascending" : "descending"));
   };
   const head = table.createTHead().insertRow();
-  const headings = data.columns.map((name, i) => {
-    const heading = document.createElement("th"), button = document.createElement("button");
-    heading.scope = "col";
-    if (data.words.includes(i)) heading.className = "words";
-    button.type = "button";
-    button.textContent = name;
-    button.addEventListener("click", () => { sorted = { column: i, up: sorted.column === i ? !sorted.up : true }; fill(); });
-    heading.append(button);
-    head.append(heading);
-    return heading;
-  });
+  let headings = [], status = -1;
+  const entitle = () => {
+    status = data.columns.indexOf("status");
+    headings = data.columns.map((name, i) => {
+      const heading = document.createElement("th"), button = document.createElement("button");
+      heading.scope = "col";
+      if (data.words.includes(i)) heading.className = "words";
+      button.type = "button";
+      button.textContent = name;
+      button.addEventListener("click", () => { sorted = { column: i, up: sorted.column === i ? !sorted.up : true }; fill(); });
+      heading.append(button);
+      return heading;
+    });
+    head.replaceChildren(...headings);
+  };
   table.append(body);
+  entitle();
   fill();
   document.getElementById("csv").addEventListener("click", () => {
     // an apostrophe keeps programs for tables from running text that looks like a formula
@@ -64,6 +68,30 @@
   });
 
   // pictures, after everything that can be read: the library takes a second to start
+  const element = (tag, text, attributes) => {
+    const made = document.createElement(tag);
+    if (text) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+    return made;
+  };
+  const describe = (figure) => {
+    const plot = document.getElementById(`plot-${figure.id}`);
+    plot.setAttribute("aria-label", `${figure.title}. ${figure.caption}`);
+    plot.nextElementSibling.textContent = figure.caption;
+  };
+  const make = (figure) => {
+    const box = element("figure"), title = element("h3"), plot = element("div", "", { class: "plot", id: `plot-${figure.id}`, role: "img" });
+    title.append(element("span", figure.title));
+    if (figure.panels.length > 1) {
+      const choice = element("select", "", { id: `input-${figure.id}`, "aria-label": `Input of: ${figure.title}` });
+      choice.append(...figure.panels.map((panel, i) => element("option", panel.label, { value: i })));
+      choice.addEventListener("change", () => { if (drawn.has(figure.id)) draw(figure.id); });
+      title.append(choice);
+    }
+    box.append(title, plot, element("figcaption"));
+    document.getElementById("pictures").append(box);
+    describe(figure);
+  };
   const start = () => {
     const script = document.createElement("script");
     script.textContent = document.getElementById("library").textContent;
@@ -77,38 +105,72 @@
       exponentformat: "power" };
     const axes = {};
     for (const key of ["xaxis", "yaxis", "yaxis2"]) if (key !== "yaxis2" || panel.layout.yaxis2) axes[key] = { ...axis, ...panel.layout[key] };
-    return { ...panel.layout, ...axes, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 56, r: 16, t: 8, b: 44 },
+    return { ...panel.layout, ...axes, uirevision: panel.label || "kept", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 56, r: 40, t: 8, b: 44 }, modebar: { orientation: "v" },
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hoverlabel: { align: "left" } };
   };
   const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const drawn = new Set();  // only what somebody has scrolled to
-  const draw = (figure) => {
-    const choice = document.getElementById(`input-${figure.id}`);
+  const draw = (id) => {
+    const figure = data.figures.find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
     const panel = figure.panels[choice ? Number(choice.value) : 0];
-    drawn.add(figure);
-    return Plotly.react(`plot-${figure.id}`, structuredClone(panel.traces), layout(panel), config);
+    drawn.add(id);
+    return Plotly.react(`plot-${id}`, structuredClone(panel.traces), layout(panel), config);
   };
   const redraw = () => drawn.forEach(draw);
   const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (!entry.isIntersecting) return;
     seen.unobserve(entry.target);
-    draw(data.figures.find((figure) => `plot-${figure.id}` === entry.target.id));
+    draw(entry.target.id.slice("plot-".length));
   }), { rootMargin: "400px" });
-  for (const figure of data.figures) {
-    const choice = document.getElementById(`input-${figure.id}`);
-    if (choice) choice.addEventListener("change", () => { if (drawn.has(figure)) draw(figure); });
-  }
+  data.figures.forEach(make);
   dark.addEventListener("change", () => { paint(); redraw(); });
   document.getElementById("theme").addEventListener("click", () => {
     remembered("theme", root.dataset.theme === "dark" ? "light" : "dark"); paint(); redraw();
   });
-  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; if (window.Plotly) data.figures.forEach(draw); });
+  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; if (window.Plotly) data.figures.forEach((figure) => draw(figure.id)); });
   window.addEventListener("afterprint", () => { paint(); redraw(); });
   window.addEventListener("load", () => setTimeout(start, 0));
 
-  // while the run goes on
+  // while the run goes on: a page that is a file is loaded again, one with a server gets new content
   const place = Number(remembered("place"));
   if (place) window.scrollTo(0, place);
   if (data.refresh) setTimeout(() => { remembered("place", String(window.scrollY)); location.reload(); }, 1000 * data.refresh);
+  const say = (id, text) => { document.getElementById(id).textContent = text; };
+  const show = (next) => {
+    const columns = data.columns.join();
+    Object.assign(data, next);
+    document.title = data.title;
+    say("state", data.stopped ? "" : "— the run continues");
+    say("mean", data.answer.mean);
+    say("pm", data.answer.std ? "±" : "");
+    say("std", data.answer.std);
+    say("interval", data.answer.interval);
+    say("spent", `${data.spent}. ${data.stopped ? `Stopped: ${data.stopped}.` : ""}`);
+    const bar = document.getElementById("budget");
+    bar.setAttribute("aria-label", data.spent);
+    bar.firstElementChild.style.width = `${100 * data.share}%`;
+    document.getElementById("findings").replaceChildren(...data.findings.map((finding) => {
+      const line = element("li", "", { class: finding.level });
+      line.append(element("b", finding.about), `: ${finding.text} ${finding.advice}`);
+      return line;
+    }));
+    if (data.columns.join() !== columns) entitle();
+    fill();
+    for (const figure of data.figures) {
+      if (document.getElementById(`plot-${figure.id}`)) { describe(figure); continue; }
+      make(figure);
+      if (window.Plotly) seen.observe(document.getElementById(`plot-${figure.id}`));
+    }
+    redraw();
+  };
+  const listen = async () => {
+    try {
+      const answer = await fetch(`content?since=${data.version ?? ""}`);
+      if (answer.status === 200) show(await answer.json());
+      say("connection", answer.headers.get("Trouble") || "");
+    } catch { say("connection", "— not updated any more: amsbq watch has ended"); }
+    setTimeout(listen, 500);
+  };
+  if (data.live) listen();
 })();

@@ -1,0 +1,180 @@
+"""``amsbq status``, ``report``, ``watch`` and ``compare``: runs to look at, in progress or not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ..execution.progress import working
+from ..execution.reader import read_result
+from ..results.result import Result
+from ..results.summary import comparison, state, state_text, table
+from ..visualization.comparison import compare
+from ..visualization.live import LiveContent, PageServer
+from ..visualization.report import report
+from .arguments import CommandParser, Subparsers, add_command, positive
+from .commands import ExitCode, UserError
+
+
+def status_command(options: argparse.Namespace) -> int:
+    """Print the state of a run in a few lines, or as JSON."""
+    now = state(read_result(options.journal, model=False))
+    print(json.dumps(now) if options.json else state_text(now))
+    return ExitCode.DONE
+
+
+def report_command(options: argparse.Namespace) -> int:
+    """Write the HTML page of a run, once or whenever its journal grows; or print a table of its evaluations."""
+    journal = options.journal
+    if options.text:
+        print("\n".join(table(read_result(journal, model=False))))
+        return ExitCode.DONE
+    output = options.output or journal.with_suffix(".html")
+    if not output.name or output.is_dir():
+        raise UserError(f"--output must be the name of a file, got {output}")
+    if not options.watch:
+        with working(f"making the page of {journal}"):
+            written = report(journal, output)
+        print(f"wrote {written}")
+        return ExitCode.DONE
+    print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
+    with suppress(KeyboardInterrupt):
+        _watch(journal, output, options.every)
+    print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
+    return ExitCode.DONE
+
+
+def _watch(journal: Path, output: Path, every: float) -> None:
+    """Write the page again whenever the journal has grown, until its run has stopped; ``every`` is in seconds."""
+    size = -1
+    while True:
+        now = journal.stat().st_size if journal.exists() else 0
+        if now != size and now and b"\n" in journal.read_bytes():
+            size = now
+            result = read_result(journal)
+            report(result, output, refresh=every)
+            if result.stopped:
+                return
+        time.sleep(every)
+
+
+def watch_command(options: argparse.Namespace) -> int:
+    """Serve the page of a run on this machine, and renew it as the journal grows, until the user interrupts."""
+    with LiveContent(options.journal) as live:
+        try:
+            server = PageServer(live, options.port)
+        except OSError as error:
+            raise UserError(f"port {options.port} cannot be used: {error.strerror or error}") from None
+        with server, suppress(KeyboardInterrupt):
+            print(f"the page of {options.journal}: {server.address}", flush=True)
+            print("whoever has this address can look at the run; interrupt to leave", file=sys.stderr, flush=True)
+            server.serve_forever()
+    return ExitCode.DONE
+
+
+def compare_command(options: argparse.Namespace) -> int:
+    """Print a table of several runs, and draw them in one picture."""
+    runs = _named_results(options.journals)
+    print("\n".join(comparison(runs)))
+    figure = compare(runs)
+    try:
+        figure.savefig(options.output, dpi=150)
+    except ValueError as error:  # of an unknown kind of picture
+        raise UserError(f"--output: {error}") from None
+    print(f"wrote {options.output}", file=sys.stderr)
+    return ExitCode.DONE
+
+
+def _named_results(journals: list[Path]) -> dict[str, Result]:
+    """Return the results of journals by the names of their files, or by their paths if names are the same."""
+    stems = [journal.stem for journal in journals]
+    names = stems if len(set(stems)) == len(stems) else [str(journal) for journal in journals]
+    return {name: read_result(journal, model=False) for name, journal in zip(names, journals, strict=True)}
+
+
+def add_status(subparsers: Subparsers) -> CommandParser:
+    """Add ``amsbq status``."""
+    parser = add_command(
+        subparsers,
+        "status",
+        status_command,
+        "the state of a run",
+        """\
+Print the estimate so far, what was spent, and how many evaluations of each
+source were made. The run may be in progress: nothing is locked or changed.""",
+        "example:\n  amsbq status problem.jsonl",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    parser.add_argument("--json", action="store_true", help="print it as one JSON object")
+    return parser
+
+
+def add_report(subparsers: Subparsers) -> CommandParser:
+    """Add ``amsbq report``."""
+    parser = add_command(
+        subparsers,
+        "report",
+        report_command,
+        "a page that shows a run",
+        """\
+Write one HTML file that shows a run: the answer, whether to trust it,
+interactive figures, and every evaluation. It needs no network and can be
+mailed. The run may be in progress: nothing is locked or changed.""",
+        """\
+examples:
+  amsbq report run.jsonl           write run.html
+  amsbq report run.jsonl --watch   write it again while the run continues:
+                                   keep it open in a browser
+  amsbq report run.jsonl --text    print a table instead
+""",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
+    parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
+    parser.add_argument(
+        "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
+    )
+    parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
+    return parser
+
+
+def add_watch(subparsers: Subparsers) -> CommandParser:
+    """Add ``amsbq watch``."""
+    parser = add_command(
+        subparsers,
+        "watch",
+        watch_command,
+        "the page of a run, as it goes on",
+        """\
+Serve the page of a run to browsers on this machine, and renew it within a
+second or two as the run goes on; zoom and choices are kept. Nothing can be
+changed through it, and the address, which is another one each time, is
+needed. From elsewhere: ssh -L PORT:127.0.0.1:PORT, with --port PORT.""",
+        "example:\n  amsbq watch problem.jsonl",
+    )
+    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="(default: any that is free)")
+    return parser
+
+
+def add_compare(subparsers: Subparsers) -> CommandParser:
+    """Add ``amsbq compare``."""
+    parser = add_command(
+        subparsers,
+        "compare",
+        compare_command,
+        "several runs side by side",
+        """\
+Print estimates, error bars, costs and numbers of evaluations of several runs
+in one table, and draw estimates and error bars against cost in one picture.""",
+        "example:\n  amsbq compare with.jsonl without.jsonl --output both.png",
+    )
+    parser.add_argument("journals", type=Path, nargs="+", metavar="run.jsonl", help="journals of the runs")
+    parser.add_argument(
+        "--output", type=Path, default=Path("comparison.png"), metavar="PATH", help="picture (default: %(default)s)"
+    )
+    return parser

@@ -1,0 +1,192 @@
+"""The page of a run that is served while its journal grows: read-only, on this machine, for whoever has the address.
+
+What can be told at once (estimate, convergence, table) follows the journal immediately. What needs the model (findings
+and the other figures) follows when it is ready, in a thread of its own, and takes at most half of a processor.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ..execution.journal import JournalError, JournalPath
+from ..execution.reader import read_result, result_of
+from ..execution.state import read_state
+from .report import content, page
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """Times in seconds."""
+
+    #: between two looks whether the journal has grown: with the page's own half second, a second in all
+    look_again: float = 0.2
+
+
+SETTINGS = LiveSettings()
+
+#: headers of all answers: nothing is kept, nothing else is loaded, and no other page learns the address
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+#: findings before there are any
+LEARNING = [{"level": "note", "about": "model", "text": "it is being learned; findings follow.", "advice": ""}]
+
+
+class LiveContent:
+    """What the page shows of a journal, renewed whenever it grows.
+
+    Parameters
+    ----------
+    journal : path
+        An existing journal; the run may be in progress.
+
+    Attributes
+    ----------
+    version : int
+        Grows by one whenever there is something new.
+    trouble : str
+        Why the journal cannot be read at the moment; empty if it can.
+    """
+
+    def __init__(self, journal: JournalPath) -> None:
+        self.journal = Path(journal)
+        self.version, self.trouble = 0, ""
+        self._quick = content(result_of(read_state(journal)))
+        self._whole: dict[str, Any] = {}
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._threads = [threading.Thread(target=follow, daemon=True) for follow in (self._follow, self._follow_model)]
+
+    def __enter__(self) -> LiveContent:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def current(self) -> tuple[int, dict[str, Any]]:
+        """Return the version, and the content: all that is known at once, with the latest of what needs the model."""
+        with self._lock:
+            quick, whole = self._quick, self._whole
+            known = {figure["id"] for figure in quick["figures"]}
+            figures = [*quick["figures"], *(f for f in whole.get("figures", ()) if f["id"] not in known)]
+            findings = whole.get("findings", LEARNING)
+            return self.version, {**quick, "figures": figures, "findings": findings, "version": self.version}
+
+    def _publish(self, quick: dict[str, Any] | None = None, whole: dict[str, Any] | None = None) -> None:
+        with self._lock:
+            self._quick, self._whole = quick or self._quick, whole or self._whole
+            self.version += 1
+
+    def _follow(self) -> None:
+        """Read the journal whenever it has grown."""
+        size = self._size()
+        while not self._ended.wait(SETTINGS.look_again):
+            now = self._size()
+            if now == size:
+                continue
+            try:
+                self._publish(quick=content(result_of(read_state(self.journal))))
+                size, self.trouble = now, ""
+            except JournalError as error:
+                self.trouble = str(error)
+
+    def _follow_model(self) -> None:
+        """Restore the model and draw what depends on it whenever the journal has grown."""
+        size = -1
+        while not self._ended.is_set():
+            start, now = time.monotonic(), self._size()
+            if now != size:
+                size = now
+                with suppress(JournalError):  # the other thread tells of it
+                    self._publish(whole=content(read_result(self.journal)))
+            self._ended.wait(max(time.monotonic() - start, SETTINGS.look_again))
+
+    def _size(self) -> int:
+        try:
+            return self.journal.stat().st_size
+        except OSError:
+            return -1
+
+
+class PageServer(ThreadingHTTPServer):
+    """A server of one page on 127.0.0.1, at a random port and below a random name that nobody else knows.
+
+    Parameters
+    ----------
+    live : LiveContent
+        What the page shows.
+    port : int
+        The port; by default any that is free.
+
+    Attributes
+    ----------
+    address : str
+        Where the page is.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, live: LiveContent, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.live, self.token = live, secrets.token_urlsafe(24)
+        self.host = f"127.0.0.1:{self.server_address[1]}"
+        self.address = f"http://{self.host}/{self.token}/"
+        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current()[1])
+        self.page = text.encode("utf-8", errors="backslashreplace")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET for the page and for its content, and refuses everything else."""
+
+    server: PageServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        token, _, name = asked.path.removeprefix("/").partition("/")
+        if self.headers.get("Host") != self.server.host:  # a name that leads here is none of ours
+            self._answer(HTTPStatus.FORBIDDEN)
+        elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._answer(HTTPStatus.NOT_FOUND)
+        elif name == "":
+            self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+        elif name == "content":
+            version, shown = self.server.live.current()
+            if parse_qs(asked.query).get("since") == [str(version)]:
+                self._answer(HTTPStatus.NO_CONTENT)
+            else:
+                self._answer(HTTPStatus.OK, json.dumps(shown).encode(), "application/json")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND)
+
+    def _answer(self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain") -> None:
+        self.send_response(status)
+        for key, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        trouble = self.server.live.trouble
+        if trouble and status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT):
+            self.send_header("Trouble", ascii(trouble)[1:-1])
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing: the terminal belongs to the user."""

@@ -1,0 +1,191 @@
+"""``amsbq watch`` in a real browser, and ``amsbq compare``."""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.execution.journal import Journal
+from amsbq.execution.resume import begin_or_resume
+from tests.visualization.test_report import browser, browser_needed  # noqa: F401 (a fixture)
+
+
+class Run:
+    """A run that makes one evaluation at a time, when the test wants it, and writes its journal."""
+
+    def __init__(self, path):
+        sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+        self.it = amsbq.Integrator(sources, {"load": (0, 1), "size": (0, 1)}, budget=20, model="icm")
+        self.journal = Journal(path)
+        self.log = begin_or_resume(self.journal, self.it, {"inputs": ["load", "size"]})
+
+    def step(self):
+        query = self.it.ask()
+        self.log.asked(query)
+        value = float(np.sin(5 * query.x[0]) + query.x[1] + 0.1 * query.source)
+        self.log.told(query, value, 0.0, query.cost)
+        self.it.tell(query, value)
+        self.log.known()
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run(tmp_path / "run.jsonl")
+    with run.journal:
+        for _ in range(6):
+            run.step()
+        yield run
+
+
+@pytest.fixture
+def address(run):
+    """Where the command serves the page of the run."""
+    command = [sys.executable, "-m", "amsbq", "watch", str(run.journal.path)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watch:
+        yield re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", watch.stdout.readline())[0]
+        watch.send_signal(signal.SIGINT)
+        _, errors = watch.communicate(timeout=60)
+        assert watch.returncode == 0
+        assert "Traceback" not in errors
+
+
+def answered(address, path, method="GET", host=None):
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    connection.request(method, path, body=b"x" if method != "GET" else None, headers={"Host": host or parts.netloc})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, response.headers, body
+
+
+def test_nothing_without_the_token_and_nothing_but_get(run, address):
+    before, inside = run.journal.path.read_bytes(), urlsplit(address).path
+    assert answered(address, inside)[0] == 200
+    for path in (
+        "/",
+        "/content",
+        f"/{'a' * 32}/",
+        f"/{'a' * 32}/content",
+        inside.upper(),
+        "/../run.jsonl",
+    ):
+        status, _, body = answered(address, path)
+        assert (status, body) == (404, b"")
+    assert answered(address, f"{inside}../run.jsonl")[0] == 404
+    assert answered(address, inside, host="attacker.example:80")[0] == 403
+    for method in ("POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"):
+        assert answered(address, f"{inside}content", method)[0] == 501
+    headers = answered(address, inside)[1]
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert run.journal.path.read_bytes() == before
+
+
+X_RANGE = "id => document.getElementById(id)._fullLayout.xaxis.range.slice()"
+
+
+@browser_needed
+@pytest.mark.browser
+def test_the_page_follows_the_run_and_keeps_zoom_and_choices(run, address, browser, tmp_path):  # noqa: F811
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    page.wait_for_selector("#plot-sources")  # what needs the model is there, though not when the page was loaded
+    page.wait_for_selector("#findings li:nth-child(2)")
+    page.locator("#plot-sources").scroll_into_view_if_needed()
+    page.wait_for_selector("#plot-sources .main-svg")
+    page.select_option("#input-sources", "1")
+    page.wait_for_function("() => document.getElementById('plot-sources')._fullLayout.xaxis.title.text === 'size'")
+    page.locator("#evaluations th", has_text="value").locator("button").click()
+    page.locator("#plot-convergence").scroll_into_view_if_needed()
+    box = page.locator("#plot-convergence .nsewdrag").bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.8 * box["height"], steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    zoomed = page.evaluate(X_RANGE, "plot-convergence")
+    place = page.evaluate("window.scrollY")
+
+    for number in (7, 8, 9):
+        run.step()
+        start = time.monotonic()
+        page.wait_for_function("n => document.querySelectorAll('#evaluations tbody tr').length === n", arg=number)
+        latest = run.it.evaluations[-1]
+        assert page.inner_text("#mean") == f"{float(page.inner_text('#mean')):g}"
+        assert float(page.inner_text("#mean")) == pytest.approx(latest.mean, abs=latest.std)
+        assert time.monotonic() - start < 2
+    points = "() => document.getElementById('plot-convergence').data.find((line) => line.name === 'mean').x.length"
+    assert page.evaluate(points) == 9
+    assert page.evaluate(X_RANGE, "plot-convergence") == zoomed
+    assert page.evaluate("window.scrollY") == place
+    assert page.input_value("#input-sources") == "1"
+    assert page.locator("#evaluations th", has_text="value").get_attribute("aria-sort") == "ascending"
+    page.screenshot(path=tmp_path / "live.png")
+    assert page.inner_text("#state") == "— the run continues"
+
+    run.log.stopped("interrupted", run.it.estimate())
+    page.wait_for_selector("text=Stopped: it was interrupted")
+    assert complaints == []
+    page.close()
+
+
+def test_a_journal_that_is_not_there_is_one_line(tmp_path, capsys):
+    assert main(["watch", str(tmp_path / "nowhere.jsonl")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_one_line(run, address, capsys):
+    assert main(["watch", str(run.journal.path), "--port", str(urlsplit(address).port)]) == 2
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_runs_are_compared(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    for name, budget in (("few", 3), ("many", 6)):
+        amsbq.integrate(
+            lambda x: float(x[0] ** 2), (0, 1), budget=budget, model="icm", journal=tmp_path / f"{name}.jsonl"
+        )
+    (tmp_path / "other").mkdir()
+    os.link(tmp_path / "few.jsonl", tmp_path / "other" / "few.jsonl")
+    picture = tmp_path / "both.png"
+    paths = [str(tmp_path / f"{name}.jsonl") for name in ("few", "many")]
+    assert main(["compare", *paths, "--output", str(picture)]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["run", "integral", "±", "std", "95", "%", "interval", "spent", "evaluations", "stopped"]
+    for row, name, spent in zip(rows, ("few", "many"), (3, 6), strict=True):
+        result = amsbq.read_result(tmp_path / f"{name}.jsonl")
+        assert row.split()[:2] == [name, f"{result.mean:.6g}"]
+        assert f"{spent} of {spent}" in row
+        low, high = result.interval()
+        assert f"{low:.6g} to {high:.6g}" in row
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main(["compare", paths[0], str(tmp_path / "other" / "few.jsonl"), "--output", str(picture)]) == 0
+    assert str(tmp_path / "other") in capsys.readouterr().out
+    assert main(["compare", *paths, "--output", str(tmp_path / "both.nonsense")]) == 2
+
+
+def test_the_picture_of_a_comparison(tmp_path):
+    pytest.importorskip("matplotlib")
+    results = {
+        name: amsbq.integrate(lambda x: float(x[0] ** 2), (0, 1), budget=budget, model="icm")
+        for name, budget in (("few", 3), ("_many$", 6))
+    }
+    left, right = amsbq.plots.compare(results).axes
+    assert [line.get_xdata()[-1] for line in left.lines] == [3, 6]
+    assert [text.get_text() for text in right.get_yticklabels()] == ["few", "\u200b_many\\$"]
+    for line, result in zip(right.lines[::2], results.values(), strict=True):
+        assert tuple(line.get_xdata()) == result.interval(0.95)
