@@ -232,3 +232,40 @@ def test_what_is_not_known_is_said_to_be_unknown():
     labels = [text.get_text() for text in plots.sources(it, input=1).get_legend().get_texts()]
     assert f"{it.names[0]} (not known yet)" in labels
     assert "95 % interval" in labels
+
+
+def run_with(means, stds):
+    """The result of a run that has known these means and standard deviations, one after the other."""
+    evaluations = [
+        amsbq.Evaluation(i, 0, np.zeros(1), 1.0, 0.0, 1.0, "ok", "", mean, std)
+        for i, (mean, std) in enumerate(zip(means, stds, strict=True))
+    ]
+    estimate = amsbq.Estimate([means[-1]], [stds[-1]])
+    return amsbq.Result(estimate, evaluations, len(means), "budget", ["fine"], inputs=["x0"])
+
+
+@pytest.mark.parametrize(
+    "stds", [[100.0, 10.0, 1.0, 0.1, 0.01], [1e6] * 30 + [1e-3], [1.0, 1.0, 1.0], [0.0, 0.0], [1.0]]
+)
+def test_the_end_of_a_run_can_be_read_from_its_convergence(stds):
+    """However it began: the last interval is inside of the picture, and takes a fifth of its height or more."""
+    result = run_with([50.0 * std for std in stds], stds)
+    bottom, top = plots.convergence(result).get_ylim()
+    low, high = result.interval(0.95)
+    assert bottom < low <= high < top
+    assert high - low >= 0.18 * (top - bottom) or stds[-1] == 0
+    plt.close("all")
+
+
+def test_the_panels_of_an_overview_have_titles_above_their_legends(results):
+    figure = plots.overview(results["failures"])
+    figure.draw_without_rendering()
+    panels = [ax for ax in figure.axes if ax.get_title(loc="left")]
+    assert len({ax.get_title(loc="left") for ax in panels}) == 6
+    for ax in panels:
+        if ax.get_legend() is not None:
+            title = next(
+                text for text in ax.findobj(matplotlib.text.Text) if text.get_text() == ax.get_title(loc="left")
+            )
+            assert title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1
+    plt.close("all")

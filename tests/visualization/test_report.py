@@ -239,6 +239,18 @@ def test_it_works_in_a_browser(results, pages, opened, name):
         plot.scroll_into_view_if_needed()
         page.wait_for_selector(f"#{plot.get_attribute('id')} .main-svg")
         assert plot.get_attribute("aria-label")
+        # the toolbar, which is there when the mouse is, covers neither legend nor picture, and uploads nothing
+        plot.hover()
+        toolbar, *others = [
+            part.bounding_box()
+            for part in map(plot.query_selector, (".modebar-group", ".legend", ".plot"))
+            if part is not None
+        ]
+        for other in others:
+            assert toolbar["x"] >= other["x"] + other["width"] or other["x"] >= toolbar["x"] + toolbar["width"]
+        said = [button.get_attribute("data-title") for button in plot.query_selector_all(".modebar-btn")]
+        assert "Zoom" in said
+        assert not any("hare" in text or "loud" in text for text in said)
     # hover
     page.locator("#plot-convergence").scroll_into_view_if_needed()
     box = page.locator("#plot-convergence .nsewdrag").bounding_box()

@@ -90,9 +90,11 @@ def compare_command(options: argparse.Namespace) -> int:
 
 
 def _named_results(journals: list[Path]) -> dict[str, Result]:
-    """Return the results of journals by the names of their files, or by their paths if names are the same."""
-    stems = [journal.stem for journal in journals]
-    names = stems if len(set(stems)) == len(stems) else [str(journal) for journal in journals]
+    """Return the results of journals by the names of their files, with as much of their paths as tells them apart."""
+    paths = [journal.resolve().with_suffix("").parts for journal in journals]
+    longest = max(len(parts) for parts in paths)
+    kept = next((n for n in range(1, longest) if len({parts[-n:] for parts in paths}) == len(paths)), longest)
+    names = ["/".join(parts[-kept:]) for parts in paths]
     return {name: read_result(journal, model=False) for name, journal in zip(names, journals, strict=True)}
 
 

@@ -95,6 +95,13 @@ def legend_above(ax: Axes) -> None:
     ax.legend(handles, labels, ncols=min(max(columns, 1), 4), frameon=False, fontsize="small", **at)
 
 
+def titled(ax: Axes, title: str) -> None:
+    """Write a title above the axes, and above their legend if there is one; the figure must have been laid out."""
+    legend, dpi = ax.get_legend(), ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    height = 0.0 if legend is None else 72 * legend.get_window_extent().height / dpi  # in points
+    ax.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=6 + height)
+
+
 def percent(part: float, whole: float) -> str:
     """Return a share in whole percent, such as "25 %"; 0 % of nothing."""
     return f"{100 * part / (whole or 1):.0f} %"

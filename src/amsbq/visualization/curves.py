@@ -41,6 +41,7 @@ class CurveSettings:
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
     density_samples: int = 5  # distinct samples below which a density estimate means nothing
     flat_effect: float = 0.25  # band beside the spread of the values from which on a flat main effect is not known
+    last_share: float = 0.2  # of the height of a picture of convergence, for the interval that a run has ended with
     negligible_weight: float = 1e-3  # of a sample, relative to the largest: it would only widen the density estimate
 
 
@@ -102,14 +103,19 @@ class Convergence:
         return self.cost[drawn], self.std[drawn]
 
     def limits(self) -> tuple[float, float]:
-        """Return limits of the vertical axis that show the last two thirds of the band, with a margin."""
+        """Return limits of the vertical axis at which the last interval can be read: the first ones may be beyond.
+
+        It takes at least a `SETTINGS.last_share` of the height, unless all others are as narrow.
+        """
         _, low, high = self.band()
-        later = slice(len(low) // 3, None)
-        bottom, top = float(low[later].min(initial=np.inf)), float(high[later].max(initial=-np.inf))
-        if not bottom <= top:
+        if not len(low):
             return 0.0, 1.0
-        margin = 0.15 * (top - bottom) or 1.0
-        return bottom - margin, top + margin
+        bottom, top, width = low.min(), high.max(), (high[-1] - low[-1]) / SETTINGS.last_share
+        if width > 0:
+            middle = (high[-1] + low[-1]) / 2
+            bottom, top = max(bottom, middle - width / 2), min(top, middle + width / 2)
+        margin = 0.05 * (top - bottom) or 1.0
+        return float(bottom - margin), float(top + margin)
 
 
 @dataclass(frozen=True)

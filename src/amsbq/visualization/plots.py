@@ -22,6 +22,7 @@ from .axes import (
     panels,
     percent,
     ready_axes,
+    titled,
 )
 from .curves import Run
 from .style import BAND_NAME, RATE_NAMES, effect_name, source_style
@@ -271,13 +272,18 @@ def overview(run: Run) -> Figure:
     Sources and rates are drawn along the first input. Returns the Figure.
     """
     result = curves.as_result(run)
-    figure, axes = panels(2, 3, width=14 / 3, height=3.75)
-    convergence(result, axes[0, 0])
-    sources(result, axes[0, 1], 0)
-    rates(result, axes[0, 2], 0)
-    sequence(result, axes[1, 0])
-    forecast(result, axes[1, 1])
-    residuals(result, axes[1, 2])
+    figure, axes = panels(2, 3, width=14 / 3, height=4.0)
+    drawn = {
+        "The estimate against cost": convergence(result, axes[0, 0]),
+        "What is known of the sources": sources(result, axes[0, 1], 0),
+        "What the next evaluation is worth": rates(result, axes[0, 2], 0),
+        "Which source was evaluated when": sequence(result, axes[1, 0]),
+        "The error bar, and what more money buys": forecast(result, axes[1, 1]),
+        "Leave-one-out residuals": residuals(result, axes[1, 2]),
+    }
+    figure.draw_without_rendering()
+    for title, ax in drawn.items():
+        titled(cast("Axes", ax), title)
     return figure
 
 

@@ -106,10 +106,11 @@
     const axes = {};
     for (const key of ["xaxis", "yaxis", "yaxis2"]) if (key !== "yaxis2" || panel.layout.yaxis2) axes[key] = { ...axis, ...panel.layout[key] };
     return { ...panel.layout, ...axes, uirevision: panel.label || "kept", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 56, r: 40, t: 8, b: 44 }, modebar: { orientation: "v" },
+      font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 56, r: 40, t: 8, b: 44 }, modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hoverlabel: { align: "left" } };
   };
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  // what is in a figure stays on this machine
+  const config = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const drawn = new Set();  // only what somebody has scrolled to
   const draw = (id) => {
     const figure = data.figures.find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
