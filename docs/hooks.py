@@ -1,4 +1,4 @@
-"""MkDocs hooks: run the code on the pages and show its output, convert TeX to MathML, insert the command-line help.
+"""MkDocs hooks: run the code on pages and show its output, show the notebook, convert TeX, insert command-line help.
 
 With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests build the site in this way,
 because they run the code separately.
@@ -20,6 +20,7 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
 import execute
+import notebook
 
 EMPTY_FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40"/>'
 #: TeX as the extension arithmatex marks it, inline (span) or displayed (div)
@@ -52,6 +53,8 @@ def on_files(files, config):
     _folder = _folder or tempfile.TemporaryDirectory(prefix="amsbq-docs-")
     pages = {file.src_uri: Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
     texts = {uri: path.read_text(encoding="utf-8") for uri, path in pages.items()}
+    files.append(File.generated(config, "notebook.md", content=notebook.as_markdown()))
+    files.append(File.generated(config, notebook.NOTEBOOK.name, abs_src_path=str(notebook.NOTEBOOK)))
     with_code = [uri for uri in pages if execute.has_code(texts[uri])]
     if os.environ.get("AMSBQ_DOCS_RUN", "1") != "0":
         with ThreadPoolExecutor(2) as pool:

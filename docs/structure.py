@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "amsbq"
 #: floors of the house: each imports only from those above it
 FLOORS = [
-    ("validation", "serialisation", "shared_context", "threads", "messages", "processes"),
+    ("validation", "markup", "serialisation", "shared_context", "threads", "messages", "processes"),
     ("measures",),
     ("gp",),
     ("inference",),
@@ -21,9 +21,9 @@ FLOORS = [
     ("simulators",),
     ("results",),
     ("execution",),
+    ("visualization",),
     ("api",),
     ("acquisition", "external", "stopping"),
-    ("visualization",),
     ("plots", "report"),
     ("baselines",),
     ("__init__",),

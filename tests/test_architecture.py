@@ -11,7 +11,7 @@ import pytest
 import amsbq
 from docs.structure import END, FLOORS, MODULES, ROOT, floor, imports, picture, tree_of, updated
 
-EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "plotly", "jinja2", "loky"}
+EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "plotly", "jinja2", "loky", "IPython"}
 MOST_FILES, MOST_LINES, LONG, FEW = 12, 400, 300, 16
 PACKAGES = sorted({name.split(".")[0] for name in MODULES if "." in name})
 

@@ -18,16 +18,6 @@ def test_the_epidemic_as_a_script():
     assert "equations" in shown
 
 
-def test_the_epidemic_as_a_notebook():
-    pytest.importorskip("matplotlib")
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    notebook = EXAMPLES / "epidemic" / "notebook.py"
-    shown = subprocess.run(
-        [sys.executable, notebook], check=True, capture_output=True, text=True, env=environment
-    ).stdout
-    assert shown.startswith("Estimate(7")
-
-
 def test_the_ball_draws_its_picture(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "ball.png"

@@ -145,8 +145,8 @@ def integrate(
         was evaluated is evaluated again; a run that had stopped only returns its result. A larger budget makes it go
         on.
     progress : bool or function of the `Integrator`, optional
-        True shows progress, False does not, None shows it on a terminal; a function is called whenever something has
-        happened.
+        True shows progress, in a notebook as a figure that is renewed; False does not, None shows it on a terminal; a
+        function is called whenever something has happened.
     max_evaluations : int, optional
         Stop after that many evaluations, failed ones included.
     stop : function of the `Integrator`, or a list of them, optional
@@ -204,15 +204,18 @@ def integrate(
         rules.append(tolerance(rel_tol, abs_tol))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
-    result = run(
-        it,
-        rules,
-        executor=executor,
-        workers=workers,
-        journal=journal,
-        progress=progress,
-        accept_changes=accept_changes,
-    )
+    from .visualization.notebook import notebook_progress  # which those who only ask and tell do not need
+
+    with notebook_progress(it, progress) as shown:
+        result = run(
+            it,
+            rules,
+            executor=executor,
+            workers=workers,
+            journal=journal,
+            progress=shown,
+            accept_changes=accept_changes,
+        )
     if result.stopped == "interrupted" and on_interrupt == "raise":
         raise RunInterrupted(result)
     return result

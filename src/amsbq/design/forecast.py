@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..gp.posterior_batch import PosteriorBatch
+from ..markup import curve, table
 from .acquisition import Rate
 from .search import Choice
 
@@ -31,6 +32,10 @@ class ForecastSettings:
 SETTINGS = ForecastSettings()
 
 
+#: what is said of a forecast that is not exact
+ESTIMATED = "an estimate: hyperparameters are learned during the run, and will change it"
+
+
 class Forecast(list[tuple[float, float]]):
     """The expected standard deviation of the integral against total cost: a list of (cost, std).
 
@@ -46,12 +51,20 @@ class Forecast(list[tuple[float, float]]):
         self.exact = exact
 
     def __str__(self) -> str:
+        lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in self._shown())]
+        return "\n".join(lines if self.exact else [*lines, f"({ESTIMATED})"])
+
+    def _repr_html_(self) -> str:
+        """Return the standard deviation against cost, on a logarithmic scale and as a table, for notebooks."""
+        drawn = np.array([row for row in self if row[1] > 0]).reshape(-1, 2)
+        picture = curve(drawn[:, 0], np.log(drawn[:, 1]), label="expected std against cost") if len(drawn) > 1 else ""
+        rows = [(f"{cost:.4g}", f"{std:.3g}") for cost, std in self._shown()]
+        return picture + table(("cost", "expected std"), rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
+
+    def _shown(self) -> list[tuple[float, float]]:
+        """Return a few of the rows, from the first to the last."""
         every = np.linspace(0, len(self) - 1, SETTINGS.printed)
-        rows = self if len(self) <= SETTINGS.printed else [self[round(i)] for i in every]
-        lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in rows)]
-        if not self.exact:
-            lines.append("(an estimate: hyperparameters are learned during the run, and will change it)")
-        return "\n".join(lines)
+        return self if len(self) <= SETTINGS.printed else [self[round(i)] for i in every]
 
 
 def forecast_rows(

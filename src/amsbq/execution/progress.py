@@ -71,6 +71,12 @@ def progress_display(it: Accounting, wanted: bool | Progress | None) -> Iterator
         yield lambda it: bar.update(task, completed=it.spent, description=estimate_text(it), spent=spent_text(it))
 
 
+def in_notebook() -> bool:
+    """Return whether this is the kernel of a notebook, which can show pictures and renew them."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
 @contextmanager
 def working(text: str) -> Iterator[None]:
     """Show on a terminal, while the context is open, that something takes a while."""

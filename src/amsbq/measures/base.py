@@ -20,6 +20,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from ..markup import histogram, table
 from ..validation import Array, RNGLike, count, points, read_only
 from .marginals import Marginal
 
@@ -51,6 +52,8 @@ class MeasureSettings:
     #: point, as that of gamma(0.001), all tails are long.
     heaviest_tail: float = 1e3
     singular_reach: float = 1e8
+    #: Points of each input that the picture of a measure is made of: a few for each bar.
+    pictured: int = 400
     #: Mass farther than so many widths from all observations has not been seen, as usual lengthscales are below one
     #: width. Estimates warn of more than this share: with tails up to those of t(2) there is less.
     far_widths: float = 10.0
@@ -149,6 +152,17 @@ class Measure(ABC):
     @abstractmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Measure:
         """Return the measure of which `to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+
+    def _repr_html_(self) -> str:
+        """Return a table of the inputs, each with its quantiles and its shape, for notebooks."""
+        rows = []
+        for d in range(self.dim):
+            one = self.over([d])
+            values = one.from_cube((np.arange(SETTINGS.pictured)[:, None] + 0.5) / SETTINGS.pictured)[:, 0]
+            low, middle, high = np.quantile(values, [0.025, 0.5, 0.975], method="inverted_cdf")
+            picture = histogram(values, label=f"histogram of input {d}")
+            rows.append((str(d), repr(one), f"{middle:.4g}", f"{low:.4g} to {high:.4g}", picture))
+        return table(("input", "distribution", "median", "95 % between", ""), rows)
 
     def same_as(self, other: Measure) -> bool:
         """Return whether two measures are of the same class with the same parameters or samples."""

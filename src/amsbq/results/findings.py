@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..markup import table
+
 Level: TypeAlias = Literal["good", "note", "warning"]
 
 
@@ -51,6 +53,11 @@ class Findings(list[Finding]):
         return "\n".join(f"{finding.level:8} {finding}" for finding in self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return a table with a row for each finding, for notebooks."""
+        rows = [(finding.level, finding.about, f"{finding.text} {finding.advice}".strip()) for finding in self]
+        return table(("", "about", "finding"), rows)
 
 
 def brief(number: float) -> str:

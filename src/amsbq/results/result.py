@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import markup
 from ..design.accounting import Evaluation, StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
@@ -188,13 +190,17 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        """Return the answer, the estimate against cost, what is spent, and the sources, for notebooks."""
         head, *rows = self._rows()
-        cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        titles = "".join(f"<th>{title}</th>" for title in head)
-        return (
-            f"<p><strong>{escape(self._headline())}</strong><br>stopped: {escape(self._why())}</p>"
-            f"<table><thead><tr>{titles}</tr></thead><tbody>{cells}</tbody></table>"
-        )
+        parts = [f"<p><strong>{escape(self._headline())}</strong><br>stopped: {escape(self._why())}</p>"]
+        if math.isfinite(self.budget):
+            parts.append(markup.share(self.spent / self.budget, f"spent {self.spent:.6g} of {self.budget:.6g}"))
+        known = [e for e in self.evaluations if math.isfinite(e.mean) and math.isfinite(e.std)]
+        if len(known) > 1:
+            cost = np.cumsum([e.cost for e in self.evaluations])[-len(known) :]
+            mean, std = np.array([(e.mean, e.std) for e in known]).T
+            parts.append(markup.curve(cost, mean, (mean - 2 * std, mean + 2 * std), "estimate against cost"))
+        return "<br>".join(parts) + markup.table(head, rows)
 
     def _headline(self) -> str:
         if math.isnan(self.mean) and self.evaluations:
