@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# for `make release`: the oldest and the newest that is supported
+PYTHONS ?= $(BIN)/python
 # Test workers share the cores between them: one BLAS thread each, and one worker more than there are cores, as many tests
 # wait for processes that they have started. Each takes whole files, whose tests share fixtures.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: demo test browser lint figures docs clean
+.PHONY: demo test browser lint figures docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
@@ -32,6 +34,12 @@ figures: $(VENV)/installed
 # Runs the code on all pages, then writes site/index.html: open it in a browser, no server is needed.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Wheel and sdist in dist/, and the wheel in an empty environment of each Python that is here.
+release: $(VENV)/installed
+	$(BIN)/python -m hatchling build -t wheel -t sdist -d dist
+	for python in $(PYTHONS); do $$python -m pip download --quiet --dest build/wheelhouse numpy scipy threadpoolctl loky; done
+	AMSBQ_WHEELHOUSE=$(CURDIR)/build/wheelhouse AMSBQ_PYTHONS="$(PYTHONS)" $(TEST_ENV) $(BIN)/pytest -rs tests/test_release.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -10,6 +10,7 @@ from .. import __version__
 from . import commands
 from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
 from .detached import add_ask, add_tell
+from .doctor import add_doctor
 from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
 from .viewing import add_compare, add_report, add_status, add_watch
 
@@ -85,6 +86,7 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
         add_show(subparsers),
         add_exclude(subparsers),
         add_correct(subparsers),
+        add_doctor(subparsers),
         _add_demo(subparsers),
         _add_reproduce(subparsers),
         _add_completion(subparsers),
