@@ -405,8 +405,8 @@ def test_a_program_that_captures_warnings_goes_on_to_do_so(problem, typed):
 def test_help_teaches(capsys):
     parsers = build_parsers()
     commands = [name.removeprefix("amsbq ") for name in parsers if name != "amsbq"]
-    runs = ["init", "check", "run", "resume", "status", "report", "forecast", "show", "exclude", "correct"]
-    assert commands == [*runs, "demo", "reproduce", "completion"]
+    runs = ["init", "check", "run", "resume", "ask", "tell", "status", "report", "watch", "compare", "forecast"]
+    assert commands == [*runs, "show", "exclude", "correct", "doctor", "demo", "reproduce", "completion"]
     for command in commands:
         with pytest.raises(SystemExit) as stopped:
             main([command, "--help"])

@@ -66,6 +66,20 @@ def test_a_new_journal_tells_of_everything(tmp_path):
     assert [event["cost"] for event in events if event["event"] == "told"] == [e.cost for e in result.evaluations]
 
 
+def test_few_refits_are_written(tmp_path):
+    """When observations have doubled, and the last. Any other is made again."""
+    path = tmp_path / "run.jsonl"
+    whole = run(path, model="icm", budget=100.0, max_evaluations=13)
+    _, events = read_journal(path)
+    at = [event["n"] for event in events if event["event"] == "fitted"]
+    assert at == [1, 2, 4, 8, 13]
+    last = path.read_text().splitlines(keepends=True)
+    cut = next(i for i, line in enumerate(last) if '"event":"known","id":11,' in line)
+    path.write_text("".join(last[: cut + 1]))
+    again = run(path, model="icm", budget=100.0, max_evaluations=13)
+    assert everything(again) == everything(whole)
+
+
 def test_the_header_describes_the_problem_in_plain_values(tmp_path):
     """No text in it has to be parsed again."""
     sources = [amsbq.Source(fine, name="fine", valid=(-math.inf, 9.0)), amsbq.Source(coarse, cost="measured", name="b")]
