@@ -105,14 +105,36 @@ def test_measures_are_tables_with_a_picture_for_each_input(measure):
         assert np.mean(sample[:, d] <= float(median)) >= 0.47
 
 
+def test_the_live_figure_from_the_first_query_to_nothing_but_failures(monkeypatch):
+    pytest.importorskip("IPython")
+    from amsbq.visualization.notebook import LiveFigure
+
+    shown = []
+    figure = LiveFigure()
+    monkeypatch.setattr(figure, "_display", lambda picture, display_id: shown.append(picture))
+    it = amsbq.Integrator([amsbq.Source(name="_a$"), amsbq.Source(name="b", cost=0.1)], (0, 1), model="icm")
+    figure.draw(it)
+    query = it.ask()
+    figure.draw(it)
+    it.fail(query, "no licence")
+    figure.draw(it)
+    assert len(shown) == 3
+    assert all(picture.data.startswith(b"\x89PNG") for picture in shown)
+    monkeypatch.setattr(figure, "_png", lambda it: 1 / 0)
+    with pytest.warns(UserWarning, match="cannot be drawn: division by zero"):
+        figure.draw(it)
+    figure.draw(it)
+
+
 @pytest.mark.filterwarnings("ignore:there are too few observations")
 def test_names_are_text_and_unknown_results_are_shown():
-    it = amsbq.Integrator(amsbq.Source(name="<b>fine</b>"), (0, 1), budget=5, model="icm")
+    name = "<svg onload=alert()>"
+    it = amsbq.Integrator(amsbq.Source(name=name), (0, 1), budget=5, model="icm")
     it.fail(it.ask(), "no licence")
     it.observe(0, [0.5], 1.0)
     text = it.result()._repr_html_()
-    assert "<b>" not in text
-    assert "<b>fine</b>" in "".join(Reader(text).cells)
+    assert name not in text
+    assert name in "".join(Reader(text).cells)
     unknown = amsbq.Result(amsbq.Estimate.unknown(), [], 0.0, "", ["fine"])
     assert "nothing is known yet" in unknown._repr_html_()
     Reader(unknown._repr_html_())

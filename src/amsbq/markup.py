@@ -24,18 +24,22 @@ class MarkupSettings:
 SETTINGS = MarkupSettings()
 
 
+class Picture(str):
+    """SVG that was made here: the only text that is not escaped."""
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of texts; cells that begin with ``<svg`` are pictures of this file."""
+    """Return a table of texts and pictures."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     lines = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _cell(text: str) -> str:
-    return text if text.startswith("<svg ") else escape(text)
+    return text if isinstance(text, Picture) else escape(text)
 
 
-def curve(x: ArrayLike, y: ArrayLike, band: tuple[Array, Array] | None = None, label: str = "") -> str:
+def curve(x: ArrayLike, y: ArrayLike, band: tuple[Array, Array] | None = None, label: str = "") -> Picture:
     """Return a picture of y against x, shape (n,) each, with the band between two more if it is there.
 
     The vertical axis spans y and what of the band is near it.
@@ -62,7 +66,7 @@ def _points(x: Array, y: Array, across: Array, up: tuple[float, float]) -> str:
     return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
 
 
-def histogram(values: ArrayLike, bins: int = 24, label: str = "") -> str:
+def histogram(values: ArrayLike, bins: int = 24, label: str = "") -> Picture:
     """Return a picture of how often values, shape (n,), fall into each of some bins."""
     counts, _ = np.histogram(np.asarray(values, dtype=float), bins)
     width, height = SETTINGS.histogram
@@ -76,7 +80,7 @@ def histogram(values: ArrayLike, bins: int = 24, label: str = "") -> str:
     return _svg(width, height, label, bars)
 
 
-def share(part: float, label: str) -> str:
+def share(part: float, label: str) -> Picture:
     """Return a bar of which a share between 0 and 1 is filled."""
     width, height = SETTINGS.curve[0], 8
     filled = f'<rect width="{width * min(max(part, 0.0), 1.0):.1f}" height="{height}" rx="4" fill="currentColor"/>'
@@ -84,6 +88,6 @@ def share(part: float, label: str) -> str:
     return _svg(width, height, label, [whole, filled])
 
 
-def _svg(width: int, height: int, label: str, shapes: Sequence[str]) -> str:
+def _svg(width: int, height: int, label: str, shapes: Sequence[str]) -> Picture:
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f'<svg {size} role="img" aria-label="{escape(label)}">{"".join(shapes)}</svg>'
+    return Picture(f'<svg {size} role="img" aria-label="{escape(label)}">{"".join(shapes)}</svg>')

@@ -195,10 +195,10 @@ class Result:
         parts = [f"<p><strong>{escape(self._headline())}</strong><br>stopped: {escape(self._why())}</p>"]
         if math.isfinite(self.budget):
             parts.append(markup.share(self.spent / self.budget, f"spent {self.spent:.6g} of {self.budget:.6g}"))
-        known = [e for e in self.evaluations if math.isfinite(e.mean) and math.isfinite(e.std)]
-        if len(known) > 1:
-            cost = np.cumsum([e.cost for e in self.evaluations])[-len(known) :]
-            mean, std = np.array([(e.mean, e.std) for e in known]).T
+        told = np.array([(e.cost, e.mean, e.std) for e in self.evaluations]).reshape(-1, 3)
+        known = np.isfinite(told[:, 1:]).all(axis=1)
+        if known.sum() > 1:
+            cost, (mean, std) = np.cumsum(told[:, 0])[known], told[known, 1:].T
             parts.append(markup.curve(cost, mean, (mean - 2 * std, mean + 2 * std), "estimate against cost"))
         return "<br>".join(parts) + markup.table(head, rows)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,9 +20,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..execution.journal import JournalError, JournalPath
+from ..execution.journal import JournalPath
 from ..execution.reader import read_result, result_of
 from ..execution.state import read_state
+from ..simulators.answers import error_text
 from .report import content, page
 
 
@@ -28,8 +31,10 @@ from .report import content, page
 class LiveSettings:
     """Times in seconds."""
 
-    #: between two looks whether the journal has grown: with the page's own half second, a second in all
-    look_again: float = 0.2
+    #: between two looks whether the journal has grown
+    look_again: float = 0.1
+    #: that a page waits for an answer if there is nothing new; then it asks again
+    patience: float = 10.0
 
 
 SETTINGS = LiveSettings()
@@ -62,16 +67,15 @@ class LiveContent:
     ----------
     version : int
         Grows by one whenever there is something new.
-    trouble : str
-        Why the journal cannot be read at the moment; empty if it can.
     """
 
     def __init__(self, journal: JournalPath) -> None:
         self.journal = Path(journal)
-        self.version, self.trouble = 0, ""
+        self.version = 0
+        self._troubles = {"journal": "", "model": ""}
         self._quick = content(result_of(read_state(journal)))
         self._whole: dict[str, Any] = {}
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._renewed, self._ended = threading.Condition(), threading.Event()
         self._threads = [threading.Thread(target=follow, daemon=True) for follow in (self._follow, self._follow_model)]
 
     def __enter__(self) -> LiveContent:
@@ -82,19 +86,30 @@ class LiveContent:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
 
-    def current(self) -> tuple[int, dict[str, Any]]:
-        """Return the version, and the content: all that is known at once, with the latest of what needs the model."""
-        with self._lock:
+    @property
+    def trouble(self) -> str:
+        """Why the journal cannot be read, or the model not be restored, at the moment; empty if all is well."""
+        return self._troubles["journal"] or self._troubles["model"]
+
+    def newer_than(self, version: str) -> bool:
+        """Return whether there is something newer than a version, as soon as there is or patience is at its end."""
+        with self._renewed:
+            return self._renewed.wait_for(lambda: str(self.version) != version, SETTINGS.patience)
+
+    def current(self) -> dict[str, Any]:
+        """Return the content with its version: all that is known at once, and the latest of what needs the model."""
+        with self._renewed:
             quick, whole = self._quick, self._whole
             known = {figure["id"] for figure in quick["figures"]}
             figures = [*quick["figures"], *(f for f in whole.get("figures", ()) if f["id"] not in known)]
             findings = whole.get("findings", LEARNING)
-            return self.version, {**quick, "figures": figures, "findings": findings, "version": self.version}
+            return {**quick, "figures": figures, "findings": findings, "version": self.version}
 
     def _publish(self, quick: dict[str, Any] | None = None, whole: dict[str, Any] | None = None) -> None:
-        with self._lock:
+        with self._renewed:
             self._quick, self._whole = quick or self._quick, whole or self._whole
             self.version += 1
+            self._renewed.notify_all()
 
     def _follow(self) -> None:
         """Read the journal whenever it has grown."""
@@ -103,11 +118,9 @@ class LiveContent:
             now = self._size()
             if now == size:
                 continue
-            try:
+            with self._noted("journal"):
                 self._publish(quick=content(result_of(read_state(self.journal))))
-                size, self.trouble = now, ""
-            except JournalError as error:
-                self.trouble = str(error)
+                size = now
 
     def _follow_model(self) -> None:
         """Restore the model and draw what depends on it whenever the journal has grown."""
@@ -116,9 +129,18 @@ class LiveContent:
             start, now = time.monotonic(), self._size()
             if now != size:
                 size = now
-                with suppress(JournalError):  # the other thread tells of it
+                with self._noted("model"):
                     self._publish(whole=content(read_result(self.journal)))
             self._ended.wait(max(time.monotonic() - start, SETTINGS.look_again))
+
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        """Keep what goes wrong, for the page to show; the next time may be better."""
+        try:
+            yield
+            self._troubles[what] = ""
+        except Exception as error:
+            self._troubles[what] = error_text(error)
 
     def _size(self) -> int:
         try:
@@ -150,8 +172,13 @@ class PageServer(ThreadingHTTPServer):
         self.live, self.token = live, secrets.token_urlsafe(24)
         self.host = f"127.0.0.1:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current()[1])
+        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current())
         self.page = text.encode("utf-8", errors="backslashreplace")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore that a page was closed before it got its answer; whatever else goes wrong is printed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -170,11 +197,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif name == "":
             self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
         elif name == "content":
-            version, shown = self.server.live.current()
-            if parse_qs(asked.query).get("since") == [str(version)]:
-                self._answer(HTTPStatus.NO_CONTENT)
+            if self.server.live.newer_than("".join(parse_qs(asked.query).get("since", []))):
+                self._answer(HTTPStatus.OK, json.dumps(self.server.live.current()).encode(), "application/json")
             else:
-                self._answer(HTTPStatus.OK, json.dumps(shown).encode(), "application/json")
+                self._answer(HTTPStatus.NO_CONTENT)
         else:
             self._answer(HTTPStatus.NOT_FOUND)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..design.integrator import Integrator
 from ..execution.progress import estimate_text, in_notebook
-from ..messages import collected_warnings
+from ..messages import collected_warnings, warn
 from ..results.result import Result
 from .axes import literal, percent
 from .curves import shares
@@ -79,7 +79,16 @@ class LiveFigure:
             self.draw(it)
 
     def draw(self, it: Integrator) -> None:
-        """Draw the state of a run in place of what was drawn before."""
+        """Draw the state of a run in place of what was drawn before; what goes wrong is a warning, once."""
+        if math.isinf(self._again):
+            return
+        try:
+            self._renew(it)
+        except Exception as error:  # a picture must not end a run
+            self._again = math.inf
+            warn(f"the figure of the progress cannot be drawn: {error}", stacklevel=2)
+
+    def _renew(self, it: Integrator) -> None:
         start = time.monotonic()
         picture = self._image(data=self._png(it), format="png", width=round(72 * 1.25 * SETTINGS.size[0]))
         if self._handle is None:

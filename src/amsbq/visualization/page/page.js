@@ -165,13 +165,14 @@
     }
     redraw();
   };
-  const listen = async () => {
+  const listen = async () => {  // an answer comes when there is something new, or after some seconds
+    let pause = 0;
     try {
       const answer = await fetch(`content?since=${data.version ?? ""}`);
       if (answer.status === 200) show(await answer.json());
       say("connection", answer.headers.get("Trouble") || "");
-    } catch { say("connection", "— not updated any more: amsbq watch has ended"); }
-    setTimeout(listen, 500);
+    } catch { say("connection", "— not updated any more: amsbq watch has ended"); pause = 1000; }
+    setTimeout(listen, pause);
   };
   if (data.live) listen();
 })();
