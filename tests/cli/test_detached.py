@@ -204,6 +204,15 @@ def test_tables_that_are_wrong(problem, tmp_path, typed, table, said):
     assert said in typed("tell", problem.with_suffix(".jsonl"), "--from", tmp_path / "table.csv", code=2).err
 
 
+@pytest.mark.parametrize("text", ["-1.5", "-1e-3", "-.5E+2", "2e300"])
+def test_numbers_as_simulators_print_them(problem, typed, text):
+    typed("ask", problem)
+    typed("tell", problem.with_suffix(".jsonl"), 0, text)
+    assert read_journal(problem.with_suffix(".jsonl"))[1][-1]["value"] == float(text)
+    typed("correct", problem.with_suffix(".jsonl"), 0, text)
+    assert read_journal(problem.with_suffix(".jsonl"))[1][-1]["value"] == float(text)
+
+
 def test_job_files_are_run_by_a_shell(problem, tmp_path, typed):
     """As a batch system would run them: each tells its own value."""
     job = tmp_path / "job.sh"

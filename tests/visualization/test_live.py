@@ -71,7 +71,7 @@ def answered(address, path, method="GET", host=None):
     return response.status, response.headers, body
 
 
-def test_nothing_without_the_token_and_nothing_but_get(run, address):
+def test_nothing_without_the_token_and_nothing_but_get(run, address, capsys):
     before, inside = run.journal.path.read_bytes(), urlsplit(address).path
     assert answered(address, inside)[0] == 200
     for path in (
@@ -92,6 +92,8 @@ def test_nothing_without_the_token_and_nothing_but_get(run, address):
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert headers["Referrer-Policy"] == "no-referrer"
     assert run.journal.path.read_bytes() == before
+    assert main(["watch", str(run.journal.path), "--port", str(urlsplit(address).port)]) == 2  # it is taken
+    assert "cannot be used" in capsys.readouterr().err
 
 
 X_RANGE = "id => document.getElementById(id)._fullLayout.xaxis.range.slice()"
@@ -168,11 +170,6 @@ def test_a_journal_that_is_damaged_meanwhile_is_told_and_the_page_stays(run):
 def test_a_journal_that_is_not_there_is_one_line(tmp_path, capsys):
     assert main(["watch", str(tmp_path / "nowhere.jsonl")]) == 2
     assert "cannot be read" in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_is_one_line(run, address, capsys):
-    assert main(["watch", str(run.journal.path), "--port", str(urlsplit(address).port)]) == 2
-    assert "cannot be used" in capsys.readouterr().err
 
 
 def test_runs_are_compared(tmp_path, capsys):

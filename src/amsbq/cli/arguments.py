@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 class CommandParser(argparse.ArgumentParser):
     """Parser of one command; a part of its help may be composed only when somebody asks for help."""
 
     appendix: Callable[[], str] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")  # argparse takes -1e-3 for an option
 
     def format_help(self) -> str:
         """Return the help, followed by the appendix if there is one."""
