@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -94,12 +95,22 @@ def said(*command):
     return subprocess.run(command, capture_output=True, text=True).stdout
 
 
+@pytest.fixture
+def jobqueue():
+    """The package, whose import replaces the handler of interrupts of the whole process."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return pytest.importorskip("dask_jobqueue")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def fine(x):
     return float(os.environ["SLURM_JOB_ID"] != "") + float(x[0]) ** 2
 
 
-def test_a_run_on_a_dask_cluster_of_slurm_jobs(slurm, tmp_path):
-    jobqueue, distributed = pytest.importorskip("dask_jobqueue"), pytest.importorskip("distributed")
+def test_a_run_on_a_dask_cluster_of_slurm_jobs(slurm, jobqueue, tmp_path):
+    distributed = pytest.importorskip("distributed")
     with (
         jobqueue.SLURMCluster(
             cores=1,
