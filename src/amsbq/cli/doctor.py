@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from .. import __version__
 from ..execution.locks import one_host_only
-from ..gp.threads import MANY_OBSERVATIONS
+from ..threads import MANY_OBSERVATIONS
 from .arguments import CommandParser, Subparsers, add_command
 from .commands import ExitCode
 
