@@ -287,6 +287,15 @@ def test_a_value_outside_of_the_valid_range_is_refused(problem, typed):  # noqa:
     assert "outside the valid range" in typed("correct", problem.with_suffix(".jsonl"), 0, 9.0, code=2).err
 
 
+def test_work_directories_of_values_that_are_not_valid_are_kept(problem, typed):  # noqa: F811
+    (problem.parent / "deck.in").write_text("{x}\n")
+    problem.write_text(TOP + FINE + "template = 'deck.in'\nvalid = [5, 6]\n")
+    typed("run", problem, code=1)
+    folder = problem.parent / "runs" / "fine-1"
+    assert float((folder / "deck.in").read_text()) < 1
+    assert f"work directory: {folder}\n" in typed("show", problem.with_suffix(".jsonl"), 1).out
+
+
 @pytest.mark.parametrize(
     "event",
     [

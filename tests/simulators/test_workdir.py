@@ -117,6 +117,15 @@ def test_an_output_that_is_not_understood_keeps_the_directory(tmp_path):
     assert directories(tmp_path) == ["s-0"]
 
 
+@pytest.mark.parametrize(("valid", "left"), [((0.0, 0.2), ["s-0"]), ((0.0, 0.3), [])])
+def test_a_value_that_is_not_valid_keeps_the_directory(valid, left, tmp_path):
+    """It is a failed evaluation, although the program has no way to know."""
+    outcome = evaluate(command(tmp_path).numbered("s", 0, valid), X)
+    assert outcome.observation.value == 0.25
+    assert directories(tmp_path) == left
+    assert outcome.log.folder == (str(tmp_path / "runs" / "s-0") if left else "")
+
+
 def test_what_is_there_is_never_touched(tmp_path):
     """An evaluation that is made again, after the run was killed, has another directory; so have calls without id."""
     (tmp_path / "runs" / "s-0").mkdir(parents=True)

@@ -116,7 +116,7 @@ def _evaluated(source: Source, name: str, x: Array) -> Checked:
     function: Any = source.function
     found: dict[str, Quantity] = {}
     if isinstance(function, Command):
-        command = function.numbered(name, "check")
+        command = function.numbered(name, "check", source.valid)
 
         def function(x: Array) -> Observation | dict[str, float]:
             found.update(command.quantities(x))

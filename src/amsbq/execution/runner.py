@@ -226,7 +226,7 @@ class Runner:
         source = self.it.sources[query.source]
         function: Any = source.function
         if hasattr(function, "numbered"):  # it works in a directory that is named after the evaluation
-            function = function.numbered(self.it.names[query.source], query.id)
+            function = function.numbered(self.it.names[query.source], query.id, source.valid)
         self._last_event = time.monotonic()
         started = self._dispatcher.start(function, query.x, source.timeout)
         self._running[started.future] = query, started

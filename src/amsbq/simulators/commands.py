@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+from ..design.failures import rejection
 from ..design.sources import Observation
 from ..validation import Array, brief
 from .answers import SimulatorError, log_output
@@ -18,7 +19,7 @@ from .numerals import Quantity
 from .output import OutputRule, Rules, as_answer, count_from_the_start, files_of, quoted_end, read_quantities, rules_of
 from .program import Ended, run_program
 from .template import Delimiters, filled_argument
-from .workdir import PATTERN, Keep, WorkDirectory
+from .workdir import PATTERN, Keep, Work, WorkDirectory
 
 
 class Command:
@@ -134,11 +135,22 @@ class Command:
             )
         self._source: str = self.__name__
         self._number: object = None
+        self._valid: tuple[float, float] | None = None
 
-    def numbered(self, source: str, number: object) -> Self:
-        """Return the same command for one evaluation: the name of its source and its number name its directory."""
+    def numbered(self, source: str, number: object, valid: tuple[float, float] | None = None) -> Self:
+        """Return the same command for one evaluation: its work directory is named after it, and kept if it fails.
+
+        Parameters
+        ----------
+        source : str
+            The name of its source.
+        number : int or str
+            Its number.
+        valid : (float, float), optional
+            An evaluation with a value outside has failed, and its directory is kept; the value is returned.
+        """
         one = copy.copy(self)
-        one._source, one._number = source, number
+        one._source, one._number, one._valid = source, number, valid
         return one
 
     def source_definition(self) -> dict[str, Any]:
@@ -201,20 +213,22 @@ class Command:
         if self._directory is not None and os.sep in arguments[0]:
             arguments[0] = str(Path(self.folder) / arguments[0])
         environment = {name: filled_argument(text, inputs) for name, text in self.environment.items()}
-        with self._working(inputs) as folder:
-            ended = run_program(arguments, folder, json.dumps(inputs).encode(), self.timeout, environment)
+        with self._working(inputs) as work:
+            ended = run_program(arguments, work.folder, json.dumps(inputs).encode(), self.timeout, environment)
             log_output(ended.stdout, ended.stderr)
             if self._directory is not None and self._directory.keep != "none":
-                _write_outputs(folder, ended)
+                _write_outputs(work.folder, ended)
             if ended.problem:
                 raise SimulatorError(f"{ended.problem}{quoted_end(ended.stderr or ended.stdout)}")
             if ended.cut and count_from_the_start(self.rules):
                 raise SimulatorError("it printed too much to count rows from the beginning: let it write a file")
             try:
-                found = read_quantities(self.rules, ended.stdout, folder)
-                as_answer(found)  # raises if a variance is negative, for example
+                found = read_quantities(self.rules, ended.stdout, work.folder)
+                answer = as_answer(found)  # raises if a variance is negative, for example
             except (SimulatorError, ValueError) as error:
                 raise SimulatorError(f"{error}{quoted_end(ended.stderr)}") from None
+            refused = isinstance(answer, Observation) and rejection(answer.value, self._valid, answer.variance)
+            work.succeeded = not refused
             return found
 
     def __call__(self, x: Array) -> Observation | dict[str, float]:
@@ -224,19 +238,11 @@ class Command:
     def _inputs(self, x: Array) -> dict[str, float]:
         return dict(zip(self.names, (float(value) for value in x), strict=True))
 
-    @contextmanager
-    def _working(self, inputs: dict[str, float]) -> Iterator[Path]:
-        """Yield the directory in which the program works."""
+    def _working(self, inputs: dict[str, float]) -> AbstractContextManager[Work]:
+        """Return a context with the directory in which the program works."""
         if self._directory is None:
-            yield Path(self.folder)
-            return
-        with self._directory.prepared(inputs, self._source, self._number) as folder:
-            try:
-                yield folder
-            except BaseException:
-                log_output(folder=str(folder) if self._directory.kept(True) else "")
-                raise
-            log_output(folder=str(folder) if self._directory.kept(False) else "")
+            return nullcontext(Work(Path(self.folder)))
+        return self._directory.prepared(inputs, self._source, self._number)
 
 
 def _write_outputs(folder: Path, ended: Ended) -> None:

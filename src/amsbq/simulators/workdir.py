@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from .answers import log_output
 from .template import Delimiters, Inputs, filled_template
 
 #: which work directories are kept after an evaluation
@@ -20,6 +21,22 @@ KEEP: tuple[Keep, ...] = ("failed", "all", "none")
 
 #: where evaluations work unless the user says otherwise
 PATTERN = "runs/{source}-{id}"
+
+
+@dataclass
+class Work:
+    """The work of one evaluation.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is done.
+    succeeded : bool
+        To be set when there is a value that counts; until then the evaluation has failed.
+    """
+
+    folder: Path
+    succeeded: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,8 @@ class WorkDirectory:
     delimiters : (str, str)
         What stands before and after the name of an input in a template.
     keep : str
-        "failed" keeps the directories of evaluations that failed, "all" and "none" what they say.
+        "failed" keeps the directories of evaluations that failed, also because their values are not valid; "all" and
+        "none" what they say.
 
     Raises
     ------
@@ -113,8 +131,8 @@ class WorkDirectory:
         return made
 
     @contextmanager
-    def prepared(self, inputs: Inputs, source: str, number: object = None) -> Iterator[Path]:
-        """Make the work directory of an evaluation; when the context is left it is kept or removed.
+    def prepared(self, inputs: Inputs, source: str, number: object = None) -> Iterator[Work]:
+        """Make the work directory of an evaluation; when the context is left it is kept, and logged, or removed.
 
         Parameters
         ----------
@@ -125,19 +143,15 @@ class WorkDirectory:
         number : int or str, optional
             The number of the evaluation; by default a random text, for calls outside of a run.
         """
-        directory = self._made(source, secrets.token_hex(4) if number is None else str(number))
-        failed = True
+        work = Work(self._made(source, secrets.token_hex(4) if number is None else str(number)))
         try:
-            self._fill(directory, inputs)
-            yield directory
-            failed = False
+            self._fill(work.folder, inputs)
+            yield work
         finally:
-            if not self.kept(failed):
-                shutil.rmtree(directory, ignore_errors=True)
-
-    def kept(self, failed: bool) -> bool:
-        """Return whether the directory of an evaluation stays."""
-        return self.keep == "all" or (self.keep == "failed" and failed)
+            if self.keep == "all" or (self.keep == "failed" and not work.succeeded):
+                log_output(folder=str(work.folder))
+            else:
+                shutil.rmtree(work.folder, ignore_errors=True)
 
     def _made(self, source: str, number: str) -> Path:
         """Return a new and empty directory; nothing that was there before is touched."""
