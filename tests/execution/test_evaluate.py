@@ -13,6 +13,8 @@ import pytest
 import amsbq
 from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import read_journal
+from amsbq.execution.revisions import shown_evaluation
+from amsbq.simulators.answers import SETTINGS
 from amsbq.simulators.commands import Command
 
 X = np.array([0.25])
@@ -203,3 +205,49 @@ def test_a_timeout_may_be_longer_than_any_life(timeout):
     for workers in (1, 2):
         result = amsbq.integrate(source, UNIT, budget=2, model="icm", workers=workers)
         assert [e.status for e in result.evaluations] == ["ok"] * 2
+
+
+def talkative(x):
+    """A source that prints to both streams, which are what they are outside of an evaluation."""
+    print("meshing", x[0])
+    sys.stdout.writelines(["solving", "\n"])
+    print("poor mesh" if sys.stderr.encoding.lower() == "utf-8" else "no encoding", file=sys.stderr, flush=True)
+    return x[0]
+
+
+def test_what_a_function_prints_is_kept_and_still_printed(capsys):
+    log = evaluate(talkative, X).log
+    assert (log.stdout, log.stderr) == ("meshing 0.25\nsolving\n", "poor mesh\n")
+    assert capsys.readouterr() == (log.stdout, log.stderr)
+    print("afterwards")
+    assert "afterwards" not in log.stdout
+
+
+def test_the_end_of_much_that_is_printed_is_kept():
+    log = evaluate(lambda x: [print(f"step {i}") for i in range(2000)] and 1.0, X).log
+    assert len(log.stdout) == SETTINGS.logged
+    assert log.stdout.endswith("step 1999\n")
+
+
+def test_evaluations_inside_of_an_evaluation_have_logs_of_their_own():
+    inner = []
+    outer = evaluate(lambda x: print("outer") or inner.append(evaluate(talkative, x)) or 1.0, X).log
+    assert inner[0].log.stdout == "meshing 0.25\nsolving\n"
+    assert outer.stdout == f"outer\n{inner[0].log.stdout}"
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [({}, True), ({"executor": "processes"}, True), ({"workers": 2}, False)],
+    ids=["one after the other", "processes", "threads"],
+)
+def test_a_journal_keeps_what_functions_print_but_not_in_threads(options, kept, tmp_path):
+    """Threads print to the same streams, so that nobody knows which of them it was."""
+    with amsbq.ResilientProcessPool(1) as pool:
+        executor = pool if options.pop("executor", None) else None
+        amsbq.integrate(
+            talkative, UNIT, budget=2, model="icm", journal=tmp_path / "run.jsonl", executor=executor, **options
+        )
+    for number in (0, 1):
+        _, query, _, log = shown_evaluation(tmp_path / "run.jsonl", number)
+        assert log.stdout == (f"meshing {query.x[0]}\nsolving\n" if kept else "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO, cast
 
 from ..design.sources import Observation
 from ..validation import brief, non_negative_number, number, positive_number
@@ -59,13 +61,40 @@ _log: ContextVar[EvaluationLog | None] = ContextVar("evaluation_log", default=No
 
 @contextmanager
 def evaluation_log() -> Iterator[EvaluationLog]:
-    """Collect what the evaluation inside of the context, in this thread, logs."""
+    """Collect what the evaluation inside of the context, in this thread, logs; in the main thread also what it prints.
+
+    What other threads print cannot be told apart: all threads of a process print to the same streams.
+    """
     log = EvaluationLog()
     token = _log.set(log)
     try:
-        yield log
+        with ExitStack() as redirected:
+            if threading.current_thread() is threading.main_thread():
+                for name, redirect in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
+                    if (stream := getattr(sys, name)) is not None:  # as it is in a process without a console
+                        redirected.enter_context(redirect(cast(TextIO, _LoggedStream(stream, name, log))))
+            yield log
     finally:
         _log.reset(token)
+
+
+class _LoggedStream:
+    """A stream that also adds to a log what is written to it; otherwise it is the stream that it stands for."""
+
+    def __init__(self, stream: TextIO, name: str, log: EvaluationLog) -> None:
+        self._stream, self._name, self._log = stream, name, log
+
+    def write(self, text: str) -> int:
+        written = self._stream.write(text)
+        self._log.add(**{self._name: text})
+        return written
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def log_output(stdout: str = "", stderr: str = "", folder: str = "") -> None:

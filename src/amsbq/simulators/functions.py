@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ..validation import Array, brief
-from .answers import log_output
 from .digests import digests
 
 
@@ -86,26 +82,5 @@ class PythonFunction:
         return found  # type: ignore[no-any-return]
 
     def __call__(self, x: Array) -> Any:
-        """Call the function at x, of shape (D,), and return what it returns; what it prints is logged."""
-        if threading.current_thread() is not threading.main_thread():  # other threads print to the same streams
-            return self.resolved()(x)
-        with redirect_stdout(_Tee(sys.stdout)) as out, redirect_stderr(_Tee(sys.stderr)) as err:
-            try:
-                return self.resolved()(x)
-            finally:
-                log_output(out.getvalue(), err.getvalue())
-
-
-class _Tee(io.StringIO):
-    """A stream whose content is kept, and also written to another one."""
-
-    def __init__(self, other: TextIO) -> None:
-        super().__init__()
-        self._other = other
-
-    def write(self, text: str) -> int:
-        self._other.write(text)
-        return super().write(text)
-
-    def flush(self) -> None:
-        self._other.flush()
+        """Call the function at x, of shape (D,), and return what it returns."""
+        return self.resolved()(x)
