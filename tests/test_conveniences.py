@@ -59,6 +59,23 @@ def test_an_integrator_has_a_result():
     assert result.integrator is it
 
 
+def test_without_a_value_of_the_primary_source_an_integrator_has_no_answer():
+    """Neither as an estimate nor as a result, and both say why."""
+    it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(cost=0.1)], UNIT, budget=9, model=fixed(L=2))
+    with pytest.raises(ValueError, match="nothing to estimate from"):
+        it.estimate()
+    it.observe(1, [0.5], 3.0)
+    with pytest.warns(UserWarning, match="the integral is unknown, because fine has no value") as warned:
+        estimate = it.estimate()
+    assert warned[0].filename == __file__
+    assert math.isnan(estimate.mean)
+    assert all(map(math.isnan, (estimate.std, *estimate.interval(), it.result().mean)))
+    assert str(it.result()).startswith("integral: unknown, because fine has no value")
+    it.observe(0, [0.2], 2.0)
+    assert math.isfinite(it.estimate().mean)
+    assert it.result().mean == it.estimate().mean
+
+
 def test_a_tolerance_needs_no_budget():
     result = amsbq.integrate(total, UNIT, rel_tol=0.2, model="icm")
     low, high = result.interval(0.95)

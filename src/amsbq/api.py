@@ -23,7 +23,8 @@ from .inference.belief import learn
 from .inference.estimate import Estimate
 from .inference.preparation import noise_levels
 from .inference.structures import ModelName, Noise, checked_order, model_named
-from .results.result import Result
+from .messages import collected_warnings, warn
+from .results.result import Result, has_primary_value, unknown_because
 from .threads import threads_for
 from .validation import RNGLike, seed_number
 
@@ -85,6 +86,23 @@ class Integrator(DesignIntegrator):
     >>> bool(low < (1 - np.cos(5)) / 5 < high)
     True
     """
+
+    def estimate(self) -> Estimate:
+        """Return the distribution of the integral, conditioned on all that was told or observed.
+
+        Without a value of the primary source it is unknown, whatever the others say: its numbers are NaN, and a warning
+        says why. Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters
+        are those of the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned
+        before. Raises `ValueError` if nothing was told or observed yet.
+        """
+        if len(self.learner) and not has_primary_value(self):
+            warn(f"the integral is {unknown_because(self.names)}", stacklevel=2)
+            return Estimate.unknown()
+        with collected_warnings() as messages:
+            found = super().estimate()
+        for message in messages:
+            warn(message, stacklevel=2)  # at the line of the user
+        return found
 
     def result(self) -> Result:
         """Return the integral so far, and how it was found, as `integrate` returns them.

@@ -42,6 +42,20 @@ REASONS = {
 }
 
 
+def has_primary_value(it: Integrator) -> bool:
+    """Return whether an integrator knows a value of its primary source, without which the integral is unknown."""
+    return bool((it.learner.data.s == 0).any())
+
+
+def unknown_because(names: Sequence[str]) -> str:
+    """Return why an integral is unknown, for sources of these names.
+
+    >>> unknown_because(["fine", "coarse"])
+    'unknown, because fine has no value'
+    """
+    return f"unknown, because {names[0]} has no value"
+
+
 def input_names(dim: int) -> list[str]:
     """Return names for inputs that have none: x0, x1, ..."""
     return [f"x{d}" for d in range(dim)]
@@ -98,7 +112,7 @@ class Result:
 
         Without a value of the primary source the integral is unknown, whatever the others say.
         """
-        estimate = it.estimate() if (it.learner.data.s == 0).any() else Estimate.unknown()
+        estimate = it.estimate() if has_primary_value(it) else Estimate.unknown()
         named = inputs or it.inputs or input_names(it.measure.dim)
         return cls(
             estimate,
@@ -204,7 +218,7 @@ class Result:
 
     def _headline(self) -> str:
         if math.isnan(self.mean) and self.evaluations:
-            return f"integral: unknown, because {self.names[0]} has no value"
+            return f"integral: {unknown_because(self.names)}"
         return f"integral: {self.estimate.summary()}"
 
     def _why(self) -> str:
