@@ -7,6 +7,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -65,10 +66,33 @@ def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):  # noqa:
     assert not (tmp_path / "mine" / "problem.jsonl").exists()
 
 
-def test_what_init_writes_for_a_server_is_a_valid_problem(tmp_path, typed):  # noqa: F811
-    typed("init", "--umbridge", tmp_path / "other.toml")
-    assert len(load_problem(tmp_path / "other.toml").sources) == 2
-    compile((tmp_path / "server.py").read_text(), "server.py", "exec")
+def test_what_init_writes_for_a_server_runs_as_it_is(tmp_path, typed):  # noqa: F811
+    """But for the port, which may be in use."""
+    pytest.importorskip("umbridge")
+    typed("init", "--umbridge", "--inputs", "rate,dose", tmp_path / "mine.toml")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for name in ("mine.toml", "server.py"):
+        text = (tmp_path / name).read_text()
+        assert "4242" in text
+        (tmp_path / name).write_text(text.replace("4242", str(port)))
+    with subprocess.Popen([sys.executable, "server.py"], cwd=tmp_path, stdout=subprocess.DEVNULL) as server:
+        try:
+            assert eventually(lambda: answers(port), 30)
+            assert "all is well" in typed("check", tmp_path / "mine.toml").out
+            run = json.loads(typed("run", tmp_path / "mine.toml", "--budget", 1.1, "--json").out)
+        finally:
+            server.kill()
+    expected = {"fine": lambda t: math.exp(-t / 2), "coarse": lambda t: 1 - t / 2}
+    assert {e["source"] for e in run["evaluations"]} == set(expected)
+    for e in run["evaluations"]:
+        assert e["value"] == pytest.approx(expected[e["source"]](sum(e["x"].values())), rel=1e-12)
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_init_overwrites_nothing(tmp_path, typed):  # noqa: F811
