@@ -135,10 +135,12 @@ class PiecewiseDensity:
 
     def _contributes(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> NDArray[np.bool_]:
         """Return which intervals a double integral needs, shape (P,); far tails of heavy-tailed densities are not."""
-        width, mass = self.upper - self.lower, self.masses
-        # An interval of mass m, with the mass M within reach of it, contributes at most 2 m M.
-        total = np.append(0.0, np.cumsum(mass))
-        reach = scale * decay.cutoff
+        width, mass, reach = self.upper - self.lower, self.masses, scale * decay.cutoff
+        # An interval of mass m, with the mass M within reach of it, contributes at most 2 m M. Of an interval that is
+        # much wider than g, only so much counts towards M as its largest density times the integral of g.
+        distances = decay.splits[decay.splits >= 0]
+        integral = 2 * scale * float(g(distances[:-1]) @ np.diff(distances))
+        total = np.append(0.0, np.cumsum(np.minimum(mass, integral * np.abs(self.coefficients).sum(axis=0))))
         first = np.searchsorted(self.upper, self.lower - reach)
         last = np.searchsorted(self.lower, self.upper + reach)
         atoms = np.append(0.0, np.cumsum(self.atom_masses[np.argsort(self.atoms)]))
