@@ -81,11 +81,11 @@ class Line:
 @lru_cache(maxsize=1)  # it is large, and the same for all g and scales
 def triangle(line: Line) -> tuple[Any, Any, Any]:
     """Weights of t, differences t - t' for t' < t as rows, and weights of t', of a composite Gauss rule."""
-    edges = line.low + (line.high - line.low) * (1 - np.cos(np.linspace(0, np.pi, 161))) / 2
+    edges = line.low + (line.high - line.low) * (1 - np.cos(np.linspace(0, np.pi, 81))) / 2
     half = np.diff(edges)[:, None] / 2
     y = (edges[:-1, None] + half * (1 + NODES)).ravel()
     # inner panels that shrink towards y, where the kernel is, and towards the other end, where the tail is
-    side = np.geomspace(1e-6, 0.5, 30)
+    side = np.geomspace(1e-6, 0.5, 24)
     grid = np.concatenate([[0], side, 1 - side[-2::-1], [1]])
     inner = (grid[:-1, None] + np.diff(grid)[:, None] * (1 + NODES) / 2).ravel()
     inner_weights = (np.diff(grid)[:, None] * WEIGHTS / 2).ravel()
