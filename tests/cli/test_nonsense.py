@@ -39,6 +39,11 @@ def events(tmp_path_factory):
     return [found[kinds.index(kind)] for kind in dict.fromkeys(kinds) if kind != "stopped"] + [found[-1]], found
 
 
+def written(lines, at, event, path):
+    """Write a journal of these lines, with another event in one place."""
+    path.write_bytes(b"".join([*lines[:at], line(to_json(event).encode()), *lines[at + 1 :]]))
+
+
 def replaced(event, where, value):
     """Return a copy of an event with another value at a path of keys; without it if the value is ``...``."""
     copy = from_json(to_json(event))
@@ -84,28 +89,26 @@ def check(path, capsys, commands=COMMANDS):
 
 def test_every_field_may_be_nonsense(events, tmp_path, capsys):
     different, whole = events
-    path, refused = tmp_path / "run.jsonl", 0
+    path, refused, lines = tmp_path / "run.jsonl", 0, [line(to_json(event).encode()) for event in whole]
     for event in different:
         at = next(i for i, other in enumerate(whole) if other is event)
         for where in keys(event):
             for value in (..., *NONSENSE):
-                changed = [*whole[:at], replaced(event, where, value), *whole[at + 1 :]]
-                path.write_bytes(b"".join(line(to_json(e).encode()) for e in changed))
+                written(lines, at, replaced(event, where, value), path)
                 refused += check(path, capsys, COMMANDS if value is None else COMMANDS[1:2]) == {2}
     assert refused > 200
 
 
 def test_restoring_the_model_from_nonsense_raises_nothing_else(events, tmp_path):
     different, whole = events
-    path = tmp_path / "run.jsonl"
+    path, lines = tmp_path / "run.jsonl", [line(to_json(event).encode()) for event in whole]
     for event in different:
         if event["event"] not in ("begun", "accepted", "fitted"):
             continue
         at = max(i for i, other in enumerate(whole) if other["event"] == event["event"])
         for where in keys(whole[at]):
             for value in (..., "x", [], -1):
-                changed = [*whole[:at], replaced(whole[at], where, value), *whole[at + 1 :]]
-                path.write_bytes(b"".join(line(to_json(e).encode()) for e in changed))
+                written(lines, at, replaced(whole[at], where, value), path)
                 with suppress(amsbq.JournalError):
                     amsbq.read_result(path)
 

@@ -60,7 +60,7 @@ def no_figures_left():
 
 def texts_are_inside(figure):
     """All but the labels of ticks, some of which are not drawn."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()  # which lays it out
     whole, renderer = figure.bbox.padded(2.0), figure.canvas.get_renderer()
     axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
     ticks = {id(label) for axis in axes for label in [*axis.get_ticklabels(which="both"), axis.get_offset_text()]}

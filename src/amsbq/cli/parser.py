@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import cache
 from pathlib import Path
 
 from .. import __version__
@@ -60,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     return build_parsers()["amsbq"]
 
 
+@cache
 def build_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of the command line and that of each command, by what a user types: "amsbq", "amsbq run"..."""
     top = argparse.ArgumentParser(

@@ -107,6 +107,7 @@ def _write_experiment(name: str, rows_of_tables: RowsOfTables, folder: Path) -> 
     for picture, figure in EXPERIMENTS[name].figures(tables).items():
         for suffix in ("png", "pdf"):
             figure.savefig(folder / f"{picture}.{suffix}", dpi=150)
+            figure.set_layout_engine("none")  # it is laid out now, and alike in both files
         plt.close(figure)
     pandas.DataFrame([asdict(claim) for claim in claims]).to_csv(folder / "claims.csv", index=False)
     return claims

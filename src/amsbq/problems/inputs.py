@@ -24,9 +24,6 @@ from .checks import Checker, suggestion
 Inputs: TypeAlias = tuple[list[str], Measure | None]
 
 
-FAMILIES = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
-
-
 @dataclass(frozen=True)
 class InputsReader:
     """Reader of the inputs of a problem file; mistakes go to the checker."""
@@ -139,8 +136,9 @@ class InputsReader:
     def _distribution(self, key: str, entry: dict[str, Any]) -> Any:
         name = entry["distribution"]
         family = getattr(scipy.stats, name, None) if isinstance(name, str) else None
-        if not isinstance(family, FAMILIES):
-            known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), FAMILIES)]
+        families = scipy.stats.rv_continuous, scipy.stats.rv_discrete
+        if not isinstance(family, families):
+            known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), families)]
             message = f"{name!r} is no distribution of scipy.stats{suggestion(name, known)}"
             self.checker.add(f"{key}.distribution", message)
             return None
