@@ -77,7 +77,7 @@ def test_one_observation_of_the_primary_source():
     ("observations", "message"),
     [
         ([(0, 0.3, 1.0)], "how fine varies"),
-        ([(1, 0.3, 1.0)], "no observation of fine"),
+        ([(1, 0.3, 1.0)], "unknown, because fine has no value"),
         ([(0, 0.3, 1.0), (0, 0.6, 1.0)], "observations of fine are 1"),
         ([(0, 0.3, 1.0), (0, 0.6, 2.0), (1, 0.5, 1.0), (1, 0.5, 2.0)], "coarse gave different values"),
     ],

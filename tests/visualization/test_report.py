@@ -362,7 +362,7 @@ import sys, time, amsbq
 def slow(x):
     time.sleep(0.3)
     return float(x[0] ** 2)
-amsbq.integrate(slow, [(0, 1)], budget=12, model="icm", journal=sys.argv[1], progress=False)
+amsbq.integrate(slow, [(0, 1)], budget=8, model="icm", journal=sys.argv[1], progress=False)
 """
 
 
@@ -372,7 +372,7 @@ def test_it_is_written_again_while_the_run_goes_on(tmp_path, opened):
     journal, path = tmp_path / "run.jsonl", tmp_path / "run.html"
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.Popen([sys.executable, "-c", SLOW, journal], env=environment)
-    command = [sys.executable, "-m", "amsbq", "report", journal, "--watch", "--every", "0.5"]
+    command = [sys.executable, "-m", "amsbq", "report", journal, "--watch", "--every", "1"]
     watch = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
