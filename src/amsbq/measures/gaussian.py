@@ -218,10 +218,12 @@ class GaussianCopula(Measure):
         scores, slopes = np.empty(X.shape), np.empty(X.shape)
         with SILENCE, np.errstate(all="ignore"):
             for d, distribution in enumerate(self.distributions):
-                below, above = distribution.cdf(X[:, d]), distribution.sf(X[:, d])
-                score = np.where(below < above, ndtri(below), -ndtri(above))
-                scores[:, d] = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
-                slopes[:, d] = distribution.pdf(X[:, d]) / scipy.stats.norm.pdf(scores[:, d])
+                below, x = distribution.cdf(X[:, d]), X[:, d]
+                score, high = ndtri(below), ~(below < 0.5)
+                if high.any():  # the smaller tail has more digits
+                    score[high] = -ndtri(distribution.sf(x[high]))
+                scores[:, d], slopes[:, d] = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE), distribution.pdf(x)
+            slopes *= np.sqrt(2 * np.pi) * np.exp(0.5 * scores**2)
         slopes = np.where(np.isfinite(slopes), slopes, 0.0)
         self.__dict__["_known"] = ((X.copy(), scores, slopes), *known[:3])
         return scores, slopes
