@@ -60,23 +60,30 @@ def seir(rate: float, n: int, rng: np.random.Generator, people: int = PARAMETERS
     outbreak : (n,) array of bool
         Whether the first person infected anybody.
     """
-    S, E, I = np.full(n, people - 1), np.zeros(n, dtype=int), np.ones(n, dtype=int)
-    now, peak, when, outbreak = np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool)
-    on = np.arange(n)  # epidemics that are not over
+    peak, when, outbreak = np.ones(n), np.zeros(n), np.zeros(n, dtype=bool)
+    on = np.arange(n)  # epidemics that are not over; the arrays that follow are about these alone
+    S, E, I, now = np.full(n, people - 1.0), np.zeros(n), np.ones(n), np.zeros(n)
+    most, since, spread = peak.copy(), when.copy(), outbreak.copy()
     while len(on):
-        infection, onset = rate * S[on] * I[on] / people, PARAMETERS.incubation_rate * E[on]
-        total = infection + onset + I[on]
-        now[on] += rng.exponential(size=len(on)) / total
+        infection, onset = rate * S * I / people, PARAMETERS.incubation_rate * E
+        total = infection + onset + I
+        now += rng.exponential(size=len(on)) / total
         event = rng.uniform(size=len(on)) * total
         infected = event < infection
         fell_ill = ~infected & (event < infection + onset)
-        S[on] -= infected
-        E[on] += infected.astype(int) - fell_ill
-        I[on] += np.where(fell_ill, 1, np.where(infected, 0, -1))
-        outbreak[on] |= infected
-        higher = on[I[on] > peak[on]]
-        peak[higher], when[higher] = I[higher], now[higher]
-        on = on[E[on] + I[on] > 0]
+        S -= infected
+        E += infected
+        E -= fell_ill
+        I += 2.0 * fell_ill + infected - 1.0  # who is not infected and has not fallen ill has recovered
+        spread |= infected
+        np.copyto(since, now, where=most < I)
+        np.maximum(most, I, out=most)
+        going = E + I > 0
+        if not going.all():
+            over, ended = on[~going], ~going
+            peak[over], when[over], outbreak[over] = most[ended], since[ended], spread[ended]
+            on, spread = on[going], spread[going]
+            S, E, I, now, most, since = (x[going] for x in (S, E, I, now, most, since))
     return peak, when, outbreak
 
 
@@ -106,12 +113,13 @@ def trajectories(rate: float, n: int, times: Array, rng: np.random.Generator, in
         now, (S, E, I, R) = 0.0, (people - 1, 0, 1, 0)
         events, states = [0.0], [(S, E, I, R)]
         while E + I:
-            rates = np.array([rate * S * I / people, (incubation_rate or 0.0) * E, I])
-            now += rng.exponential() / rates.sum()
-            event = int(np.searchsorted(np.cumsum(rates), rng.uniform() * rates.sum(), side="right"))
-            if event == 0:
+            infection, onset = rate * S * I / people, (incubation_rate or 0.0) * E
+            total = infection + onset + I
+            now += rng.exponential() / total
+            event = rng.uniform() * total
+            if event < infection:
                 S, E, I = (S - 1, E + 1, I) if incubation_rate else (S - 1, E, I + 1)
-            elif event == 1:
+            elif event < infection + onset:
                 E, I = E - 1, I + 1
             else:
                 I, R = I - 1, R + 1
@@ -152,5 +160,6 @@ def sir(rate: float, until: float | None = None, people: int = PARAMETERS.people
     if until is None and growth(0, np.array(start)) <= 0:  # I can only decline: its maximum is at the start
         return np.zeros(1), np.array(start[:1]), np.array(start[1:])
     steps = None if until is None else np.linspace(0, until, 201)
-    found = solve_ivp(change, (0, until or 1e6), start, events=growth, t_eval=steps, rtol=1e-9, atol=1e-9)
+    options = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-9}
+    found = solve_ivp(change, (0, until or 1e6), start, events=growth, t_eval=steps, **options)
     return (found.t, *found.y) if until is not None else (found.t_events[0], *found.y_events[0].T)
