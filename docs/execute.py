@@ -3,7 +3,7 @@
 A page is one program. Its blocks are run in order, in one namespace and in an empty folder:
 
     ```python                       is executed; the figures on the page are files that its blocks save
-    ```sh                           is executed by a shell
+    ```sh                           is executed by a shell, or in this process if all it does is to call amsbq
     ```toml title="problem.toml"    is written to that file, whatever its language
 
 A block after a comment <!-- not run: why --> is not executed.
@@ -19,10 +19,13 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from amsbq.cli.main import main
 
 BLOCK = re.compile(
     r"^(?P<skip><!-- not run: .*?-->\n+)?^```(?P<language>python|sh|toml)(?P<options>[^\n]*)\n(?P<code>.*?)^```$",
@@ -30,6 +33,8 @@ BLOCK = re.compile(
 )
 TITLE = re.compile(r'title="([^"]+)"')
 NEEDS = re.compile(r"^\s*(?:import|from) (distributed|umbridge|matplotlib)\b|\.to_(pandas)\(\)", re.M)
+#: a line that calls amsbq, without anything for which a shell is needed
+OWN_COMMAND = re.compile(r"amsbq [^|&;<>()$`\\*?#~]*")
 FIGURE = re.compile(r"!\[[^\]]*\]\(([\w.-]+\.svg)\)")
 OUTPUTS = "outputs.json"  #: the file, in the folder of a run, that holds what each block printed
 
@@ -100,7 +105,8 @@ def run(page: Path, folder: Path) -> list[str]:
 
 def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
     """Execute a block, and return what it printed."""
-    if block.language == "sh":
+    lines = block.code.splitlines()
+    if block.language == "sh" and not all(OWN_COMMAND.fullmatch(line) for line in lines):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["sh", "-e"], input=block.code, text=True, capture_output=True, env={**os.environ, "PATH": path}
@@ -108,11 +114,17 @@ def _output(block: Block, page: Path, namespace: dict[str, object]) -> str:
         if done.returncode:
             raise RuntimeError(f"{page}, line {block.line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
-    printed = io.StringIO()
-    # The empty lines make the line numbers of a traceback those of the page.
-    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+    printed, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(code, namespace)
+        if block.language == "python":
+            # The empty lines make the line numbers of a traceback those of the page.
+            exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+            return printed.getvalue()
+        with contextlib.redirect_stderr(errors):
+            # A process for each of them would spend most of its time on imports.
+            codes = [main(shlex.split(line)[1:]) for line in lines]
+    if any(codes):
+        raise RuntimeError(f"{page}, line {block.line}: exit codes {codes}\n{printed.getvalue()}{errors.getvalue()}")
     return printed.getvalue()
 
 
