@@ -1,7 +1,6 @@
 """The examples run as they are."""
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -10,18 +9,31 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_the_epidemic_as_a_script():
-    shown = subprocess.run(
-        [sys.executable, EXAMPLES / "epidemic" / "script.py", "1.003"], check=True, capture_output=True, text=True
-    ).stdout
+@pytest.fixture
+def run(monkeypatch):
+    """Run a script with arguments, as Python does: modules beside it can be imported, and figures are not shown."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+
+    def run(script, *arguments):
+        monkeypatch.syspath_prepend(script.parent)
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        runpy.run_path(str(script), run_name="__main__")
+
+    yield run
+    sys.modules.pop("simulators", None)  # that of the epidemic
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_the_epidemic_as_a_script(run, capsys):
+    run(EXAMPLES / "epidemic" / "script.py", 1.003)
+    shown = capsys.readouterr().out
     assert "integral: 7" in shown  # the truth is 70.5
     assert "equations" in shown
 
 
-def test_the_ball_draws_its_picture(tmp_path):
+@pytest.mark.filterwarnings("default")
+def test_the_ball_draws_its_picture(run, tmp_path):
     pytest.importorskip("matplotlib")
-    picture = tmp_path / "ball.png"
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, EXAMPLES / "ball.py", picture, "--seeds", "1", "--budget", "2.05"]
-    subprocess.run(command, check=True, env=environment)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    run(EXAMPLES / "ball.py", tmp_path / "ball.png", "--seeds", 1, "--budget", 2.05)
+    assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")
