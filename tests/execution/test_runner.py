@@ -106,7 +106,7 @@ def test_sources_that_misbehave_now_and_then(name, workers):
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
 def test_a_secondary_source_that_never_works(name):
     with pytest.warns(UserWarning, match="coarse failed 5 times in a row and is retired"):
-        result = integrate(pair(secondary=MISBEHAVIOUR[name][0]), UNIT, budget=5)
+        result = integrate(pair(secondary=MISBEHAVIOUR[name][0]), UNIT, budget=5, model="icm")
     low, high = result.interval(0.99)
     assert low < TRUTH < high
     assert sum(e.status == "failed" for e in result.evaluations) == 5

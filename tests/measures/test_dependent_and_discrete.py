@@ -283,7 +283,7 @@ def test_sources_are_called_with_the_function_of_the_location():
 
 def test_only_values_that_exist_are_asked():
     measure = amsbq.Product([stats.norm(), stats.randint(0, 3), {"a": 0.5, "b": 0.5}])
-    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.2)], measure, budget=6)
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.2)], measure, budget=6, model="icm")
     for _ in range(5):
         for query in it.ask(2):
             assert query.x[1] in (0, 1, 2)
@@ -378,7 +378,7 @@ def test_journals_reports_and_figures_of_all_of_them(measure, tmp_path):
     def f(x):
         return float(x[0] + np.sin(x[1]))
 
-    first = amsbq.integrate(f, measure, budget=5, journal=journal)
+    first = amsbq.integrate(f, measure, budget=5, model="icm", journal=journal)
     again = amsbq.read_result(journal)
     assert again.integrator is not None
     assert (again.mean, again.std) == (first.mean, first.std)
@@ -391,6 +391,6 @@ def test_journals_reports_and_figures_of_all_of_them(measure, tmp_path):
         mass = density.sum() if d in measure.discrete else np.trapezoid(density, t)
         assert mass == pytest.approx(1, abs=0.05)
     assert "<html" in report(journal, tmp_path / "report.html").read_text()
-    whole = amsbq.integrate(f, measure, budget=7)
-    resumed = amsbq.integrate(f, measure, budget=7, journal=journal)
+    whole = amsbq.integrate(f, measure, budget=7, model="icm")
+    resumed = amsbq.integrate(f, measure, budget=7, model="icm", journal=journal)
     assert [e.x.tolist() for e in resumed.evaluations] == [e.x.tolist() for e in whole.evaluations]
