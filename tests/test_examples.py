@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 def run(monkeypatch):
     """Run a script with arguments, as Python does: modules beside it can be imported, and figures are not shown."""
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.delitem(sys.modules, "simulators", raising=False)  # that of another problem
 
     def run(script, *arguments):
         monkeypatch.syspath_prepend(script.parent)
