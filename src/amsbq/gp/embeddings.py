@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve
 
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
@@ -93,8 +92,6 @@ def embed(kernel: Kernel, measure: Measure) -> Embedding:
             return _OneOfBatch(together)
         if measure.marginals is not None:
             return _SeparableEmbedding(kernel, kernel.lengthscales_in(measure.dim)[:, None], measure.marginals)
-        if isinstance(kernel, RBF) and isinstance(measure, Gaussian):
-            return _CorrelatedGaussianEmbedding(kernel, measure)
     also = ""
     if isinstance(measure, Gaussian):
         also = "RBF with the full covariance; a diagonal one (rotate the inputs to their principal axes); or "
@@ -207,35 +204,41 @@ class _SeparableEmbedding(Embedding):
         return X.T if len(self.shape) == 2 else X.T[:, None, :]
 
 
-class _CorrelatedGaussianEmbedding(Embedding):
-    """RBF against N(m, Σ): with Λ = diag(ℓ²), μ(x) = |Λ|^½ |Λ + Σ|^-½ exp(-½ (x - m)ᵀ (Λ + Σ)⁻¹ (x - m))."""
+class _CorrelatedGaussianEmbeddings:
+    """RBF with K sets of lengthscales (K, D) against N(m, Σ).
 
-    def __init__(self, kernel: RBF, measure: Gaussian) -> None:
-        self.kernel, self.centre, self.cov = kernel, measure.mean, measure.cov
-        self.squares = kernel.lengthscales_in(measure.dim) ** 2
-        self.factor, self.scale = self._parts(1.0)
+    With Λ = diag(ℓ²), μ(x) = |Λ|^½ |Λ + Σ|^-½ exp(-½ (x - m)ᵀ (Λ + Σ)⁻¹ (x - m)).
+    """
 
-    def _parts(self, times: float) -> tuple[tuple[Array, bool], float]:
-        """Return the Cholesky factor of A = Λ + times · Σ, and |Λ|^½ |A|^-½."""
-        factor = cho_factor(np.diag(self.squares) + times * self.cov, lower=True)
-        scale = np.exp(np.sum(0.5 * np.log(self.squares) - np.log(np.diagonal(factor[0]))))
-        return factor, float(scale)
+    def __init__(self, scales: Array, measure: Gaussian) -> None:
+        self.centre, self.cov, self.squares = measure.mean, measure.cov, scales**2
+        self.sums, self.sizes = self._parts(1.0)
+
+    def _parts(self, times: float) -> tuple[Array, Array]:
+        """Return A_k = Λ_k + times · Σ, shape (K, D, D), and |Λ_k|^½ |A_k|^-½, shape (K,)."""
+        sums = self.squares[:, :, None] * np.eye(len(self.cov)) + times * self.cov
+        diagonals = np.diagonal(np.linalg.cholesky(sums), axis1=1, axis2=2)
+        return sums, np.asarray(np.exp((0.5 * np.log(self.squares) - np.log(diagonals)).sum(axis=1)))
 
     def _whitened(self, X: Array) -> tuple[Array, Array]:
-        """Return μ(X_i), shape (n,), and (Λ + Σ)⁻¹ (X_i - m) as rows, shape (n, D)."""
-        deviations = X - self.centre
-        solved = cho_solve(self.factor, deviations.T).T
-        return self.scale * np.exp(-0.5 * np.einsum("id,id->i", deviations, solved)), solved
+        """Return μ_k(X_i), shape (K, n), and (Λ_k + Σ)⁻¹ (X_i - m), shape (K, D, n)."""
+        deviations = (X - self.centre).T
+        many = np.broadcast_to(deviations, (len(self.sums), *deviations.shape))
+        solved = np.asarray(np.linalg.solve(self.sums, many), dtype=float)
+        return self.sizes[:, None] * np.exp(-0.5 * np.einsum("di,kdi->ki", deviations, solved)), solved
 
     def mean(self, X: Array) -> Array:
+        """Return μ_k(X_i), shape (K, n)."""
         return self._whitened(X)[0]
 
-    def mean_grad_x(self, X: Array) -> Array:
-        mean, solved = self._whitened(X)
-        return -mean[:, None] * solved
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Return μ_k(X_i), shape (K, n), and dμ_k/dx at X_i, shape (K, n, D)."""
+        means, solved = self._whitened(X)
+        return means, -means[:, :, None] * solved.transpose(0, 2, 1)
 
-    @property
-    def variance(self) -> float:
+    @cached_property
+    def variances(self) -> Array:
+        """The double integrals v_k, shape (K,)."""
         return self._parts(2.0)[1]
 
 
@@ -316,13 +319,15 @@ class _MixtureEmbeddings:
 
 
 #: embeddings of measures as a whole, for K sets of lengthscales
-Joint: TypeAlias = EmpiricalEmbeddings | _MixtureEmbeddings | _IndependentEmbeddings
+Joint: TypeAlias = EmpiricalEmbeddings | _CorrelatedGaussianEmbeddings | _MixtureEmbeddings | _IndependentEmbeddings
 
 
 def _jointly(kernel: ProductKernel, scales: Array, measure: Measure) -> Joint | None:
-    """Return the embeddings of a measure that is one of samples, components or groups; None for all others."""
+    """Return the embeddings of a measure of samples, components, groups or correlated inputs; None for all others."""
     if isinstance(measure, Empirical):
         return EmpiricalEmbeddings(kernel, scales, measure)
+    if isinstance(measure, Gaussian) and measure.marginals is None and isinstance(kernel, RBF):
+        return _CorrelatedGaussianEmbeddings(scales, measure)
     if isinstance(measure, Mixture):
         return _MixtureEmbeddings(kernel, scales, measure)
     if isinstance(measure, Independent) and measure.marginals is None:
