@@ -49,7 +49,7 @@ def test_the_problem_file_of_the_reference_is_valid(tmp_path):
     text = (DOCS / "reference" / "problem-files.md").read_text(encoding="utf-8")
     [block] = [block for block in execute.blocks(text) if block.file == "problem.toml"]
     (tmp_path / "problem.toml").write_text(block.code)
-    (tmp_path / "simulators.py").write_text("def stochastic(x):\n    return 1.0\n")
+    (tmp_path / "simulators.py").write_text("def stochastic(x):\n    return 1.0\n\n\nformula = stochastic\n")
     for name in ("coarse", "solver"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
@@ -57,7 +57,7 @@ def test_the_problem_file_of_the_reference_is_valid(tmp_path):
     (tmp_path / "mesh.dat").touch()
     problem = load_problem(tmp_path / "problem.toml")
     assert problem.names == ["rate", "dose"]
-    assert len(problem.sources) == 4
+    assert len(problem.sources) == 5
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,8 @@ def test_a_useless_one_does_little_harm(useless):
         (0.001, {}, SETTINGS.fewest),  # a tenth of the budget of 10 pays for 1000
         (0.003, {}, 0),
         (0.003, {"bulk": True}, 256),
-        (0.0, {"bulk": 100}, 64),
+        (0.0, {"bulk": 100}, 96),
+        (0.003, {"bulk": 200}, 200),
         (0.001, {"bulk": False}, 0),
     ],
 )

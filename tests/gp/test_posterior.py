@@ -259,7 +259,7 @@ def test_large_sets_of_observations_are_evaluated_in_parts(monkeypatch):
     problem = PROBLEMS["lmc"]
     whole = problem.condition()
     monkeypatch.setattr("amsbq.gp.gram.LARGEST_ARRAY", 20)
-    monkeypatch.setattr("amsbq.gp.posterior_batch.LARGEST_ARRAY", 20)
+    monkeypatch.setattr("amsbq.gp.conditioning.LARGEST_ARRAY", 20)
     parts = problem.condition()
     np.testing.assert_allclose(parts.integral(), whole.integral(), rtol=1e-12)
     np.testing.assert_allclose(parts.predict(1, problem.X_new), whole.predict(1, problem.X_new), rtol=1e-10)

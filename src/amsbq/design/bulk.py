@@ -113,8 +113,10 @@ def bulk_counts(
         own = source.function is not None and not getattr(source.function, "one_by_one", False)
         cheap = own and affordable >= SETTINGS.fewest
         if source.bulk or free or (cheap and math.isfinite(budget)):
-            wanted = SETTINGS.most if isinstance(source.bulk, bool | None) else source.bulk
-            counts[number] = _rounded(min(wanted, affordable))
+            if isinstance(source.bulk, bool | None):
+                counts[number] = _rounded(min(SETTINGS.most, affordable))
+            else:  # as many as the user wants, the same for each replicate
+                counts[number] = max(source.bulk // SETTINGS.replicates, 1) * SETTINGS.replicates
     return counts
 
 

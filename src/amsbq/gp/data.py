@@ -72,17 +72,33 @@ class Data:
         for i in range(start, len(self.y)):
             yield self.rows(slice(i, i + 1))
 
-    def thinned(self, most: int) -> Data:
-        """Return at most ``most`` observations, at even intervals and shared as equally as possible between sources."""
+    def thinned(self, most: int, beside: Data | None = None) -> Data:
+        """Return at most ``most`` observations, shared as equally as possible between sources.
+
+        Of each source there are first those at locations where a source with fewer observations was observed too, or
+        at those of the observations ``beside``, which show how sources differ; then others at even intervals.
+        """
         if len(self.y) <= most:
             return self
         groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)
         kept: list[IntArray] = []
+        locations = set() if beside is None else {x.tobytes() for x in beside.X}
         for i, group in enumerate(groups):  # the smallest first: what they leave is for the others
             left = most - sum(len(rows) for rows in kept)
             share = min(len(group), left // (len(groups) - i))
-            kept.append(group[np.linspace(0, len(group) - 1, share).round().astype(int)])
+            shared = np.array([x.tobytes() in locations for x in self.X[group]], dtype=bool)
+            first = _evenly(group[shared], share)
+            rows = np.append(first, _evenly(group[~shared], share - len(first)))
+            kept.append(rows)
+            locations.update(x.tobytes() for x in self.X[rows])
         return self.rows(np.sort(np.concatenate(kept)))
+
+    def without_most_secondary(self, most: int) -> Data:
+        """Return all observations of the primary source, and as many of others as make it ``most`` in all."""
+        primary = self.s == 0
+        secondary = self.rows(~primary)
+        fewer = secondary.thinned(max(most - int(primary.sum()), most // 2), self.rows(primary))
+        return self if len(fewer.y) == len(secondary.y) else self.rows(primary).followed_by(fewer)
 
     def followed_by(self, new: Data) -> Data:
         """Return these observations and then the new ones."""
@@ -97,6 +113,11 @@ class Data:
     def sorted(self) -> Data:
         """Return the observations in a canonical order, which does not depend on the order of arrival."""
         return self.rows(np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1])))
+
+
+def _evenly(rows: IntArray, n: int) -> IntArray:
+    """Return n of the rows, or all if there are fewer, at even intervals."""
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, min(n, len(rows))).round().astype(int)])
 
 
 def of_integral(X: Array) -> NDArray[np.bool_]:

@@ -41,6 +41,9 @@ class LearningSettings:
     deciding_draws: int = 8  #: of all structures together, in proportion to their weights, for decisions
     #: observations to learn hyperparameters from, at most: more hardly improve them, and take long
     most_observations: int = 160
+    #: observations to condition on, at most, unless there are more of the primary source: beyond, more of a cheap
+    #: source tell next to nothing, and the time grows with their cube
+    most_conditioned: int = 2000
     #: observations of a source from which on noise that nobody declared is looked for
     enough_for_noise: int = 12
     #: its variance, as a share of the squared spread of the outputs, and the log Bayes factor by which it must explain
@@ -167,7 +170,8 @@ class LearnedBelief:
         known = [known for known in sorted(self.integrals) if known[0] < len(self.noise)]
         sources, values, variances = ([row[i] for row in known] for i in range(3))
         integrals = Data.of_integrals([int(source) for source in sources], values, variances, self.data.X.shape[1])
-        return self.log_posterior.units.standardise(self.data.sorted().followed_by(integrals))
+        used = self.data.sorted().without_most_secondary(SETTINGS.most_conditioned)
+        return self.log_posterior.units.standardise(used.followed_by(integrals))
 
     @property
     def _counting(self) -> list[Member]:
@@ -178,7 +182,7 @@ class LearnedBelief:
     def _share(self) -> float:
         """The share of the draws to use: fewer where it is much work to condition them on all observations."""
         most = SETTINGS.most_observations
-        return float((most / max(len(self.data.y), most)) ** 1.5)
+        return float((most / max(len(self._standard_data.y), most)) ** 1.5)
 
     def _models(self, n: int) -> tuple[ModelBatch, Array]:
         """Return the models of at most n draws, divided among structures by their weights, and a weight for each."""

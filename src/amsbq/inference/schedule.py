@@ -33,6 +33,10 @@ class ScheduleSettings:
     #: beyond, growth of the number of observations from one refit to the next: refits to n observations then take a
     #: time that grows like that of the last one, not n times as much
     growth: float = 1.08
+    #: but at least once in so many observations, as long as there are fewer than that of the primary source: those of
+    #: others, of which few are used then, take no longer the more there are
+    longest: int = 100
+    few_primary: int = 2000
 
 
 SETTINGS = ScheduleSettings()
@@ -57,8 +61,11 @@ def latest_refit(s: IntArray) -> int:
     >>> latest_refit(np.array([1] * 28 + [0, 1]))
     29
     """
-    primary = np.flatnonzero(s == 0)[: SETTINGS.every_one_until]
-    return max(scheduled_refit(len(s)), int(primary[-1]) + 1 if len(primary) else 0)
+    primary, at = np.flatnonzero(s == 0), scheduled_refit(len(s))
+    if len(primary) < SETTINGS.few_primary:
+        at = max(at, len(s) // SETTINGS.longest * SETTINGS.longest)
+    few = primary[: SETTINGS.every_one_until]
+    return max(at, int(few[-1]) + 1 if len(few) else 0)
 
 
 @dataclass(frozen=True)

@@ -119,12 +119,16 @@ def residuals(it: Integrator) -> Residuals:
     asked = ~np.isin(posteriors.data.s, it.free)
     data = posteriors.data.rows(asked)
     mean, variance = (moments[asked] for moments in averaged(posteriors.leave_one_out()))
-    # Observations are in an order of their own: sorted by source, location and value both lists are in the same one.
+    # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
     used = [source for source in it._used() if source not in it.free]
     made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
-    made.sort(key=lambda i: (it.evaluations[i].source, *it.evaluations[i].x, it.evaluations[i].value))
+    made.sort(key=lambda i: it.evaluations[i].value)
+    at: dict[tuple[float, ...], list[int]] = {}
+    for i in made:
+        at.setdefault((it.evaluations[i].source, *it.evaluations[i].x), []).append(i)
     evaluations = np.empty(len(data.y), dtype=np.intp)
-    evaluations[np.lexsort((data.y, *data.X.T[::-1], data.s))] = made
+    for row in np.argsort(data.y, kind="stable"):
+        evaluations[row] = at[data.s[row], *data.X[row]].pop(0)
     return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
 
 
