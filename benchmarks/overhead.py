@@ -244,6 +244,37 @@ def emukit_step(dim: int, n: int) -> float:
     return (time.perf_counter() - start) / 4
 
 
+def free() -> Iterator[Row]:
+    """Yield what sources that cost next to nothing take, and tables of their values."""
+    measure, n = amsbq.Uniform(np.zeros(8), 1.0), 100_000
+    X = measure.sobol(n, 0)
+
+    def formula(X: Any) -> Any:
+        return np.exp(X.mean(axis=1)) * np.cos(X @ np.arange(1.0, 9.0) / 4)
+
+    def fine(x: Any) -> float:
+        return float(formula(x[None])[0] + 0.1 * x[0] ** 2)
+
+    def run(count: int) -> float:
+        source = amsbq.Source(formula, cost=0, vectorized=True, bulk=count)
+        start = time.process_time()
+        amsbq.integrate([fine, source], measure, budget=4)
+        return time.process_time() - start
+
+    alone = shortest(lambda: formula(X))
+    few, many = run(1000), run(n)
+    yield Row("evaluations in bulk, eight inputs", n, many - few, "the function itself", (many - few) / alone)
+    yield Row("a run of four evaluations, and so many in bulk", n, many, "one second", many, "≤ 10")
+    for size in (10_000, n):
+        some = measure.sample(size, 1)
+        sources, locations = [0] * 8 + [1] * (size + 8), np.concatenate([X[:8], X[:8], some])
+        y = np.concatenate([[fine(x) for x in X[:8]], formula(locations[8:])])
+        start = time.process_time()
+        amsbq.estimate(sources, locations, y, measure)
+        taken = time.process_time() - start
+        yield Row("estimate, observations of a cheap source", size, taken, "one second", taken, "≤ 60")
+
+
 def imports() -> Iterator[Row]:
     """Yield what imports take on top of NumPy and SciPy."""
     needed = "import time, numpy, scipy.linalg, scipy.optimize, scipy.special, scipy.stats; t = time.perf_counter(); "
@@ -306,7 +337,7 @@ def main() -> None:
         if options.quick:
             learned, sizes, largest, small, shapes = [100], [100, 500], [500], [10, 40], [(1, 2)]
         operations = (*map(learning, learned), *map(deciding, sizes), *map(conditioning, largest))
-        for part in (*operations, steps(small, shapes), imports()):
+        for part in (*operations, steps(small, shapes), free(), imports()):
             for row in part:
                 rows.append(asdict(row))
                 print(row, flush=True)
