@@ -17,6 +17,7 @@ FLOORS = [
     ("measures",),
     ("gp",),
     ("inference",),
+    ("quantities",),
     ("design",),
     ("simulators",),
     ("results",),

@@ -33,6 +33,9 @@ from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Independent, Product
 from .measures.uniform import Uniform
 from .processes.pool import ResilientProcessPool
+from .quantities.distribution import OutputDistribution
+from .quantities.ensemble import Estimates
+from .quantities.sensitivity import Sensitivity
 from .results.findings import Finding, Findings
 from .results.result import Result
 
@@ -43,6 +46,7 @@ __all__ = [
     "Constant",
     "Empirical",
     "Estimate",
+    "Estimates",
     "Evaluation",
     "Finding",
     "Findings",
@@ -61,12 +65,14 @@ __all__ = [
     "ModelName",
     "MultiSourceGP",
     "Observation",
+    "OutputDistribution",
     "Posterior",
     "Product",
     "Query",
     "ResilientProcessPool",
     "Result",
     "RunInterrupted",
+    "Sensitivity",
     "Source",
     "SourcesLike",
     "Status",

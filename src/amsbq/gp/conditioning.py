@@ -107,6 +107,14 @@ class Conditioned:
         means = self.models.mean[:, s] + np.einsum("kj,kji->ki", self.beta, A)
         return means, self.models.cov(s, X, s, X) - np.einsum("kji,kjl->kil", A, A)
 
+    def coefficients(self, values: Array) -> Array:
+        """Return G⁻¹ (values - m_s) for J sets of values of the observations, (K, N, J): the same shape.
+
+        With them, Σ_n k(x, x_n) a_n is the posterior mean without its prior mean, if the observations had those values.
+        """
+        residuals = values - self.models.mean[:, self.data.s, None]
+        return self._solve(self._solve(residuals), transposed=True)
+
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the means and variances of ∫ f_source(x) π(dx_others) at values t (m, 1), shape (K, m) each."""
         at = ~self.data.of_integral

@@ -134,11 +134,17 @@ class LearnedBelief:
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
         total, units = sum(len(member.draws.Theta) for member in self._counting), self.log_posterior.units
+        models, weights = self.answering(total)
         if not self.model.marginalised:
-            return most_probable_integral(self.members[0].draws.models(), self._standard_data, units)
-        models, weights = self._models(max(int(total * self._share), SETTINGS.fewest_draws))
+            return most_probable_integral(models, self._standard_data, units)
         effective = effective_share(self.members) * total
         return averaged_integral(models, weights, self._standard_data, units, effective)
+
+    def answering(self, most: int) -> tuple[ModelBatch, Array]:
+        """Return models of at most so many hyperparameter draws to answer by, and a weight for each, shape (K,)."""
+        if not self.model.marginalised:
+            return self.members[0].draws.models(), np.ones(1)
+        return self._models(max(int(most * self._share), SETTINGS.fewest_draws))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,14 @@ from ..design.accounting import Evaluation, StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike
+from ..quantities.distribution import OutputDistribution
+from ..quantities.ensemble import Estimates
+from ..quantities.sensitivity import Sensitivity
 from ..validation import Array
 from .diagnostics import diagnose
 from .findings import Findings
+from .outputs import given, output_distribution, sensitivity, under
 
 if TYPE_CHECKING:
     import pandas
@@ -155,9 +160,55 @@ class Result:
         X : (n, D) array
             Locations.
         """
+        return self._model("to predict with").predict(source, X)
+
+    def distribution(self) -> OutputDistribution:
+        """Return the distribution of the primary source's output under the distribution of the inputs.
+
+        Its ``variance()``, ``std()``, ``probability(above=...)``, ``quantile(p)``, ``cdf(grid)`` and ``density(grid)``
+        are estimates from the same evaluations as the integral. The first of them takes a second or two.
+        """
+        return output_distribution(self._model("to ask for a distribution"))
+
+    def sensitivity(self, groups: Mapping[str, Sequence[str]] | None = None) -> Sensitivity:
+        """Return which inputs matter: the shares of the variance of the output that they explain, Sobol' indices.
+
+        Parameters
+        ----------
+        groups : dictionary of lists of names of inputs, optional
+            Groups of inputs, by name, whose indices are wanted instead of those of their members.
+
+        Returns
+        -------
+        Sensitivity
+            Its ``first`` are the shares that inputs explain by themselves, ``total`` those with all interactions;
+            ``print`` shows a table and what to make of it. Inputs that depend on each other have none: `ValueError`.
+        """
+        return sensitivity(self._model("to ask for sensitivities"), self.inputs, groups)
+
+    def under(self, other: MeasureLike) -> Estimate:
+        """Return the integral under another distribution of the inputs, from the same evaluations.
+
+        Parameters
+        ----------
+        other : measure, or anything that `as_measure` takes
+            Of the same inputs: shifted, narrower, wider, correlated, or samples. Where evaluations do not reach, the
+            error bar grows; if that is more than a tenth of the other distribution, there is a warning.
+        """
+        return under(self._model("to integrate"), other)
+
+    def given(self, /, **values: ArrayLike) -> Estimate | Estimates:
+        """Return the average output for a given value of one input, as in ``given(x0=0.3)``, over all other inputs.
+
+        For a list of values it is a curve: `Estimates` with arrays ``mean`` and ``std`` and the band ``interval()``.
+        If inputs depend on each other, the others keep the distribution that they have without that value.
+        """
+        return given(self._model("to ask for conditional expectations"), self.inputs, values)
+
+    def _model(self, purpose: str) -> Integrator:
         if self.integrator is None:
-            raise ValueError(f"there is no model to predict with: {NO_MODEL}")
-        return self.integrator.predict(source, X)
+            raise ValueError(f"there is no model {purpose}: {NO_MODEL}")
+        return self.integrator
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the evaluations as a table, one row for each, with a column for each input."""
@@ -172,9 +223,7 @@ class Result:
 
         A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once.
         """
-        if self.integrator is None:
-            raise ValueError(f"there is no model to diagnose: {NO_MODEL}")
-        return diagnose(self.integrator, self.estimate, self.inputs)
+        return diagnose(self._model("to diagnose"), self.estimate, self.inputs)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""

@@ -1,0 +1,168 @@
+"""`OutputDistribution`: the distribution of the output of the primary source, under the distribution of its inputs.
+
+Sample paths are compared at one set of n low-discrepancy points. What that set has too much or too little of is
+corrected with the posterior means, which are evaluated at R such sets: a quantity q of path j of posterior k is
+
+    q̄(m_k) + q_0(f_kj) - q_0(m_k)
+
+with the average q̄ over the R sets, and q_0 by the first of them. The spread of q(m_k) between sets is part of the error
+bar. For independent inputs, the variance is a sum over nodes instead (`effects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..inference.belief import Belief
+from ..inference.estimate import Estimate
+from ..measures.base import Measure
+from ..validation import Array, number, numbers
+from .effects import effects
+from .ensemble import ARCSINE, LINEAR, ROOT, Ensemble, Estimates, Scale, set_average
+from .paths import Paths, posterior_means
+
+
+@dataclass(frozen=True)
+class DistributionSettings:
+    """Sizes of point sets and grids."""
+
+    points: int = 2048  #: at which paths are compared: a second or two, and 10 MB for all paths
+    sets: int = 8  #: of so many points, at which posterior means are evaluated
+    #: probabilities of the tails beyond which quantiles are refused: a set has no points there
+    smallest_tail: float = 1e-3
+
+
+SETTINGS = DistributionSettings()
+
+
+class OutputDistribution:
+    """The distribution of the output of the primary source, without noise, under the distribution of the inputs.
+
+    Every number of it is an `Estimate`, with what is not known of the source in its error bar. Made by
+    `Result.distribution`.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> from scipy import stats
+    >>> result = amsbq.integrate(lambda x: 2 * x[0] + x[1], [stats.norm(), stats.norm()], budget=10)
+    >>> output = result.distribution()
+    >>> print(f"{output.std().mean:.2f}, {output.probability(above=3.0).mean:.2f}, {output.quantile(0.95).mean:.1f}")
+    2.24, 0.09, 3.7
+    """
+
+    def __init__(self, belief: Belief, measure: Measure) -> None:
+        self._ensemble, self._measure = Ensemble.of(belief), measure
+
+    def variance(self) -> Estimate:
+        """Return the variance of the output."""
+        unit = self._ensemble.spread
+        return self._ensemble.of_draws(unit**2 * self._variances, ROOT)
+
+    def std(self) -> Estimate:
+        """Return the standard deviation of the output: how much it varies because the inputs do."""
+        positive = Scale(LINEAR.to, LINEAR.back, ROOT.ends)
+        return self._ensemble.of_draws(self._ensemble.spread * np.sqrt(self._variances), positive)
+
+    def probability(self, above: float | None = None, below: float | None = None) -> Estimate:
+        """Return the probability that the output is above a limit, below a limit, or, with both, between them."""
+        if above is None and below is None:
+            raise ValueError("give a limit: probability(above=...), probability(below=...), or both")
+        low = -np.inf if above is None else number(above, "above")
+        high = np.inf if below is None else number(below, "below")
+        return self._estimate(lambda f: np.mean((f > low) & (f < high), axis=-1), ARCSINE)
+
+    def quantile(self, p: float) -> Estimate:
+        """Return the number below which the output is with probability p, from 0.001 to 0.999."""
+        tail = SETTINGS.smallest_tail
+        if not tail <= (share := number(p, "p")) <= 1 - tail:
+            raise ValueError(f"p must be between {tail} and {1 - tail}, got {p!r}")
+        return self._estimate(lambda f: np.quantile(f, share, axis=-1), LINEAR)
+
+    def cdf(self, grid: ArrayLike) -> Estimates:
+        """Return the probabilities that the output is at most each number of a grid (m,)."""
+        t = np.atleast_1d(numbers(grid, "grid"))
+        return Estimates([self._estimate(partial(_share_up_to, end=end), ARCSINE) for end in t])
+
+    def density(self, grid: ArrayLike) -> Estimates:
+        """Return the probability density of the output at each number of a grid (m,), in 1 / (units of the output).
+
+        It is smoothed by a Gaussian kernel, with Silverman's width for the number of points.
+        """
+        t, width = np.atleast_1d(numbers(grid, "grid")), self._smoothing
+        return Estimates([self._estimate(partial(_smoothed_density, at=at, width=width), ROOT) for at in t])
+
+    def grid(self, n: int = 41) -> Array:
+        """Return n equidistant values of the output that cover all but its outermost hundredths."""
+        low, high = (np.median(np.quantile(self._means[:, 0], p, axis=-1)) for p in (0.005, 0.995))
+        margin = 0.05 * (high - low) or 0.5 * max(abs(low), 1.0)
+        return np.linspace(low - margin, high + margin, n)
+
+    def __str__(self) -> str:
+        rows = [("std", self.std())] + [(f"{p:.0%} quantile", self.quantile(p)) for p in (0.05, 0.5, 0.95)]
+        return "\n".join(f"{name + ':':14} {value.summary()}" for name, value in rows)
+
+    __repr__ = __str__
+
+    @cached_property
+    def _paths(self) -> Paths:
+        return Paths.draw(self._ensemble, self._measure)
+
+    @cached_property
+    def _sets(self) -> list[Array]:
+        """R independent sets of low-discrepancy points, shape (n, D) each."""
+        return [self._measure.sobol(SETTINGS.points, seed + 1) for seed in range(SETTINGS.sets)]
+
+    @cached_property
+    def _means(self) -> Array:
+        """The posterior means at all sets in the units of the user, shape (K, R, n)."""
+        values = posterior_means(self._ensemble).values(np.concatenate(self._sets))
+        return self._ensemble.in_user_units(values).reshape(len(values), len(self._sets), -1)
+
+    @cached_property
+    def _values(self) -> Array:
+        """All paths at the first set in the units of the user, shape (K, J, n)."""
+        X = self._sets[0]
+        values, rest = self._paths.functions.values(X), np.sqrt(self._paths.residual_variances(X))
+        values += rest[:, None] * np.random.default_rng(0).normal(size=values.shape)
+        return self._ensemble.in_user_units(values)
+
+    @cached_property
+    def _variances(self) -> Array:
+        """The variance of each path in standard units, shape (K, J)."""
+        if self._measure.marginals is None:
+            unit = self._ensemble.spread
+            return np.maximum(self._draws(lambda f: np.var(f / unit, axis=-1)), 0.0)
+        return effects(self._paths, self._measure, []).variances
+
+    @cached_property
+    def _smoothing(self) -> float:
+        """The width of the kernel by which densities are smoothed."""
+        f = self._values[:, :: SETTINGS.sets].ravel()
+        quartiles = np.quantile(f, [0.25, 0.75])
+        spread = min(float(np.std(f)), float(np.diff(quartiles)[0]) / 1.349) or float(np.std(f))
+        return 0.9 * spread * SETTINGS.points**-0.2 or np.finfo(float).eps * max(abs(float(f[0])), 1.0)
+
+    def _draws(self, quantity: Callable[[Array], Array]) -> Array:
+        """Return a quantity of each path, shape (K, J), with the error of the point sets; it maps (..., n) to (...)."""
+        by_set, draws = quantity(self._means), quantity(self._values)
+        correction = np.repeat((by_set - by_set[:, :1])[:, None], draws.shape[1], axis=1)  # (K, J, R)
+        return draws + set_average(correction)
+
+    def _estimate(self, quantity: Callable[[Array], Array], scale: Scale) -> Estimate:
+        return self._ensemble.of_draws(self._draws(quantity), scale)
+
+
+def _share_up_to(f: Array, end: float) -> Array:
+    """Return the share of values (..., n) that are at most ``end``."""
+    return np.asarray(np.mean(f <= end, axis=-1))
+
+
+def _smoothed_density(f: Array, at: float, width: float) -> Array:
+    """Return the density of values (..., n) at one of them, by Gaussian kernels of a given width."""
+    return np.asarray(np.mean(np.exp(-0.5 * ((f - at) / width) ** 2), axis=-1) / (width * np.sqrt(2 * np.pi)))

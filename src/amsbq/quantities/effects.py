@@ -1,0 +1,175 @@
+"""Variances of sample paths and of the effects of inputs on them, for independent inputs.
+
+A path is a sum of products of functions of one input each, because kernels are. Averages over some of the inputs are
+therefore sums over the nodes of one rule for each input. What is left are averages of squares: those of main effects by
+the same rules, and those of interactions, orthogonal to them, over low-discrepancy points.
+
+Notation: f = Σ_p a_p Π_d φ_pd(x_d) for one model, with a (P, J) for J paths; μ_pd = ∫ φ_pd dπ_d; E f its mean;
+
+    f_S = E[f | x_S] - E f          effect of the inputs S with all interactions between them
+    f_d                             main effect of one input: S = {d}
+    f - E f - f_{not S}             all that the inputs S do, with all interactions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..gp.kernels import differences
+from ..measures.base import Measure
+from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, Marginal
+from ..validation import Array
+from .ensemble import set_average
+from .paths import Functions, Paths
+
+
+@dataclass(frozen=True)
+class EffectSettings:
+    """Rules and point sets."""
+
+    #: of the rule for a continuous input, Gauss's on panels of its probability that shrink towards 0 and 1: nodes on each
+    #: panel, the ratio of neighbours, and the probability of the last one. Polynomials of a Gaussian or exponential input
+    #: are integrated to 1e-7 of their size.
+    per_panel: int = 7
+    shrinking: float = 6.0
+    smallest: float = 1e-10
+    #: sets of low-discrepancy points, and points of each, for interactions
+    sets: int = 4
+    points: int = 512
+
+
+SETTINGS = EffectSettings()
+
+
+class Rule(NamedTuple):
+    """Nodes of one input, and their probabilities: shape (m,) each."""
+
+    nodes: Array
+    weights: Array
+
+
+class Effects(NamedTuple):
+    """Variances of K × J functions, and how much of them each of G groups of inputs explains."""
+
+    variances: Array  # (K, J)
+    first: Array  # by itself: Var f_g, (G, K, J)
+    total: Array  # with all interactions: E (f - E f - f_{not g})², (G, K, J)
+
+
+def rules_for(measure: Measure) -> list[Rule]:
+    """Return a rule for each input of a measure with independent inputs."""
+    assert measure.marginals is not None
+    return [_rule(measure.over([d]), marginal) for d, marginal in enumerate(measure.marginals)]
+
+
+def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> Effects:
+    """Return the variances of sample paths, and of what groups of inputs explain, in standard units.
+
+    What paths leave out of the posterior variance is divided among the groups as their deviations from the mean are.
+    """
+    functions, rules = paths.functions, rules_for(measure)
+    X = np.concatenate([measure.sobol(SETTINGS.points, seed + 1) for seed in range(SETTINGS.sets)])
+    parts = []
+    for k in range(len(functions.models)):
+        a = functions.coefficients[k]
+        half = a.shape[1] // 2
+        of = _Products(functions, k, measure, rules, X, np.hstack([a, (a[:, :half] - a[:, half:]) / 2]))
+        parts.append([of.variances, *(of.first(group) for group in groups), *(of.total(group) for group in groups)])
+    found = np.array(parts).swapaxes(0, 1)  # (1 + 2 G, K, J + J/2)
+    J = functions.coefficients.shape[2]
+    explained, of_deviations = found[:, :, :J], found[:, :, J:].mean(axis=2)
+    shares = of_deviations / np.maximum(of_deviations[0], np.finfo(float).tiny)
+    explained = explained + (paths.residual_variances(X[: SETTINGS.points // 2]).mean(axis=1) * shares)[:, :, None]
+    return Effects(explained[0], explained[1 : 1 + len(groups)], explained[1 + len(groups) :])
+
+
+def _rule(measure: Measure, marginal: Marginal) -> Rule:
+    """Return the rule for a measure of one input with that marginal."""
+    if isinstance(marginal, DiscreteMarginal):
+        return Rule(marginal.values, marginal.masses)
+    if isinstance(marginal, CategoricalMarginal):
+        return Rule(np.arange(len(marginal.masses), dtype=float), marginal.masses)
+    n = int(np.ceil(np.log(0.5 / SETTINGS.smallest) / np.log(SETTINGS.shrinking)))
+    ends = np.concatenate([[0.0], 0.5 * SETTINGS.shrinking ** np.arange(-n, 1.0)])
+    t, w = np.polynomial.legendre.leggauss(SETTINGS.per_panel)
+    lower = (ends[:-1, None] + np.diff(ends)[:, None] * (t + 1) / 2).ravel()
+    weights = (np.diff(ends)[:, None] * w / 2).ravel()
+    u, weights = np.concatenate([lower, 1 - lower]), np.concatenate([weights, weights])
+    return Rule(measure.from_cube(u[:, None])[:, 0], weights)
+
+
+class _Products:
+    """J functions f = Σ_p a_p Π_d φ_pd of one model, at the nodes of rules and at points X (n, D)."""
+
+    def __init__(
+        self, functions: Functions, k: int, measure: Measure, rules: Sequence[Rule], X: Array, coefficients: Array
+    ) -> None:
+        models, s = functions.models, functions.s
+        J, n_paths = coefficients.shape[1], functions.coefficients.shape[2]
+        terms = [
+            (B, scales, group.kernel)
+            for group in models.groups
+            for B, scales in zip(group.B[k, :, 0][:, s], group.scales[k], strict=True)
+            if B.any()  # others are terms of another structure
+        ]
+        offsets = np.where(np.arange(J) < n_paths, functions.offsets[k], 0.0)  # deviations have none
+        self.a = np.concatenate(
+            [
+                (offsets + models.constant[k, 0, s] @ coefficients)[None],
+                *(B[:, None] * coefficients for B, _, _ in terms),
+            ]
+        )
+
+        def factors(t: Array, d: int) -> Array:
+            """Return φ_pd at values t (m,) of input d, shape (m, P)."""
+            steps = differences(t[:, None], functions.centres[:, [d]], [0] if d in measure.categorical else [])
+            columns = [np.ones((len(t), 1))]
+            for _, scales, whole in terms:
+                kernel = whole.over([d])
+                columns.append(kernel.values_batch(kernel.features(steps), scales[None, [d]]).reshape(len(t), len(s)))
+            return np.concatenate(columns, axis=1)
+
+        at_nodes = [factors(rule.nodes, d) for d, rule in enumerate(rules)]
+        self.means = np.array([rule.weights @ at for rule, at in zip(rules, at_nodes, strict=True)])  # (D, P)
+        self.at_points = [factors(column, d) for d, column in enumerate(X.T)]  # (n, P) each
+        self.mean = self.means.prod(axis=0) @ self.a  # (J,)
+        weighted = [np.delete(self.means, d, axis=0).prod(axis=0)[:, None] * self.a for d in range(len(rules))]
+        along = [at @ w - self.mean for at, w in zip(at_nodes, weighted, strict=True)]
+        #: variance of the main effect of each input, (D, J), and that effect at the points, (D, n, J)
+        self.main = np.array([rule.weights @ effect**2 for rule, effect in zip(rules, along, strict=True)])
+        self.mains = np.array([at @ w - self.mean for at, w in zip(self.at_points, weighted, strict=True)])
+        self.values = self._effect(range(len(rules)))
+
+    @property
+    def variances(self) -> Array:
+        """Var f, shape (J,)."""
+        return self._with_interactions(range(len(self.means)), self.values)
+
+    def first(self, group: Sequence[int]) -> Array:
+        """Return what a group of inputs explains by itself, shape (J,)."""
+        return self.main[group[0]] if len(group) == 1 else self._with_interactions(group, self._effect(group))
+
+    def total(self, group: Sequence[int]) -> Array:
+        """Return what a group of inputs explains with all interactions, shape (J,)."""
+        others = [d for d in range(len(self.means)) if d not in group]
+        return self._with_interactions(group, self.values - self._effect(others))
+
+    def _effect(self, inputs: Sequence[int]) -> Array:
+        """Return f_S at the points, shape (n, J)."""
+        rest = np.delete(self.means, list(inputs), axis=0).prod(axis=0)
+        product = np.ones((len(self.mains[0]), len(rest)))
+        for d in inputs:
+            product *= self.at_points[d]
+        return np.asarray(product @ (rest[:, None] * self.a) - self.mean)
+
+    def _with_interactions(self, inputs: Sequence[int], effect: Array) -> Array:
+        """Return E effect² of an effect (n, J) that consists of the main effects of inputs and of interactions."""
+        chosen = list(inputs)
+        squares = (effect - self.mains[chosen].sum(axis=0)) ** 2
+        return self.main[chosen].sum(axis=0) + set_average(
+            squares.T.reshape(len(self.mean), SETTINGS.sets, -1).mean(axis=2)
+        )

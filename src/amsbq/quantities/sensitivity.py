@@ -1,0 +1,127 @@
+"""`Sensitivity`: how much of the variance of the output each input explains, as Sobol' indices with their uncertainty.
+
+The first-order index of x_g is Var E[f | x_g] / Var f, what it explains by itself. Its total index is
+1 - Var E[f | all others] / Var f, what it explains together with all others. Both are of each sample path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..inference.belief import Belief
+from ..measures.base import Measure
+from ..validation import Array, brief
+from .effects import effects
+from .ensemble import ARCSINE, Ensemble, Estimates
+from .paths import Paths
+
+
+@dataclass(frozen=True)
+class SensitivitySettings:
+    """Limits of what is worth saying."""
+
+    negligible: float = 0.02  #: share of the variance; an input that surely explains less can stay at its median
+    #: variance of the output in squares of its level and spread, below which it is the rounding error of a constant
+    constant: float = 1e-20
+
+
+SETTINGS = SensitivitySettings()
+
+
+class Sensitivity:
+    """Sobol' indices of the inputs, or of groups of them; made by `Result.sensitivity`.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the inputs or groups, in the order of the indices.
+    first, total : Estimates
+        First-order and total indices, one for each input or group: each with ``mean``, ``std`` and ``interval``.
+    """
+
+    def __init__(self, names: Sequence[str], first: Estimates, total: Estimates) -> None:
+        self.names, self.first, self.total = list(names), first, total
+
+    @classmethod
+    def of(cls, belief: Belief, measure: Measure, groups: Mapping[str, Sequence[int]]) -> Sensitivity:
+        """Return the indices of groups of inputs by name, which hold each input of a measure once."""
+        ensemble = Ensemble.of(belief)
+        found = effects(Paths.draw(ensemble, measure), measure, list(groups.values()))
+        # An output that does not vary has nothing to explain.
+        rounding = SETTINGS.constant * (1 + (ensemble.level / ensemble.spread) ** 2)
+
+        def indices(explained: Array) -> Estimates:
+            shares = np.where(found.variances > rounding, explained / np.maximum(found.variances, rounding), 0.0)
+            return Estimates([ensemble.of_draws(share, ARCSINE) for share in shares])
+
+        return cls(list(groups), indices(found.first), indices(found.total))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each input or group: its name, and both indices with their 95 % intervals."""
+        columns = (self.first, self.total)
+        return [
+            {
+                "input": name,
+                **{
+                    key: {"mean": one.mean, "std": one.std, "interval": one.interval()}
+                    for key, one in zip(("first", "total"), pair, strict=True)
+                },
+            }
+            for name, *pair in zip(self.names, *columns, strict=True)
+        ]
+
+    def table(self) -> str:
+        """Return the indices as a table in text, with their 95 % intervals."""
+        width = max(5, *(len(name) for name in self.names))
+        lines = [f"{'input':{width}}  {'first-order':^24}  {'total':^24}"]
+        for row in self.rows():
+            cells = (f"{row[key]['mean']:.3f} ({_interval(row[key]['interval'])})" for key in ("first", "total"))
+            lines.append(f"{row['input']:{width}}  " + "  ".join(f"{cell:^24}" for cell in cells).rstrip())
+        return "\n".join(lines)
+
+    def sentences(self) -> list[str]:
+        """Return what to make of the indices: which input matters most, and which can be left out."""
+        if not self.total.mean.any():
+            return ["The output does not vary: no input has an effect."]
+        order = np.argsort(-self.total.mean)
+        top = int(order[0])
+        found = [
+            f"{self.names[top]} matters most: it explains {self.total.mean[top]:.0%} of the variance, "
+            f"{self.first.mean[top]:.0%} by itself."
+        ]
+        high = self.total.interval()[1]
+        for i in (int(i) for i in order if high[i] < SETTINGS.negligible):
+            share = f"{self.total.mean[i]:.1%}" if self.total.mean[i] >= 5e-4 else "less than 0.1%"
+            found.append(f"Leave {self.names[i]} at its median: it explains {share} of the variance.")
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join([self.table(), *self.sentences()])
+
+    __repr__ = __str__
+
+
+def grouped(inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, list[int]]:
+    """Return the numbers of the inputs of each group by name; inputs in no group stand alone, under their own names."""
+    given = {} if groups is None else {name: list(members) for name, members in groups.items()}
+    named = [member for members in given.values() for member in members]
+    for member in named:
+        if member not in inputs:
+            raise ValueError(f"groups has {brief(member)}, which is no input: there are {', '.join(inputs)}")
+    if len(set(named)) < len(named) or not all(given.values()):
+        raise ValueError(f"groups must hold at least one input each, and no input twice, got {brief(groups)}")
+    out = {name: [list(inputs).index(member) for member in members] for name, members in given.items()}
+    for d, name in enumerate(inputs):
+        if name not in named:
+            if name in out:
+                raise ValueError(f"{name!r} is the name of a group and of an input that is not in a group")
+            out[name] = [d]
+    return out
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.3f} to {ends[1]:.3f}"

@@ -1,0 +1,89 @@
+"""What is asked of the output beside its mean: its distribution, sensitivities, and answers for other inputs.
+
+Each is a function of an integrator; what takes seconds is computed once for all that the integrator was told so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..design.integrator import Integrator
+from ..gp.threads import threads_for
+from ..inference.belief import Belief
+from ..inference.estimate import Estimate
+from ..measures.adapters import MeasureLike, as_measure
+from ..messages import warn
+from ..quantities.distribution import OutputDistribution
+from ..quantities.ensemble import Estimates
+from ..quantities.sensitivity import Sensitivity, grouped
+from ..quantities.what_if import check_other, conditional, integral_under
+from ..validation import numbers
+from .analysis import belief_of, once_per_state, uncovered_part
+
+#: share of another distribution of the inputs, far from all evaluations, from which on there is a warning
+OUT_OF_REACH = 0.1
+
+
+def known_belief(it: Integrator) -> Belief:
+    """Return the belief of an integrator; raise ValueError unless the primary source has a value."""
+    if not (it.learner.data.s == 0).any():
+        raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
+    return belief_of(it)
+
+
+@once_per_state
+def output_distribution(it: Integrator) -> OutputDistribution:
+    """Return the distribution of the output of the primary source."""
+    return OutputDistribution(known_belief(it), it.measure)
+
+
+@once_per_state
+def _each_input(it: Integrator) -> Sensitivity:
+    """Return the Sobol' indices of each input, called by its number."""
+    return Sensitivity.of(known_belief(it), it.measure, {str(d): [d] for d in range(it.measure.dim)})
+
+
+def sensitivity(it: Integrator, inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> Sensitivity:
+    """Return the Sobol' indices of each input, or of groups of inputs, by name."""
+    if it.measure.marginals is None:
+        raise ValueError(
+            "Sobol' indices are shares of a variance that independent inputs divide among them, but these depend on "
+            f"each other: {it.measure!r}. Instead, result.given({inputs[0]}=...) shows the output against one input"
+        )
+    members = grouped(inputs, groups)
+    if groups is None:
+        each = _each_input(it)
+        return Sensitivity(inputs, each.first, each.total)
+    with threads_for(len(it.learner)):
+        return Sensitivity.of(known_belief(it), it.measure, members)
+
+
+def under(it: Integrator, other: MeasureLike) -> Estimate:
+    """Return the integral under another distribution of the inputs, with a warning where evaluations do not reach."""
+    measure, belief = as_measure(other), known_belief(it)
+    check_other(it.measure, measure)
+    if (share := uncovered_part(it, measure).share) >= OUT_OF_REACH:
+        warn(
+            f"{share:.0%} of the other distribution is far from all evaluations of {it.names[0]}: there, the answer "
+            "rests on what is assumed of such functions",
+            stacklevel=4,
+        )
+    with threads_for(len(it.learner)):
+        return integral_under(belief, it.measure, measure)
+
+
+def given(it: Integrator, inputs: Sequence[str], values: Mapping[str, ArrayLike]) -> Estimate | Estimates:
+    """Return the average output for given values of one input, over all others: one estimate, or one for each value."""
+    if len(values) != 1:
+        raise ValueError(f"give values of one input, as in given({inputs[0]}=[...]), got {len(values)}")
+    ((name, at),) = values.items()
+    if name not in inputs:
+        raise ValueError(f"there is no input {name!r}: there are {', '.join(inputs)}")
+    d, t = list(inputs).index(name), numbers(at, name)
+    checked = it.measure.over([d]).check_points(np.atleast_1d(t)[:, None], name)
+    with threads_for(len(it.learner)):
+        found = conditional(known_belief(it), d, checked[:, 0])
+    return found[0] if t.ndim == 0 else found
