@@ -36,6 +36,7 @@ from .processes.pool import ResilientProcessPool
 from .quantities.distribution import OutputDistribution
 from .quantities.ensemble import Estimates
 from .quantities.sensitivity import Sensitivity
+from .quantities.targets import Exceedance, Target
 from .results.findings import Finding, Findings
 from .results.result import Result
 
@@ -48,6 +49,7 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Evaluation",
+    "Exceedance",
     "Finding",
     "Findings",
     "Forecast",
@@ -78,6 +80,7 @@ __all__ = [
     "Status",
     "StopReason",
     "StopRule",
+    "Target",
     "Term",
     "Transformed",
     "Uniform",

@@ -24,6 +24,7 @@ from .inference.estimate import Estimate
 from .inference.preparation import noise_levels
 from .inference.structures import ModelName, Noise, checked_order, model_named
 from .messages import collected_warnings, warn
+from .quantities.targets import Target
 from .results.result import Result, has_primary_value, unknown_because
 from .threads import threads_for
 from .validation import RNGLike, seed_number
@@ -59,6 +60,9 @@ class Integrator(DesignIntegrator):
         Instead of ``seed``: an integer is the seed, a generator draws it.
     names : list of str, optional
         Names of the inputs, for results and figures.
+    target : "mean", "variance" or Exceedance
+        What evaluations are chosen to learn: the mean of the output, its variance, or, with ``Exceedance(limit)``, the
+        probability that it is above a limit. `Result.distribution` has the answers to the last two.
 
     Attributes
     ----------
@@ -136,6 +140,7 @@ def integrate(
     on_interrupt: Literal["raise", "return"] = "raise",
     accept_changes: bool = False,
     names: Sequence[str] | None = None,
+    target: Target = "mean",
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -149,10 +154,11 @@ def integrate(
         each input; or a dictionary of these by the names of the inputs; or a measure.
     budget : float, optional
         In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
-    model, acquisition, seed, initial, order, rng
+    model, acquisition, seed, initial, order, rng, target
         See `Integrator`.
     rel_tol, abs_tol : float, optional
-        Stop when half the width of the 95 % interval is below this share of the mean, or below this number.
+        Stop when half the width of the 95 % interval is below this share of the mean, or below this number. With a
+        target, these are the interval and the mean of that quantity; they take a second or two after each evaluation.
     executor : concurrent.futures.Executor or distributed.Client, optional
         Where to evaluate: any executor, or a Dask cluster. By default in this thread, or, if there are several workers
         or a source has a timeout, in threads of their own.
@@ -214,6 +220,7 @@ def integrate(
         order=order,
         rng=rng,
         names=names,
+        target=target,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:

@@ -19,6 +19,7 @@ from ..inference.belief import Belief
 from ..inference.schedule import Learner
 from ..inference.structures import Model, ModelName, checked_order, model_named
 from ..messages import warn
+from ..quantities.targets import Target, checked_target, targeted
 from ..threads import threads_for
 from ..validation import Array, source_number
 from .accounting import NamedMeasureLike
@@ -67,6 +68,8 @@ class DecisionMaker(BulkAccounting):
         The sources in order of fidelity, if the user gave it.
     rate : float
         The acquisition rate at which the latest query was chosen.
+    target : str or Exceedance
+        What the evaluations are chosen to learn.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class DecisionMaker(BulkAccounting):
         seed: int,
         initial: Initial | None,
         order: Sequence[int] | None = None,
+        target: Target = "mean",
     ) -> None:
         super().__init__(sources, measure, budget)
+        self.target = checked_target(target)
         self.model = self._checked_model(model)
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
@@ -219,7 +224,13 @@ class DecisionMaker(BulkAccounting):
 
     def _next_rate(self, belief: Belief) -> Rate:
         pending = [(query.source, query.x) for query in self.pending]
-        return self._rate(belief.posteriors, pending + self.failures.avoided(len(self.evaluations)))
+        return self._rate(
+            self._targeted(belief, belief.posteriors), pending + self.failures.avoided(len(self.evaluations))
+        )
+
+    def _targeted(self, belief: Belief, posteriors: PosteriorBatch) -> PosteriorBatch:
+        """Return some of the posteriors of a belief, with the target in place of the integral."""
+        return targeted(posteriors, belief, self.measure, self.target)
 
     def _rate(self, posteriors: PosteriorBatch, points: Sequence[tuple[int, Array]]) -> Rate:
         """Return the acquisition rate conditioned on observations at (source, x), whatever their values."""

@@ -14,6 +14,7 @@ from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
 from ..messages import collected_warnings, warn
+from ..quantities.targets import Target, target_estimate
 from ..threads import threads_for
 from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
 from .accounting import Evaluation, NamedMeasureLike, Query, StopReason, locked, named_measure
@@ -44,8 +45,9 @@ class Integrator(DecisionMaker):
         order: Sequence[int] | None = None,
         rng: RNGLike = None,
         names: Sequence[str] | None = None,
+        target: Target = "mean",
     ) -> None:
-        super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial, order)
+        super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial, order, target)
         if names is not None:
             _, self.inputs = named_measure(measure, names)
         if acquisition in PATHOLOGIES:
@@ -183,7 +185,8 @@ class Integrator(DecisionMaker):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
-            posteriors = belief.posteriors.select(slice(None, None, 1 if exact else FORECAST_SETTINGS.every))
+            some = belief.posteriors.select(slice(None, None, 1 if exact else FORECAST_SETTINGS.every))
+            posteriors = self._targeted(belief, some)
             ahead = [(q.source, q.x) for q in self.pending] + [(choice.source, choice.x) for choice in planned]
             rate = self._rate(posteriors, ahead)
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
@@ -191,7 +194,8 @@ class Integrator(DecisionMaker):
             def next_choice(rate: Rate, k: int, cost: float) -> Choice | None:
                 return self._best(rate, among, k, budget, cost)
 
-            rows = forecast_rows(belief.estimate.std, posteriors, rate, cost, next_choice, self._price, steps)
+            std = target_estimate(belief, self.measure, self.target).std
+            rows = forecast_rows(std, posteriors, rate, cost, next_choice, self._price, steps)
         return Forecast(rows, exact)
 
     def _known_belief(self, otherwise: str) -> Belief:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from ..quantities.targets import target_estimate
 from ..validation import count, number, positive_number
 from .accounting import StopReason
 from .failures import TIMED_OUT, failure_kind
@@ -26,7 +27,7 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
     relative : float, optional
         Tolerance as a share of the absolute mean.
     absolute : float, optional
-        Tolerance in units of the integral. With both, the larger one counts.
+        Tolerance in units of the integral, or of the target of the run. With both, the larger one counts.
     """
     share = 0.0 if relative is None else positive_number(relative, "rel_tol")
     size = 0.0 if absolute is None else positive_number(absolute, "abs_tol")
@@ -35,7 +36,7 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
         belief = None if it.starting else it.learner.belief
         if belief is None:
             return None
-        estimate = belief.estimate
+        estimate = target_estimate(belief, it.measure, it.target)
         low, high = estimate.interval(TOLERANCE_LEVEL)
         return "tolerance" if 0.5 * (high - low) <= max(share * abs(estimate.mean), size) else None
 

@@ -12,6 +12,7 @@ from ..design.integrator import Integrator
 from ..design.sources import Source
 from ..gp.posterior import MultiSourceGP, gp_from_dict, gp_to_dict
 from ..measures.adapters import measure_from_dict
+from ..quantities.targets import target_to_dict
 from ..serialisation import from_json, to_json
 from .format1 import described
 from .journal import Event, JournalPath
@@ -106,6 +107,7 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
         "seed": it.seed,
         "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
         "order": it.order,
+        "target": target_to_dict(it.target),
         "observed": len(it.learner),  # observations from before the journal, which it does not hold
     }
 

@@ -14,6 +14,7 @@ from ..gp.posterior import gp_from_dict
 from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
 from ..messages import collected_warnings
+from ..quantities.targets import target_from_dict
 from ..results.result import Result, input_names
 from .journal import JournalPath
 from .state import NONSENSE, RunState, nonsense_error, read_state
@@ -95,6 +96,7 @@ def restored_integrator(state: RunState) -> Integrator | None:
             seed=problem["seed"],
             initial=problem["initial"],
             order=problem.get("order"),
+            target=target_from_dict(problem.get("target", "mean")),
         )
         state.restore(it)
     return it

@@ -87,7 +87,7 @@ class Conditioned:
         w = self.whitened_integral(target)
         prior = self.models.integral_covariance(target, target)
         variance = np.maximum(prior - np.einsum("kn,kn->k", w, w), linalg.variance_floor(0) * prior)
-        return self.models.mean[:, target] + np.einsum("kn,kn->k", w, self.beta), variance
+        return self.models.mass * self.models.mean[:, target] + np.einsum("kn,kn->k", w, self.beta), variance
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the means and variances of f_source at X, without noise (Eq. 2), shape (K, n) each."""

@@ -129,6 +129,11 @@ class ModelBatch:
         groups, trends = tuple(group.select(models) for group in self.groups), self.trends.select(models)
         return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models], trends)
 
+    @property
+    def mass(self) -> float:
+        """The integral of 1: one, as measures are probabilities."""
+        return 1.0
+
     def variances(self, s: IntArray, X: Array) -> Array:
         """Return the variances of observations at X, for one source (1,) or one for each point: shape (K, n)."""
         total = np.array(np.broadcast_to(self.cov_at_same(s, s, X), (len(self), len(X))))
@@ -216,7 +221,7 @@ class ModelBatch:
             for i in np.flatnonzero(integrals):
                 total[:, i] = self.integral_covariance(target, int(s[i]))
             return total
-        total = self.constant[:, target, s]
+        total = self.mass * self.constant[:, target, s]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, s] * group.per_model(embedding.mean(X))).sum(axis=1)
         return total + self.trends.integral_cov(self.measure, target, s, X)
@@ -231,7 +236,7 @@ class ModelBatch:
 
     def integral_covariance(self, target: int, other: int) -> Array:
         """Return cov[Z_target, Z_other] of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩ for the primary source."""
-        total = self.constant[:, target, other]
+        total = self.mass**2 * self.constant[:, target, other]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, other] * group.per_model(embedding.variance)).sum(axis=1)
         return total + self.trends.integral_covariance(self.measure, target, other)

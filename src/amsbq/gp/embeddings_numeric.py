@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate, chebpts1, chebval, chebvander
 
-from ..measures.empirical import Empirical
 from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, NumericMarginal, TabulatedMarginal
 from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
 from ..validation import Array, IntArray
@@ -282,11 +281,28 @@ class _Categorical(Embedding1D):
         return np.asarray(same + (1 - same) * self.similarity)
 
 
+class WeightedSamples(Protocol):
+    """Samples with weights, which `EmpiricalEmbeddings` sum over: an `Empirical` measure is one."""
+
+    @property
+    def samples(self) -> Array:
+        """The samples, shape (M, D)."""
+
+    @property
+    def weights(self) -> Array:
+        """Their weights, shape (M,)."""
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The inputs whose values are categories."""
+
+
 class EmpiricalEmbeddings:
     """Weighted sums over samples, by blocks of the kernel matrices, for K sets of lengthscales (K, D)."""
 
-    def __init__(self, kernel: ProductKernel, scales: Array, measure: Empirical) -> None:
+    def __init__(self, kernel: ProductKernel, scales: Array, measure: WeightedSamples) -> None:
         self.kernel, self.scales, self.samples, self.weights = kernel, scales, measure.samples, measure.weights
+        self.categorical = measure.categorical
 
     def mean(self, X: Array) -> Array:
         """Return μ_k(X_i), shape (K, n)."""
@@ -318,12 +334,13 @@ class EmpiricalEmbeddings:
 
     def _kernels(self, X: Array, Y: Array) -> Array:
         """Return κ_k(X_i, Y_j), shape (K, n, m)."""
-        values = self.kernel.values_batch(self.kernel.features(differences(X, Y)), self.scales)
+        values = self.kernel.values_batch(self.kernel.features(differences(X, Y, self.categorical)), self.scales)
         return values.reshape(len(self.scales), len(X), len(Y))
 
     def _block_sums(self, X: Array, w: Array, Y: Array, v: Array) -> Array:
         """Return Σ_ij w_i κ_k(X_i, Y_j) v_j, shape (K,)."""
-        features, products = self.kernel.features(differences(X, Y)), np.multiply.outer(w, v).ravel()
+        features = self.kernel.features(differences(X, Y, self.categorical))
+        products = np.multiply.outer(w, v).ravel()
         if X is Y:  # each pair counts in its mirror image, and κ is one on the diagonal
             above = np.flatnonzero(np.tri(len(X), k=-1, dtype=bool).T.ravel())
             features, products = features[:, above], 2 * products[above]

@@ -181,7 +181,7 @@ class PosteriorBatch(Conditioned):
     def _integral_cov(self, target: int, source: IntArray, points: _Points) -> Array:
         """Return cov[Z_target, f_source(X)] of each model, for a source (1,) or one for each point: shape (K, n)."""
         models = self.models
-        c = models.constant[:, target].take(source, axis=-1)
+        c = models.mass * models.constant[:, target].take(source, axis=-1)
         for group, mean in zip(models.groups, points.means, strict=True):
             c = c + (group.B[:, :, target].take(source, axis=-1) * mean).sum(axis=1)
         return np.asarray(c + models.trends.integral_cov(models.measure, target, source, points.X))

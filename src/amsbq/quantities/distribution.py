@@ -1,12 +1,13 @@
 """`OutputDistribution`: the distribution of the output of the primary source, under the distribution of its inputs.
 
-Sample paths are compared at one set of n low-discrepancy points. What that set has too much or too little of is
-corrected with the posterior means, which are evaluated at R such sets: a quantity q of path j of posterior k is
+Sample paths are evaluated at one set of n low-discrepancy points. What that set has too much or too little of is
+corrected with the posterior means, which take less work and are evaluated at R larger sets as well: a quantity q of
+path j of posterior k is
 
-    q̄(m_k) + q_0(f_kj) - q_0(m_k)
+    q_0(f_kj) + q̄(m_k) - q_0(m_k)
 
-with the average q̄ over the R sets, and q_0 by the first of them. The spread of q(m_k) between sets is part of the error
-bar. For independent inputs, the variance is a sum over nodes instead (`effects`).
+by the first set, with the average q̄ over the R larger ones. The spread of q(m_k) between these is in the error bar.
+For independent inputs, the variance comes from rules for each input instead (`effects`).
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from .paths import Paths, posterior_means
 class DistributionSettings:
     """Sizes of point sets and grids."""
 
-    points: int = 2048  #: at which paths are compared: a second or two, and 10 MB for all paths
-    sets: int = 8  #: of so many points, at which posterior means are evaluated
+    points: int = 2048  #: at which paths are evaluated: a second or two, and 10 MB for all paths
+    sets: int = 8  #: at which posterior means are evaluated
+    most_points: int = 8192  #: of each of these sets, and fewer if that takes more covariances than so many
+    most_covariances: int = 100_000_000
     #: probabilities of the tails beyond which quantiles are refused: a set has no points there
     smallest_tail: float = 1e-3
 
@@ -99,7 +102,7 @@ class OutputDistribution:
 
     def grid(self, n: int = 41) -> Array:
         """Return n equidistant values of the output that cover all but its outermost hundredths."""
-        low, high = (np.median(np.quantile(self._means[:, 0], p, axis=-1)) for p in (0.005, 0.995))
+        low, high = (np.median(np.quantile(self._means_at_paths, p, axis=-1)) for p in (0.005, 0.995))
         margin = 0.05 * (high - low) or 0.5 * max(abs(low), 1.0)
         return np.linspace(low - margin, high + margin, n)
 
@@ -114,20 +117,29 @@ class OutputDistribution:
         return Paths.draw(self._ensemble, self._measure)
 
     @cached_property
-    def _sets(self) -> list[Array]:
-        """R independent sets of low-discrepancy points, shape (n, D) each."""
-        return [self._measure.sobol(SETTINGS.points, seed + 1) for seed in range(SETTINGS.sets)]
+    def _points(self) -> Array:
+        """The points at which paths are evaluated, shape (n, D)."""
+        return self._measure.sobol(SETTINGS.points, 1)
+
+    @cached_property
+    def _means_at_paths(self) -> Array:
+        """The posterior means at the same points in the units of the user, shape (K, n)."""
+        return self._ensemble.in_user_units(posterior_means(self._ensemble).values(self._points)[:, 0])
 
     @cached_property
     def _means(self) -> Array:
-        """The posterior means at all sets in the units of the user, shape (K, R, n)."""
-        values = posterior_means(self._ensemble).values(np.concatenate(self._sets))
-        return self._ensemble.in_user_units(values).reshape(len(values), len(self._sets), -1)
+        """The posterior means at R larger sets of points in the units of the user, shape (K, R, n')."""
+        of_point = SETTINGS.sets * len(self._ensemble.weights) * len(self._ensemble.data.y)
+        allowed = 1 << (SETTINGS.most_covariances // of_point).bit_length() >> 1
+        n = min(max(allowed, SETTINGS.points // 2), SETTINGS.most_points)
+        sets = [self._measure.sobol(n, seed + 2) for seed in range(SETTINGS.sets)]
+        values = posterior_means(self._ensemble).values(np.concatenate(sets))
+        return self._ensemble.in_user_units(values).reshape(len(values), len(sets), -1)
 
     @cached_property
     def _values(self) -> Array:
         """All paths at the first set in the units of the user, shape (K, J, n)."""
-        X = self._sets[0]
+        X = self._points
         values, rest = self._paths.functions.values(X), np.sqrt(self._paths.residual_variances(X))
         values += rest[:, None] * np.random.default_rng(0).normal(size=values.shape)
         return self._ensemble.in_user_units(values)
@@ -150,8 +162,8 @@ class OutputDistribution:
 
     def _draws(self, quantity: Callable[[Array], Array]) -> Array:
         """Return a quantity of each path, shape (K, J), with the error of the point sets; it maps (..., n) to (...)."""
-        by_set, draws = quantity(self._means), quantity(self._values)
-        correction = np.repeat((by_set - by_set[:, :1])[:, None], draws.shape[1], axis=1)  # (K, J, R)
+        draws, correction = quantity(self._values), quantity(self._means) - quantity(self._means_at_paths)[:, None]
+        correction = np.repeat(correction[:, None], draws.shape[1], axis=1)  # (K, J, R)
         return draws + set_average(correction)
 
     def _estimate(self, quantity: Callable[[Array], Array], scale: Scale) -> Estimate:

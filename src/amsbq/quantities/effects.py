@@ -31,9 +31,9 @@ from .paths import Functions, Paths
 class EffectSettings:
     """Rules and point sets."""
 
-    #: of the rule for a continuous input, Gauss's on panels of its probability that shrink towards 0 and 1: nodes on each
-    #: panel, the ratio of neighbours, and the probability of the last one. Polynomials of a Gaussian or exponential input
-    #: are integrated to 1e-7 of their size.
+    #: of the rule for a continuous input, Gauss's on panels of its probability that shrink towards 0 and 1: nodes on
+    #: each panel, the ratio of neighbours, and the probability of the last one. Polynomials of a Gaussian or
+    #: exponential input are integrated to 1e-7 of their size.
     per_panel: int = 7
     shrinking: float = 6.0
     smallest: float = 1e-10
@@ -170,6 +170,5 @@ class _Products:
         """Return E effect² of an effect (n, J) that consists of the main effects of inputs and of interactions."""
         chosen = list(inputs)
         squares = (effect - self.mains[chosen].sum(axis=0)) ** 2
-        return self.main[chosen].sum(axis=0) + set_average(
-            squares.T.reshape(len(self.mean), SETTINGS.sets, -1).mean(axis=2)
-        )
+        by_set = squares.T.reshape(len(self.mean), SETTINGS.sets, -1).mean(axis=2)
+        return np.asarray(self.main[chosen].sum(axis=0) + set_average(by_set))

@@ -109,17 +109,9 @@ class Ensemble:
         learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
         units, (models, weights) = learned.log_posterior.units, learned.answering(MOST_MODELS)
         dof, widened = (AVERAGING.tails, AVERAGING.widened) if learned.model.marginalised else (np.inf, 1.0)
-        return cls(
-            models,
-            weights / weights.sum(),
-            units.standardise(belief.data.sorted()),
-            float(units.levels[0]),
-            float(units.spreads[0]),
-            LEARNING_JITTER,
-            dof,
-            widened,
-            learned.estimate.effective_draws,
-        )
+        data = units.standardise(belief.data.sorted())
+        effective = learned.estimate.effective_draws
+        return cls(models, weights / weights.sum(), data, *units_of(belief), LEARNING_JITTER, dof, widened, effective)
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:
@@ -148,6 +140,15 @@ class Ensemble:
         return Estimate(ends, np.zeros_like(ends), weights, effective_draws=self.effective_draws)
 
 
+def units_of(belief: Belief) -> tuple[float, float]:
+    """Return the level and the spread of the primary source: its values are level + spread · (standard value)."""
+    if isinstance(belief, FixedBelief):
+        return 0.0, 1.0
+    assert isinstance(belief, LearnedBelief | ExtendedBelief)
+    units = (belief.learned if isinstance(belief, ExtendedBelief) else belief).log_posterior.units
+    return float(units.levels[0]), float(units.spreads[0])
+
+
 def tails(dof: float, shape: tuple[int, int]) -> Array:
     """Return factors √(ν/χ²_ν) on deviations, one for each of (K, J) draws: equal numbers of each size for each model.
 
@@ -165,7 +166,8 @@ def tails(dof: float, shape: tuple[int, int]) -> Array:
 def set_average(by_set: Array) -> Array:
     """Return averages over R independent sets of points of what (..., J, R) is by each, with their error: (..., J).
 
-    The error of the average is added as a draw for each j, in pairs of opposite sign: the second half those of the first.
+    The error of the average is added as a draw for each j, in pairs of opposite sign, of which the second half of the
+    draws are those of the first.
     """
     J, R = by_set.shape[-2:]
     half = np.random.default_rng(1).normal(size=(J + 1) // 2)

@@ -28,9 +28,8 @@ class PathSettings:
 
     #: points at which paths are drawn jointly: in up to ten dimensions, more change no error bar by a twentieth
     joint_points: int = 128
-    paths: int = (
-        1024  #: of all posteriors together: the ends of a 95 % interval are known to a few percent of its width
-    )
+    #: of all posteriors together: the ends of a 95 % interval are known to a few percent of its width
+    paths: int = 640
     #: directions with less than this share of the largest posterior variance, or with less than this share of the prior
     #: variance, which is rounding, are left to the independent rest
     smallest_share: float = 1e-8

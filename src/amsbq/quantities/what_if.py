@@ -55,8 +55,8 @@ def check_other(measure: Measure, other: Measure) -> None:
         )
     if _categories(measure) != _categories(other):
         raise ValueError(
-            "inputs that are categories must have the same categories in the other distribution, and be independent of the "
-            f"others there: give a Product, got {other!r}"
+            "inputs that are categories must have the same categories in the other distribution, independent of all "
+            f"others: give a Product, got {other!r}"
         )
 
 

@@ -1,0 +1,206 @@
+"""Measure estimates of more than the mean on problems of the arena: coverage of their intervals, and their errors.
+
+    python -m benchmarks.quantities                             # the validation half, one seed: half an hour
+    python -m benchmarks.quantities --half development --families smooth rough --seeds 2
+    python -m benchmarks.quantities --targets                   # runs for a target beside runs for the mean
+
+The variance, probabilities and quantiles of the primary source's output and its Sobol' indices are estimated from
+active runs. The truth is that of many Sobol points. Beside the errors of the runs stand those of as many evaluations of
+the primary source as the budget pays for: independent draws, Sobol points, and for indices Saltelli's scheme.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import amsbq
+from amsbq.validation import Array
+from benchmarks.arena.families import problems
+from benchmarks.arena.problem import Problem
+from benchmarks.arena.split import half_of
+
+BUDGET = 10.0
+MAX_EVALUATIONS = 120
+LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)  #: of quantiles, and of limits whose exceedance is estimated
+REFERENCE_POINTS = 2**15
+SMOOTH = ("smooth", "boundary-value", "oscillator", "one-source", "nearly-free", "skewed", "transformed", "genz")
+
+
+def truths(problem: Problem) -> dict[str, float]:
+    """Return the true variance, probabilities and quantiles, and indices of independent inputs."""
+    X = problem.measure.sobol(REFERENCE_POINTS, 11)
+    y = problem.functions[0](X)
+    out = {"variance": float(np.var(y))}
+    for p in LEVELS:
+        out[f"quantile {p}"] = float(np.quantile(y, p))
+        out[f"probability {p}"] = float(np.mean(y > out[f"quantile {p}"]))
+    if problem.measure.marginals is not None and problem.dim > 1:
+        out |= saltelli(problem, REFERENCE_POINTS // 4, 12)
+    return out
+
+
+def saltelli(problem: Problem, n: int, seed: int) -> dict[str, float]:
+    """Return Sobol' indices by Saltelli's design with Jansen's estimators: n (D + 2) evaluations."""
+    dim, measure = problem.dim, problem.measure
+    U = amsbq.Uniform(np.zeros(2 * dim), np.ones(2 * dim)).sobol(n, seed)
+    U = np.clip(U, 1e-12, 1 - 1e-12)
+    A, B = measure.from_cube(U[:, :dim]), measure.from_cube(U[:, dim:])
+    f = problem.functions[0]
+    at_A, at_B = f(A), f(B)
+    variance = float(np.var(np.concatenate([at_A, at_B]))) or np.nan
+    out = {}
+    for d in range(dim):
+        mixed = A.copy()
+        mixed[:, d] = B[:, d]
+        at_mixed = f(mixed)
+        out[f"first {d}"] = 1 - float(np.mean((at_B - at_mixed) ** 2)) / (2 * variance)
+        out[f"total {d}"] = float(np.mean((at_A - at_mixed) ** 2)) / (2 * variance)
+    return out
+
+
+def estimates(result: amsbq.Result, truth: dict[str, float]) -> dict[str, amsbq.Estimate]:
+    """Return the estimate of each quantity that has a truth."""
+    output = result.distribution()
+    out = {"variance": output.variance()}
+    for p in LEVELS:
+        out[f"quantile {p}"] = output.quantile(p)
+        out[f"probability {p}"] = output.probability(above=truth[f"quantile {p}"])
+    if "first 0" in truth:
+        found = result.sensitivity()
+        for d in range(len(result.inputs)):
+            out[f"first {d}"], out[f"total {d}"] = found.first[d], found.total[d]
+    return out
+
+
+def of_sample(y: Array, truth: dict[str, float]) -> dict[str, float]:
+    """Return the quantities of a sample of outputs."""
+    out = {"variance": float(np.var(y, ddof=1))}
+    for p in LEVELS:
+        out[f"quantile {p}"] = float(np.quantile(y, p))
+        out[f"probability {p}"] = float(np.mean(y > truth[f"quantile {p}"]))
+    return out
+
+
+def outcomes(problem: Problem, seed: int, target: Any = "mean") -> Iterator[dict[str, Any]]:
+    """Yield what a run and its competitors make of each quantity of a problem."""
+    truth = truths(problem)
+    options = {} if target == "mean" else {"target": target(truth) if callable(target) else target}
+    with warnings.catch_warnings(action="ignore"):
+        start = time.perf_counter()
+        result = amsbq.integrate(
+            problem.sources(seed),
+            problem.measure,
+            budget=BUDGET,
+            seed=seed,
+            max_evaluations=MAX_EVALUATIONS,
+            progress=False,
+            **options,
+        )
+        ran = time.perf_counter()
+        found = estimates(result, truth)
+        answered = time.perf_counter()
+    n, f = int(BUDGET), problem.functions[0]
+    draws = of_sample(f(problem.measure.sample(n, np.random.default_rng([seed, 1]))), truth)
+    sobol = of_sample(f(problem.measure.sobol(n, np.random.default_rng([seed, 2]))), truth)
+    pairs = max(n // (problem.dim + 2), 2)
+    scheme = saltelli(problem, pairs, seed + 100) if "first 0" in truth else {}
+    for name, estimate in found.items():
+        low, high = estimate.interval()
+        kind = name.split()[0]
+        peers = {"Saltelli": scheme[name]} if name in scheme else {"Monte Carlo": draws[name], "Sobol": sobol[name]}
+        yield {
+            "problem": problem.key,
+            "seed": seed,
+            "target": str(options.get("target", "mean")),
+            "kind": "index" if kind in ("first", "total") else kind,
+            "name": name,
+            "truth": truth[name],
+            "unit": _unit(kind, truth),
+            "mean": estimate.mean,
+            "std": estimate.std,
+            "low": low,
+            "high": high,
+            "peers": peers,
+            "seconds": [ran - start, answered - ran],
+        }
+
+
+def _unit(kind: str, truth: dict[str, float]) -> float:
+    """Return the size that errors of a kind of quantity are compared with."""
+    return {"variance": truth["variance"], "quantile": truth["variance"] ** 0.5}.get(kind, 1.0)
+
+
+def _geometric(values: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-6))))) if values else np.nan
+
+
+def covered(row: dict[str, Any]) -> bool:
+    """Return whether the interval holds the truth, to the accuracy with which the truth is known."""
+    slack = 1e-4 * row["unit"]
+    return bool(row["low"] - slack <= row["truth"] <= row["high"] + slack)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return coverage and errors by kind of quantity."""
+    lines = [
+        f"{'quantity':14} {'n':>5} {'covered':>8} {'std/error':>10} {'RMSE':>8} {'error':>8}  beside (ratio of errors)"
+    ]
+    for kind in ("variance", "probability", "quantile", "index"):
+        some = [row for row in rows if row["kind"] == kind]
+        if not some:
+            continue
+        errors = [abs(row["mean"] - row["truth"]) / row["unit"] for row in some]
+        ratio = _geometric([max(row["std"] / row["unit"], 1e-6) for row in some]) / _geometric(errors)
+        smooth = [row for row in some if row["problem"].split("/")[0] in SMOOTH]
+        beside = []
+        for peer in sorted({name for row in some for name in row["peers"]}):
+            for title, part in (("", some), (" smooth", smooth)):
+                mine = _geometric([max(abs(row["mean"] - row["truth"]) / row["unit"], 1e-4) for row in part])
+                theirs = _geometric([max(abs(row["peers"][peer] - row["truth"]) / row["unit"], 1e-4) for row in part])
+                beside.append(f"{peer}{title} {theirs / mine:.1f}")
+        rms = float(np.sqrt(np.mean(np.square(errors))))
+        share = np.mean([covered(row) for row in some])
+        numbers = f"{len(some):>5} {share:>8.1%} {ratio:>10.2f} {rms:>8.3f} {_geometric(errors):>8.4f}"
+        lines.append(f"{kind:14} {numbers}  {', '.join(beside)}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what the arguments choose, and print tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--half", choices=("development", "validation"), default="validation")
+    parser.add_argument("--families", nargs="*")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="file to which outcomes are appended, and that is read first")
+    arguments = parser.parse_args()
+    kept = arguments.json.read_text().splitlines() if arguments.json and arguments.json.exists() else []
+    rows = [json.loads(line) for line in kept]
+    done = {(row["problem"], row["seed"]) for row in rows}
+    for seed in range(arguments.seeds):
+        for problem in problems():
+            chosen = not arguments.families or problem.family in arguments.families
+            if half_of(problem) != arguments.half or not chosen or (problem.key, seed) in done:
+                continue
+            new = list(outcomes(problem, seed))
+            rows += new
+            if arguments.json:
+                with arguments.json.open("a") as file:
+                    file.writelines(json.dumps(row) + "\n" for row in new)
+            missed = [row["name"] for row in new if not covered(row)]
+            print(
+                f"{problem.key:20} {new[0]['seconds'][0]:6.1f} {new[0]['seconds'][1]:6.1f} s  missed: {missed}",
+                flush=True,
+            )
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

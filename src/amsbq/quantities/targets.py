@@ -1,0 +1,170 @@
+"""Targets: what evaluations are chosen to learn, if it is not the mean of the output.
+
+To first order, the error of the variance or of an exceedance probability is a linear functional of the error of the
+primary source f, a weighted sum over points x_i of the measure:
+
+    variance:  V = Var f           dV = 2 ∫ (m - E m) df dπ                    ≈ Σ_i w_i df(x_i)
+    exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
+
+with the posterior mean m and standard deviation s. It takes the place of the integral in the acquisition rates: what is
+maximised is the expected reduction of the variance of the target, for what it costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ..gp.coregionalisation import ModelBatch
+from ..gp.embeddings_numeric import EmpiricalEmbeddings
+from ..gp.posterior_batch import PosteriorBatch
+from ..inference.belief import Belief, averaged
+from ..inference.estimate import Estimate
+from ..measures.base import Measure
+from ..validation import Array, brief, number
+from .distribution import OutputDistribution
+from .ensemble import units_of
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """The sum that stands for a target."""
+
+    points: int = 512  #: of the measure: as many as a search screens
+    #: points next to a limit that count at least, however well the source is known there
+    near_limit: int = 16
+
+
+SETTINGS = TargetSettings()
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """The probability that the output is above a limit, as a target of a run.
+
+    Parameters
+    ----------
+    limit : float
+        In units of the output.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> result = amsbq.integrate(lambda x: x[0] ** 2, amsbq.Uniform(0, 1), budget=6, target=amsbq.Exceedance(0.81))
+    >>> round(result.distribution().probability(above=0.81).mean, 2)
+    0.1
+    """
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", number(self.limit, "limit"))
+
+
+#: what evaluations are chosen to learn
+Target: TypeAlias = Literal["mean", "variance"] | Exceedance
+
+
+def checked_target(target: Any) -> Target:
+    """Return a target if it is one, else raise ValueError."""
+    if isinstance(target, Exceedance) or target == "mean" or target == "variance":
+        return target  # type: ignore[no-any-return]
+    raise ValueError(f"target must be 'mean', 'variance' or amsbq.Exceedance(limit), got {brief(target)}")
+
+
+def target_to_dict(target: Target) -> str | dict[str, float]:
+    """Return a target as JSON types."""
+    return {"exceedance": target.limit} if isinstance(target, Exceedance) else target
+
+
+def target_from_dict(content: Any) -> Target:
+    """Return the target that `target_to_dict` wrote."""
+    return checked_target(Exceedance(content["exceedance"]) if isinstance(content, dict) else content)
+
+
+def target_estimate(belief: Belief, measure: Measure, target: Target) -> Estimate:
+    """Return what is known of the target; for all but the mean that takes a second or two."""
+    if target == "mean":
+        return belief.estimate
+    output = OutputDistribution(belief, measure)
+    return output.probability(above=target.limit) if isinstance(target, Exceedance) else output.variance()
+
+
+def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, target: Target) -> PosteriorBatch:
+    """Return posteriors whose integral is that of the target, to first order; ``belief`` tells their units."""
+    if target == "mean" or isinstance(posteriors.models, _TargetedModels):
+        return posteriors
+    X = measure.sobol(SETTINGS.points, 0)
+    mean, variance = averaged(posteriors.predict(0, X))
+    if isinstance(target, Exceedance):
+        level, spread = units_of(belief)
+        weights = _near_limit(mean, variance, (target.limit - level) / spread)
+    else:
+        weights = mean - mean.mean()
+    size = np.abs(weights).sum()
+    if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
+        return posteriors
+    old = posteriors.models
+    points = _Points(measure.to_latent(X), weights / size, measure.categorical)
+    models = _TargetedModels(old.measure, old.groups, old.constant, old.noise, old.mean, points)
+    return PosteriorBatch(models, posteriors.data, posteriors.factors, posteriors.beta, posteriors.jitter)
+
+
+def _near_limit(mean: Array, variance: Array, limit: float) -> Array:
+    """Return the probability density of f(x_i) at a limit, smoothed so that some points count."""
+    distances = np.abs(mean - limit)
+    width2 = variance + np.partition(distances, SETTINGS.near_limit)[SETTINGS.near_limit] ** 2
+    return np.asarray(np.exp(-0.5 * distances**2 / np.maximum(width2, np.finfo(float).tiny)) / np.sqrt(width2))
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Points in latent coordinates with weights of any sign, as `EmpiricalEmbeddings` take them."""
+
+    samples: Array  # (M, D)
+    weights: Array  # (M,)
+    categorical: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _TargetedModels(ModelBatch):
+    """Models whose integral is a weighted sum over points instead of that over the measure."""
+
+    points: _Points
+
+    @property
+    def mass(self) -> float:
+        """The sum of the weights."""
+        return float(self.points.weights.sum())
+
+    @cached_property
+    def embeddings(self) -> tuple[Any, ...]:
+        """The sums of the kernels of each group over the points."""
+        return tuple(
+            _TargetEmbedding(group.kernel, group.flat_scales, self.points, self.measure) for group in self.groups
+        )
+
+
+class _TargetEmbedding:
+    """Kernels with K sets of lengthscales, summed over points with weights: what `EmbeddingBatch` is for a measure."""
+
+    def __init__(self, kernel: Any, scales: Array, points: _Points, measure: Measure) -> None:
+        self._sums, self._measure = EmpiricalEmbeddings(kernel, scales, points), measure
+
+    def mean(self, X: Array) -> Array:
+        """Return Σ_i w_i κ_k(x_i, X_j), shape (K, n)."""
+        return self._sums.mean(self._measure.to_latent(X))
+
+    def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
+        """Return these sums and their derivatives by X_j, shape (K, n, D)."""
+        slopes = self._measure.latent_slopes(X)
+        means, gradients = self._sums.mean_and_grad_x(self._measure.to_latent(X))
+        return means, gradients if slopes is None else gradients * slopes
+
+    @property
+    def variance(self) -> Array:
+        """Σ_ij w_i w_j κ_k(x_i, x_j), shape (K,)."""
+        return self._sums.variances
