@@ -31,12 +31,13 @@ from .paths import Functions, Paths
 class EffectSettings:
     """Rules and point sets."""
 
-    #: of the rule for a continuous input, Gauss's on panels of its probability that shrink towards 0 and 1: nodes on
-    #: each panel, the ratio of neighbours, and the probability of the last one. Polynomials of a Gaussian or
-    #: exponential input are integrated to 1e-7 of their size.
+    #: of the rule for a continuous input, Gauss's on panels of its probability: nodes on each; the largest panels, that
+    #: resolve lengthscales of a fiftieth of the width, and the last ones towards 0 and 1, with the ratio of neighbours
+    #: there. Polynomials of a Gaussian or exponential input are integrated to 1e-6 of their size.
     per_panel: int = 7
+    largest: float = 1 / 16
+    smallest: float = 1e-9
     shrinking: float = 6.0
-    smallest: float = 1e-10
     #: sets of low-discrepancy points, and points of each, for interactions
     sets: int = 4
     points: int = 512
@@ -93,8 +94,9 @@ def _rule(measure: Measure, marginal: Marginal) -> Rule:
         return Rule(marginal.values, marginal.masses)
     if isinstance(marginal, CategoricalMarginal):
         return Rule(np.arange(len(marginal.masses), dtype=float), marginal.masses)
-    n = int(np.ceil(np.log(0.5 / SETTINGS.smallest) / np.log(SETTINGS.shrinking)))
-    ends = np.concatenate([[0.0], 0.5 * SETTINGS.shrinking ** np.arange(-n, 1.0)])
+    n = int(np.ceil(np.log(SETTINGS.largest / SETTINGS.smallest) / np.log(SETTINGS.shrinking)))
+    towards_zero = SETTINGS.largest * SETTINGS.shrinking ** np.arange(-n, 0.0)
+    ends = np.concatenate([[0.0], towards_zero, np.arange(SETTINGS.largest, 0.5 + 1e-9, SETTINGS.largest)])
     t, w = np.polynomial.legendre.leggauss(SETTINGS.per_panel)
     lower = (ends[:-1, None] + np.diff(ends)[:, None] * (t + 1) / 2).ravel()
     weights = (np.diff(ends)[:, None] * w / 2).ravel()

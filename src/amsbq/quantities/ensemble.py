@@ -1,7 +1,7 @@
 """`Ensemble`: the posteriors that an answer is averaged over, and how the error bar of any quantity is calibrated.
 
 The integral has a mixture of Student's t distributions, a little wider than the posteriors say (`inference.averaging`).
-Other quantities are functions of sample paths. Their draws get the same factor on the width, and the same tails: each
+Other quantities are functions of sample paths. Their draws get a factor on the width as well, and the same tails: each
 deviation from the average of its posterior is multiplied by √(ν/χ²_ν), which makes a Gaussian one a Student's t. That
 is done on a scale on which deviations are about symmetric, and ends at the bounds of the quantity.
 
@@ -27,8 +27,19 @@ from ..inference.estimate import Estimate
 from ..inference.log_posterior import LEARNING_JITTER
 from ..validation import Array
 
-#: hyperparameter draws of all structures together: the spread between them is known to a fifth
-MOST_MODELS = 16
+
+@dataclass(frozen=True)
+class EnsembleSettings:
+    """How many posteriors answers are averaged over, and how far error bars go beyond them."""
+
+    #: hyperparameter draws of all structures together: the spread between them is known to a fifth
+    models: int = 16
+    #: factor on the width of the distribution of a quantity that is not linear, on top of that of the mean: local
+    #: errors count in it, which average out in the mean. Chosen by benchmarks/quantities.py on development problems.
+    widened: float = 1.5
+
+
+SETTINGS = EnsembleSettings()
 
 
 class Scale(NamedTuple):
@@ -107,7 +118,7 @@ class Ensemble:
             return cls(batch.models, np.ones(1), batch.data, 0.0, 1.0, 0.0, np.inf, 1.0, 1.0)
         assert isinstance(belief, LearnedBelief | ExtendedBelief)
         learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
-        units, (models, weights) = learned.log_posterior.units, learned.answering(MOST_MODELS)
+        units, (models, weights) = learned.log_posterior.units, learned.answering(SETTINGS.models)
         dof, widened = (AVERAGING.tails, AVERAGING.widened) if learned.model.marginalised else (np.inf, 1.0)
         data = units.standardise(belief.data.sorted())
         effective = learned.estimate.effective_draws
@@ -117,6 +128,11 @@ class Ensemble:
     def posteriors(self) -> PosteriorBatch:
         """The models, conditioned on the observations."""
         return PosteriorBatch.condition(self.models, self.data, self.jitter)
+
+    @property
+    def _widened_draws(self) -> float:
+        """The factor on deviations of draws: one where hyperparameters are known."""
+        return self.widened * (1.0 if np.isinf(self.dof) else SETTINGS.widened)
 
     def in_user_units(self, values: Array) -> Array:
         """Return values of the primary source in the units of the user."""
@@ -134,7 +150,7 @@ class Ensemble:
         t = scale.to(draws)
         own = t.mean(axis=1, keepdims=True)
         mean = self.weights @ own
-        spread = mean + self.widened * ((own - mean) + tails(self.dof, t.shape) * (t - own))
+        spread = mean + self._widened_draws * ((own - mean) + tails(self.dof, t.shape) * (t - own))
         weights = np.repeat(self.weights / t.shape[1], t.shape[1])
         ends = scale.back(np.clip(spread, *scale.ends)).ravel()
         return Estimate(ends, np.zeros_like(ends), weights, effective_draws=self.effective_draws)

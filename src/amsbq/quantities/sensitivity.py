@@ -25,8 +25,7 @@ class SensitivitySettings:
     """Limits of what is worth saying."""
 
     negligible: float = 0.02  #: share of the variance; an input that surely explains less can stay at its median
-    #: variance of the output in squares of its level and spread, below which it is the rounding error of a constant
-    constant: float = 1e-20
+    unclear: float = 0.1  #: share of the variance; unless an input surely explains more, it is not known to matter
 
 
 SETTINGS = SensitivitySettings()
@@ -51,12 +50,10 @@ class Sensitivity:
         """Return the indices of groups of inputs by name, which hold each input of a measure once."""
         ensemble = Ensemble.of(belief)
         found = effects(Paths.draw(ensemble, measure), measure, list(groups.values()))
-        # An output that does not vary has nothing to explain.
-        rounding = SETTINGS.constant * (1 + (ensemble.level / ensemble.spread) ** 2)
+        variances = np.maximum(found.variances, np.finfo(float).tiny)
 
         def indices(explained: Array) -> Estimates:
-            shares = np.where(found.variances > rounding, explained / np.maximum(found.variances, rounding), 0.0)
-            return Estimates([ensemble.of_draws(share, ARCSINE) for share in shares])
+            return Estimates([ensemble.of_draws(share, ARCSINE) for share in explained / variances])
 
         return cls(list(groups), indices(found.first), indices(found.total))
 
@@ -85,15 +82,12 @@ class Sensitivity:
 
     def sentences(self) -> list[str]:
         """Return what to make of the indices: which input matters most, and which can be left out."""
-        if not self.total.mean.any():
-            return ["The output does not vary: no input has an effect."]
-        order = np.argsort(-self.total.mean)
+        order, (low, high) = np.argsort(-self.total.mean), self.total.interval()
         top = int(order[0])
-        found = [
-            f"{self.names[top]} matters most: it explains {self.total.mean[top]:.0%} of the variance, "
-            f"{self.first.mean[top]:.0%} by itself."
-        ]
-        high = self.total.interval()[1]
+        found = ["The evaluations do not tell yet which input matters."]
+        if low[top] >= SETTINGS.unclear:
+            explained = f"{self.total.mean[top]:.0%} of the variance, {self.first.mean[top]:.0%} by itself"
+            found = [f"{self.names[top]} matters most: it explains {explained}."]
         for i in (int(i) for i in order if high[i] < SETTINGS.negligible):
             share = f"{self.total.mean[i]:.1%}" if self.total.mean[i] >= 5e-4 else "less than 0.1%"
             found.append(f"Leave {self.names[i]} at its median: it explains {share} of the variance.")

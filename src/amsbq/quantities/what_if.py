@@ -35,9 +35,7 @@ def integral_under(belief: Belief, measure: Measure, other: Measure) -> Estimate
     if measure.latent is not measure:
         weights = other.weights if isinstance(other, Empirical) else None
         points = other.samples if isinstance(other, Empirical) else other.sobol(STAND_IN_POINTS, 0)
-        scores = measure.to_latent(points)
-        if not np.isfinite(scores).all():
-            raise ValueError(f"the other distribution has values where {measure!r} has none, and so has no model")
+        scores = measure.to_latent(measure.check_points(points, "the other distribution"))
         other, data = Empirical(scores, weights), replace(data, X=measure.to_latent(data.X))
     models = replace(ensemble.models, measure=other.for_learning())
     batch = PosteriorBatch.condition(models, data, ensemble.jitter)

@@ -21,7 +21,6 @@ from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
-from ..measures.base import Measure
 from ..threads import threads_for
 from ..validation import Array, IntArray
 
@@ -239,21 +238,13 @@ def uncovered(it: Integrator) -> Uncovered:
 
     Distances are in units of the widths of the inputs, and compared with those to as many evenly spread points.
     """
-    return uncovered_part(it, it.measure)
-
-
-def uncovered_part(it: Integrator, other: Measure) -> Uncovered:
-    """Return which part of a distribution of the inputs is far from all evaluations of the primary source.
-
-    What is far is said by the distribution that the evaluations were made for.
-    """
-    X = other.sobol(SETTINGS.measure_points, rng=1)
+    X = it.measure.sobol(SETTINGS.measure_points, rng=1)
     data, width = it.learner.data, it.measure.width
     evaluated = data.X[data.s == 0]
     if not len(evaluated):
-        return Uncovered(1.0, other.median)
+        return Uncovered(1.0, it.measure.median)
     even = it.measure.sobol(len(evaluated), rng=2)
-    usual, _ = cKDTree(even / width).query(it.measure.sobol(SETTINGS.measure_points, rng=1) / width)
+    usual, _ = cKDTree(even / width).query(X / width)
     distances, _ = cKDTree(evaluated / width).query(X / width)
     far = distances > SETTINGS.far * np.quantile(usual, 0.95)
     return Uncovered(float(np.mean(far)), X[distances.argmax()])

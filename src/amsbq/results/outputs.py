@@ -6,6 +6,7 @@ Each is a function of an integrator; what takes seconds is computed once for all
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +22,21 @@ from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity, grouped
 from ..quantities.what_if import check_other, conditional, integral_under
 from ..validation import numbers
-from .analysis import belief_of, once_per_state, uncovered_part
+from .analysis import belief_of, once_per_state
 
-#: share of another distribution of the inputs, far from all evaluations, from which on there is a warning
-OUT_OF_REACH = 0.1
+
+@dataclass(frozen=True)
+class ReachSettings:
+    """When evaluations do not reach another distribution of the inputs."""
+
+    points: int = 512  #: that stand for the distribution
+    unknown: float = (
+        0.5  #: standard deviation of the output at a point, beside the spread of all values: no more is known
+    )
+    share: float = 0.1  #: of the distribution, from which on there is a warning
+
+
+SETTINGS = ReachSettings()
 
 
 def known_belief(it: Integrator) -> Belief:
@@ -65,14 +77,17 @@ def under(it: Integrator, other: MeasureLike) -> Estimate:
     """Return the integral under another distribution of the inputs, with a warning where evaluations do not reach."""
     measure, belief = as_measure(other), known_belief(it)
     check_other(it.measure, measure)
-    if (share := uncovered_part(it, measure).share) >= OUT_OF_REACH:
-        warn(
-            f"{share:.0%} of the other distribution is far from all evaluations of {it.names[0]}: there, the answer "
-            "rests on what is assumed of such functions",
-            stacklevel=4,
-        )
     with threads_for(len(it.learner)):
-        return integral_under(belief, it.measure, measure)
+        estimate = integral_under(belief, it.measure, measure)
+        std = belief.predict(0, measure.sobol(SETTINGS.points, 1))[1]
+    unknown = float(np.mean(std > SETTINGS.unknown * np.std(it.learner.data.of_source(0).y)))
+    if unknown >= SETTINGS.share:
+        warn(
+            f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on what is "
+            "assumed of such functions",
+            stacklevel=3,
+        )
+    return estimate
 
 
 def given(it: Integrator, inputs: Sequence[str], values: Mapping[str, ArrayLike]) -> Estimate | Estimates:

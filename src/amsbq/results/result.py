@@ -193,7 +193,7 @@ class Result:
         ----------
         other : measure, or anything that `as_measure` takes
             Of the same inputs: shifted, narrower, wider, correlated, or samples. Where evaluations do not reach, the
-            error bar grows; if that is more than a tenth of the other distribution, there is a warning.
+            error bar grows; if they do not reach a tenth of the other distribution or more, there is a warning.
         """
         return under(self._model("to integrate"), other)
 

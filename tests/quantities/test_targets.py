@@ -1,0 +1,143 @@
+"""Runs for the variance or for an exceedance probability choose evaluations for it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import amsbq
+from amsbq.execution.reader import restored_integrator
+from amsbq.execution.state import read_state
+from amsbq.quantities.targets import targeted
+
+MEASURE = amsbq.Uniform([0, 0], [1, 1])
+
+
+def f(x):
+    return np.sin(5 * x[0]) + 2 * x[1] ** 2
+
+
+def fixed(measure=MEASURE):
+    return amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.4)), amsbq.Term(50.0, amsbq.Constant())], measure)
+
+
+def integrator(target, measure=MEASURE):
+    it = amsbq.Integrator(f, measure, model=fixed(measure), target=target)
+    for x in measure.sobol(8, 1):
+        it.observe(0, x, f(x))
+    return it
+
+
+def reductions(it, X, moment):
+    """How much the variance of a quantity of joint draws shrinks after observations at X, by brute force."""
+    posterior = it.learner.belief.posteriors
+    points = it.measure.sobol(512, 0)
+    both = np.concatenate([points, X])
+    mean, covariance = (part[0] for part in posterior.predict_joint(np.zeros(len(both), dtype=int), both))
+    weights = moment(mean[:512], np.sqrt(np.diag(covariance)[:512]))
+    with_new = weights @ covariance[:512, 512:]
+    return with_new**2 / np.diag(covariance)[512:] / (weights @ covariance[:512, :512] @ weights)
+
+
+def test_rates_are_by_the_reduction_of_the_variance_of_the_target():
+    X = MEASURE.sobol(20, 3)
+    it = integrator("variance")
+    share = reductions(it, X, lambda mean, std: mean - mean.mean())
+    np.testing.assert_allclose(it.rates(X)[0], -np.log1p(-share), rtol=1e-5)
+    it = integrator(amsbq.Exceedance(1.5))
+    share = reductions(it, X, lambda mean, std: _density(mean, std, 1.5))
+    np.testing.assert_allclose(it.rates(X)[0], -np.log1p(-share), rtol=1e-5)
+
+
+def _density(mean, std, limit):
+    width = np.hypot(std, np.sort(np.abs(mean - limit))[16])
+    return stats.norm(mean, width).pdf(limit)
+
+
+@pytest.mark.parametrize("target", ["variance", amsbq.Exceedance(1.5)], ids=["variance", "exceedance"])
+def test_gradients_of_rates_are_exact(target):
+    it = integrator(target)
+    belief = it.learner.belief
+    rate = it._rate(targeted(belief.posteriors, belief, MEASURE, target), [])
+    X, step = MEASURE.sobol(6, 4) * 0.8 + 0.1, 1e-5
+    _, gradient = rate.value_and_grad(0, X)
+    for d in range(2):
+        shift = step * np.eye(2)[d]
+        central = (rate.values([0], X + shift)[0] - rate.values([0], X - shift)[0]) / (2 * step)
+        np.testing.assert_allclose(gradient[:, d], central, rtol=2e-5, atol=1e-7)
+
+
+def test_targets_work_where_models_have_latent_coordinates_and_categories():
+    copula = amsbq.GaussianCopula([stats.norm(), stats.uniform(0, 1)], [[1, 0.6], [0.6, 1]])
+    categories = amsbq.Product([{"idle": 0.3, "full": 0.7}, stats.uniform(0, 1)])
+    for measure in (copula, categories):
+        X = measure.sobol(10, 3)
+        it = integrator("variance", measure)
+        share = reductions(it, X, lambda mean, std: mean - mean.mean())
+        rates = it.rates(X)[0]
+        new = rates > 0  # at a location that was observed, nothing is left to learn
+        assert new.sum() >= 5
+        np.testing.assert_allclose(rates[new], -np.log1p(-share[new]), rtol=1e-4)
+        assert it.ask() is not None
+
+
+def test_rates_for_an_exceedance_are_highest_near_the_limit():
+    X = MEASURE.sobol(400, 7)
+    distance = np.abs([f(x) - 1.5 for x in X])
+    preferred = {}
+    for target in ("mean", amsbq.Exceedance(1.5)):
+        it = amsbq.Integrator(f, MEASURE, model=fixed(), target=target)
+        for x in MEASURE.sobol(32, 1):
+            it.observe(0, x, f(x))
+        rates = it.rates(X)[0]
+        preferred[target] = rates[distance < 0.2].mean() / rates[distance > 1].mean()
+    assert preferred[amsbq.Exceedance(1.5)] > 2 * preferred["mean"]
+
+
+def test_the_variance_is_learned_better_with_the_variance_as_target():
+    truth = (0.5 - np.sin(10) / 20) - ((1 - np.cos(5)) / 5) ** 2 + 4 * (1 / 5 - 1 / 9)
+    errors, stds = [], []
+    for target in ("mean", "variance"):
+        result = amsbq.integrate(f, MEASURE, budget=16, model=fixed(), target=target)
+        variance = result.distribution().variance()
+        errors.append(abs(variance.mean - truth))
+        stds.append(variance.std)
+    assert stds[1] < 0.7 * stds[0]
+    assert errors[1] < 0.7 * errors[0] + 0.2 * stds[0]
+
+
+def test_tolerances_are_those_of_the_target():
+    result = amsbq.integrate(f, MEASURE, model=fixed(), target="variance", rel_tol=0.3, max_evaluations=40)
+    assert result.stopped == "tolerance"
+    low, high = result.distribution().variance().interval()
+    assert 0.5 * (high - low) <= 0.3 * result.distribution().variance().mean
+
+
+def test_batches_forecasts_and_journals_have_the_target(tmp_path):
+    path = tmp_path / "run.jsonl"
+    target = amsbq.Exceedance(1.5)
+    result = amsbq.integrate(f, MEASURE, model=fixed(), budget=12, target=target, journal=path)
+    restored = restored_integrator(read_state(path))
+    assert restored.target == target
+    X = MEASURE.sobol(5, 3)
+    np.testing.assert_allclose(restored.rates(X), result.integrator.rates(X), rtol=1e-9)
+    costs = result.integrator.forecast(14)
+    assert costs[0][1] == pytest.approx(result.distribution().probability(above=1.5).std, rel=1e-6)
+    assert costs[-1][1] < costs[0][1]
+    assert len(integrator("variance").ask(3)) == 3
+    with pytest.raises(amsbq.JournalError, match=r"target was .*'exceedance': 1.5.*now is 'mean'"):
+        amsbq.integrate(f, MEASURE, model=fixed(), budget=12, journal=path)
+
+
+def test_wrong_targets():
+    with pytest.raises(
+        ValueError, match=r"target must be 'mean', 'variance' or amsbq.Exceedance\(limit\), got 'median'"
+    ):
+        amsbq.integrate(f, MEASURE, budget=3, target="median")
+    with pytest.raises(ValueError, match="limit must be"):
+        amsbq.Exceedance(np.nan)
+
+
+def test_a_constant_has_no_variance_to_learn():
+    with pytest.warns(UserWarning, match="do not tell how much it varies"):
+        result = amsbq.integrate(lambda x: 2.0, MEASURE, budget=5, target="variance")
+    assert len(result.evaluations) == 5
