@@ -30,7 +30,7 @@ from benchmarks.arena.split import half_of
 BUDGET = 10.0
 MAX_EVALUATIONS = 120
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)  #: of quantiles, and of limits whose exceedance is estimated
-REFERENCE_POINTS = 2**15
+REFERENCE_POINTS = 2**16
 SMOOTH = ("smooth", "boundary-value", "oscillator", "one-source", "nearly-free", "skewed", "transformed", "genz")
 
 
@@ -144,7 +144,7 @@ def _geometric(values: list[float]) -> float:
 
 def covered(row: dict[str, Any]) -> bool:
     """Return whether the interval holds the truth, to the accuracy with which the truth is known."""
-    slack = 1e-4 * row["unit"]
+    slack = 5e-4 * row["unit"]
     return bool(row["low"] - slack <= row["truth"] <= row["high"] + slack)
 
 

@@ -1,4 +1,4 @@
-"""Matplotlib figures of a run: the estimate, the sources, the costs, the residuals, and the next evaluation.
+"""Matplotlib figures of a run: the estimate, the output, the sources, the costs, the residuals, the next evaluation.
 
     result = amsbq.integrate(...)
     amsbq.plots.convergence(result)
@@ -15,6 +15,7 @@ Each source has a colour, line and marker of its own. Bands are 95 % intervals.
 """
 
 from .visualization.comparison import compare
+from .visualization.output_plots import distribution, sensitivity
 from .visualization.plots import (
     convergence,
     correlation,
@@ -34,10 +35,12 @@ __all__ = [
     "convergence",
     "correlation",
     "costs",
+    "distribution",
     "forecast",
     "overview",
     "rates",
     "residuals",
+    "sensitivity",
     "sequence",
     "shares",
     "slices",

@@ -88,8 +88,10 @@ def test_the_numbers_are_those_of_the_journal(results, pages, name):
     for finding in result.diagnose():
         assert finding.text in unescape(text)
     names = [figure["id"] for figure in found["figures"]]
-    alone = ["convergence", "sequence", "sources", "rates", "forecast", "residuals", "costs"]
-    assert sorted(names) == sorted(alone if name == "one" else [*alone, "correlation"])
+    alone = ["convergence", "sequence", "sources", "rates", "forecast", "residuals", "costs", "output"]
+    more = ["correlation", "sensitivity"] if result.integrator.measure.marginals else ["correlation"]
+    assert sorted(names) == sorted(alone if name == "one" else [*alone, *more])
+    assert result.distribution().std().summary() in unescape(text)
     assert all(len(figure["panels"]) in (1, len(result.inputs)) for figure in found["figures"])
 
 
@@ -151,7 +153,7 @@ def test_a_page_of_a_run_without_its_model(tmp_path):
     assert "Product, which the journal does not hold" in page
     assert [figure["id"] for figure in content(tmp_path / "page.html")["figures"]] == ["convergence", "sequence"]
     report(result, tmp_path / "whole.html")  # the result itself knows
-    assert len(content(tmp_path / "whole.html")["figures"]) == 7
+    assert len(content(tmp_path / "whole.html")["figures"]) == 8
 
 
 def test_a_page_of_a_run_that_has_just_begun(tmp_path):

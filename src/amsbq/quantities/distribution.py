@@ -35,7 +35,8 @@ class DistributionSettings:
     points: int = 2048  #: at which paths are evaluated: a second or two, and 10 MB for all paths
     sets: int = 8  #: at which posterior means are evaluated
     most_points: int = 8192  #: of each of these sets, and fewer if that takes more covariances than so many
-    most_covariances: int = 100_000_000
+    most_covariances: int = 30_000_000
+    most_bins: int = 2000  #: in which values are counted for densities
     #: probabilities of the tails beyond which quantiles are refused: a set has no points there
     smallest_tail: float = 1e-3
 
@@ -98,7 +99,9 @@ class OutputDistribution:
         It is smoothed by a Gaussian kernel, with Silverman's width for the number of points.
         """
         t, width = np.atleast_1d(numbers(grid, "grid")), self._smoothing
-        return Estimates([self._estimate(partial(_smoothed_density, at=at, width=width), ROOT) for at in t])
+        of_sets = [_smoothed_densities(f, t, width) for f in (self._values, self._means_at_paths, self._means)]
+        at_each = zip(*(np.moveaxis(densities, -1, 0) for densities in of_sets), strict=True)
+        return Estimates([self._ensemble.of_draws(_corrected(*parts), ROOT) for parts in at_each])
 
     def grid(self, n: int = 41) -> Array:
         """Return n equidistant values of the output that cover all but its outermost hundredths."""
@@ -162,9 +165,7 @@ class OutputDistribution:
 
     def _draws(self, quantity: Callable[[Array], Array]) -> Array:
         """Return a quantity of each path, shape (K, J), with the error of the point sets; it maps (..., n) to (...)."""
-        draws, correction = quantity(self._values), quantity(self._means) - quantity(self._means_at_paths)[:, None]
-        correction = np.repeat(correction[:, None], draws.shape[1], axis=1)  # (K, J, R)
-        return draws + set_average(correction)
+        return _corrected(*(quantity(f) for f in (self._values, self._means_at_paths, self._means)))
 
     def _estimate(self, quantity: Callable[[Array], Array], scale: Scale) -> Estimate:
         return self._ensemble.of_draws(self._draws(quantity), scale)
@@ -175,6 +176,23 @@ def _share_up_to(f: Array, end: float) -> Array:
     return np.asarray(np.mean(f <= end, axis=-1))
 
 
-def _smoothed_density(f: Array, at: float, width: float) -> Array:
-    """Return the density of values (..., n) at one of them, by Gaussian kernels of a given width."""
-    return np.asarray(np.mean(np.exp(-0.5 * ((f - at) / width) ** 2), axis=-1) / (width * np.sqrt(2 * np.pi)))
+def _corrected(draws: Array, of_means: Array, by_set: Array) -> Array:
+    """Return a quantity of paths (K, J), corrected by that of the means at the same points (K,) and R sets (K, R)."""
+    corrections = np.repeat((by_set - of_means[:, None])[:, None], draws.shape[1], axis=1)
+    return draws + set_average(corrections)
+
+
+def _smoothed_densities(f: Array, t: Array, width: float) -> Array:
+    """Return the density of values (..., n) at each t_i by Gaussian kernels of a given width, shape (..., m).
+
+    Values are counted in bins of a quarter of that width first: a kernel for each of them would take minutes.
+    """
+    low, high = t.min() - 6 * width, t.max() + 6 * width
+    bins = min(int(np.ceil((high - low) / (width / 4))), SETTINGS.most_bins)
+    rows = f.reshape(-1, f.shape[-1])
+    where = np.clip((rows - low) / (high - low) * bins, -1, bins).astype(int) + 1  # the first and the last are outside
+    where += (bins + 2) * np.arange(len(rows))[:, None]
+    counts = np.bincount(where.ravel(), minlength=len(rows) * (bins + 2)).reshape(len(rows), bins + 2)[:, 1:-1]
+    centres = low + (np.arange(bins) + 0.5) * (high - low) / bins
+    kernels = np.exp(-0.5 * ((centres[:, None] - t) / width) ** 2) / (width * np.sqrt(2 * np.pi) * f.shape[-1])
+    return np.asarray(counts @ kernels).reshape(*f.shape[:-1], len(t))

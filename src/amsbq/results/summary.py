@@ -11,7 +11,7 @@ from .result import REASONS, Result
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Return the answer, all evaluations and all findings as JSON types, with None for NaN and infinity."""
+    """Return the answer, evaluations, findings, and what is known of the output, as JSON types: None for NaN."""
     columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
     evaluations = [
         {
@@ -31,9 +31,22 @@ def as_json(result: Result) -> dict[str, Any]:
             "stopped": result.stopped,
             "evaluations": evaluations,
             "findings": [vars(finding) for finding in result.diagnose()],
+            **_output(result),
         }
     )
     return answer
+
+
+def _output(result: Result) -> dict[str, Any]:
+    """Return standard deviation, quantiles and sensitivities of the output; nothing while the primary has no value."""
+    it = result.integrator
+    if it is None or not (it.learner.data.s == 0).any():
+        return {}
+    output = result.distribution()
+    found = {"std": output.std(), **{f"quantile {p}": output.quantile(p) for p in (0.05, 0.5, 0.95)}}
+    known = {name: {"mean": e.mean, "std": e.std, "interval": e.interval()} for name, e in found.items()}
+    rows = result.sensitivity().rows() if it.measure.marginals is not None else None
+    return {"output": known, "sensitivity": rows}
 
 
 def state(result: Result) -> dict[str, Any]:

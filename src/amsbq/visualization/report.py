@@ -25,6 +25,8 @@ from ..results.findings import Finding
 from ..results.result import REASONS, Result
 from ..serialisation import plain
 from .curves import Run, as_result
+from .output_curves import output_rows, quickly_known
+from .output_figures import output_charts
 from .plotly_figures import charts
 
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
@@ -85,7 +87,7 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
     )
     # the filter `tojson` also escapes "<", ">" and "&", so that no text can end the script element that holds it
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    parts, shown = files(__package__) / "page", live or content(result)
+    parts, shown = files(__package__) / "page", live or content(result, whole=True)
     return environment.get_template("page.html").render(
         **shown,
         primary=result.names[0],
@@ -97,8 +99,11 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
     )
 
 
-def content(result: Result) -> dict[str, Any]:
-    """Return what the page shows of a run and what changes while it goes on, as JSON types."""
+def content(result: Result, whole: bool = False) -> dict[str, Any]:
+    """Return what the page shows of a run and what changes while it goes on, as JSON types.
+
+    What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
+    """
     limited, rows = math.isfinite(result.budget), result.rows()
     columns = ["evaluation", *(rows[0] if rows else {})]
     return {
@@ -108,7 +113,8 @@ def content(result: Result) -> dict[str, Any]:
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
         "findings": [asdict(finding) for finding in _findings(result)],
-        "figures": list(charts(result)),
+        "output": output_rows(result) if whole and quickly_known(result) else [],
+        "figures": [*charts(result), *(output_charts(result) if whole else ())],
         "columns": columns,
         "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
         "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
@@ -175,6 +181,7 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
     if it is not None:
         yield "model", it.model_name
         yield "acquisition", it.acquisition
+        yield "target", str(it.target)
         yield "seed", str(it.seed)
     if header is not None and "file" in header:
         yield "problem file", str(header["file"])

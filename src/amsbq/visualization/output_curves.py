@@ -1,0 +1,67 @@
+"""The numbers of figures of the output beyond its mean: its density with quantiles, and the indices of the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..inference.estimate import Estimate
+from ..quantities.sensitivity import Sensitivity
+from ..results.analysis import SETTINGS as ANALYSIS
+from ..results.result import Result
+from ..validation import Array
+
+#: probabilities of the quantiles that are drawn and listed
+SHOWN_QUANTILES = (0.05, 0.5, 0.95)
+#: points of the curve of a density: it is smooth, and each of them takes hundredths of a second
+DENSITY_POINTS = 61
+
+
+@dataclass(frozen=True)
+class OutputCurve:
+    """The density of the output over a grid t, with its 95 % interval, shape (n,) each, and some of its quantiles."""
+
+    t: Array
+    density: Array
+    low: Array
+    high: Array
+    quantiles: dict[float, Estimate]
+
+
+def output_curve(result: Result) -> OutputCurve:
+    """Return the density and the quantiles of the output."""
+    output = result.distribution()
+    t = output.grid(DENSITY_POINTS)
+    density = output.density(t)
+    return OutputCurve(t, density.mean, *density.interval(), {p: output.quantile(p) for p in SHOWN_QUANTILES})
+
+
+def indices(result: Result) -> Sensitivity | None:
+    """Return the Sobol' indices of the inputs; None if these depend on each other."""
+    it = result.integrator
+    return None if it is None or it.measure.marginals is None else result.sensitivity()
+
+
+def quickly_known(result: Result) -> bool:
+    """Return whether the distribution of the output is known, and found quickly enough for a page."""
+    it = result.integrator
+    known = it is not None and bool((it.learner.data.s == 0).any())
+    return known and it is not None and len(it.learner) <= ANALYSIS.forecast_observations
+
+
+def output_rows(result: Result) -> list[tuple[str, str]]:
+    """Return names and values of what is known of the output, as text."""
+    output = result.distribution()
+    rows = [("standard deviation", output.std().summary())]
+    rows += [(f"{p:.0%} quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
+    if (found := indices(result)) is not None:
+        rows.append(("inputs", " ".join(found.sentences())))
+    return rows
+
+
+def ends(estimates: dict[float, Estimate]) -> tuple[Array, Array, Array]:
+    """Return means of estimates and the lengths of their 95 % intervals below and above, shape (n,) each."""
+    means = np.array([estimate.mean for estimate in estimates.values()])
+    low, high = np.array([estimate.interval() for estimate in estimates.values()]).T
+    return means, np.maximum(means - low, 0.0), np.maximum(high - means, 0.0)
