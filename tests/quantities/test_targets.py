@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.cli.problem_file import ProblemError, load_problem
 from amsbq.execution.reader import restored_integrator
 from amsbq.execution.state import read_state
 from amsbq.quantities.targets import targeted
@@ -126,6 +127,19 @@ def test_batches_forecasts_and_journals_have_the_target(tmp_path):
     assert len(integrator("variance").ask(3)) == 3
     with pytest.raises(amsbq.JournalError, match=r"target was .*'exceedance': 1.5.*now is 'mean'"):
         amsbq.integrate(f, MEASURE, model=fixed(), budget=12, journal=path)
+
+
+def test_targets_in_problem_files(tmp_path):
+    (tmp_path / "f.py").write_text("def f(x):\n    return x[0]\n")
+    rest = '\nbudget = 3\ninputs.a = {{ low = 0, high = 1 }}\nsources = [{{ python = "f:f" }}]\n'.format()
+    path = tmp_path / "problem.toml"
+    for text, target in (("'variance'", "variance"), ("{ exceedance = 0.5 }", amsbq.Exceedance(0.5))):
+        path.write_text(f"target = {text}{rest}")
+        assert load_problem(path).integrator().target == target
+    for text in ("'median'", "{ exceedance = 'high' }", "{ limit = 1 }"):
+        path.write_text(f"target = {text}{rest}")
+        with pytest.raises(ProblemError, match="'mean', 'variance' or"):
+            load_problem(path)
 
 
 def test_wrong_targets():

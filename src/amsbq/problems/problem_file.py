@@ -26,6 +26,7 @@ from ..design.sources import Source, source_names
 from ..design.stopping import StopRule, tolerance
 from ..inference.structures import MODELS
 from ..measures.base import Measure
+from ..quantities.targets import target_from_dict
 from ..simulators.functions import PythonFunction
 from .checks import Checker
 from .inputs import InputsReader
@@ -36,6 +37,7 @@ TOP_KEYS = (
     "seed",
     "model",
     "acquisition",
+    "target",
     "order",
     "rel_tol",
     "abs_tol",
@@ -63,7 +65,7 @@ class Problem:
     measure: Measure
     sources: list[Source]
     budget: float  #: infinite if only a tolerance ends the run
-    settings: dict[str, Any]  #: model, acquisition, seed and order, where the file has them
+    settings: dict[str, Any]  #: model, acquisition, target, seed and order, where the file has them
     rel_tol: float | None
     abs_tol: float | None
 
@@ -123,6 +125,8 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
             content, "acquisition", _is_one_of(UTILITIES), "'mi' or 'ivr' ('ip', 'nv' to see them fail)"
         ),
     }
+    target = checker.setting(content, "target", _is_target, "'mean', 'variance' or { exceedance = 70.0 }, with a limit")
+    settings["target"] = None if target is None else target_from_dict(target)
     rel_tol, abs_tol = (checker.number(content, key, positive=True) for key in ("rel_tol", "abs_tol"))
     names, measure = InputsReader(folder, checker).read(content)
     sources = SourcesReader(folder, names, checker).read(content)
@@ -148,6 +152,13 @@ def _numbers(content: dict[str, Any], names: list[str], checker: Checker) -> lis
 
 def _is_order(given: Any, names: list[str]) -> bool:
     return isinstance(given, list) and sorted(map(str, given)) == sorted(names) and given[0] == names[0]
+
+
+def _is_target(value: Any) -> bool:
+    if isinstance(value, dict):
+        limit = value.get("exceedance")
+        return value.keys() == {"exceedance"} and isinstance(limit, int | float) and math.isfinite(limit)
+    return value in ("mean", "variance")
 
 
 def _is_seed(value: Any) -> bool:
