@@ -15,7 +15,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +89,11 @@ def of_sample(y: Array, truth: dict[str, float]) -> dict[str, float]:
     return out
 
 
-def outcomes(problem: Problem, seed: int, target: Any = "mean") -> Iterator[dict[str, Any]]:
-    """Yield what a run and its competitors make of each quantity of a problem."""
+def outcomes(
+    problem: Problem, seed: int, target: Callable[[dict[str, float]], amsbq.Target] = lambda truth: "mean"
+) -> Iterator[dict[str, Any]]:
+    """Yield what a run, for a target that may depend on the truth, and its competitors make of each quantity."""
     truth = truths(problem)
-    options = {} if target == "mean" else {"target": target(truth) if callable(target) else target}
     with warnings.catch_warnings(action="ignore"):
         start = time.perf_counter()
         result = amsbq.integrate(
@@ -102,7 +103,7 @@ def outcomes(problem: Problem, seed: int, target: Any = "mean") -> Iterator[dict
             seed=seed,
             max_evaluations=MAX_EVALUATIONS,
             progress=False,
-            **options,
+            target=target(truth),
         )
         ran = time.perf_counter()
         found = estimates(result, truth)
@@ -119,7 +120,6 @@ def outcomes(problem: Problem, seed: int, target: Any = "mean") -> Iterator[dict
         yield {
             "problem": problem.key,
             "seed": seed,
-            "target": str(options.get("target", "mean")),
             "kind": "index" if kind in ("first", "total") else kind,
             "name": name,
             "truth": truth[name],
@@ -173,32 +173,69 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+#: targets by name: the quantity whose errors are compared, and the target of a run for it
+TARGETS: dict[str, tuple[str, Callable[[dict[str, float]], amsbq.Target]]] = {
+    "variance": ("variance", lambda truth: "variance"),
+    "exceedance": ("probability 0.9", lambda truth: amsbq.Exceedance(truth["quantile 0.9"])),
+}
+
+
+def errors_with_and_without(problem: Problem, seed: int) -> Iterator[tuple[str, float, float]]:
+    """Yield targets, and the errors of the quantity by a run for the mean and by a run for the target."""
+    plain = {row["name"]: row for row in outcomes(problem, seed)}
+    for name, (quantity, target) in TARGETS.items():
+        (aimed,) = (row for row in outcomes(problem, seed, target) if row["name"] == quantity)
+        errors = [max(abs(row["mean"] - row["truth"]) / row["unit"], 1e-4) for row in (plain[quantity], aimed)]
+        yield name, errors[0], errors[1]
+
+
 def main() -> None:
     """Run what the arguments choose, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("development", "validation"), default="validation")
     parser.add_argument("--families", nargs="*")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--targets", action="store_true", help="compare runs for a target with runs for the mean")
     parser.add_argument("--json", type=Path, help="file to which outcomes are appended, and that is read first")
     arguments = parser.parse_args()
-    kept = arguments.json.read_text().splitlines() if arguments.json and arguments.json.exists() else []
-    rows = [json.loads(line) for line in kept]
+    chosen = [
+        (problem, seed)
+        for seed in range(arguments.seeds)
+        for problem in problems()
+        if half_of(problem) == arguments.half and (not arguments.families or problem.family in arguments.families)
+    ]
+    if arguments.targets:
+        compare_targets(chosen)
+    else:
+        measure_all(chosen, arguments.json)
+
+
+def compare_targets(chosen: Sequence[tuple[Problem, int]]) -> None:
+    """Print the errors of quantities with and without them as targets, and their ratios in the geometric mean."""
+    ratios: dict[str, list[float]] = {}
+    for problem, seed in chosen:
+        for name, plain, aimed in errors_with_and_without(problem, seed):
+            ratios.setdefault(name, []).append(aimed / plain)
+            print(f"{problem.key:20} {name:12} for the mean {plain:.5f}, for it {aimed:.5f}", flush=True)
+    for name, found in ratios.items():
+        print(f"{name:12} {len(found):>4} runs, ratio of errors {_geometric(found):.2f}")
+
+
+def measure_all(chosen: Sequence[tuple[Problem, int]], file: Path | None) -> None:
+    """Print what runs miss, and the table of all outcomes, with those that a file holds."""
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
     done = {(row["problem"], row["seed"]) for row in rows}
-    for seed in range(arguments.seeds):
-        for problem in problems():
-            chosen = not arguments.families or problem.family in arguments.families
-            if half_of(problem) != arguments.half or not chosen or (problem.key, seed) in done:
-                continue
-            new = list(outcomes(problem, seed))
-            rows += new
-            if arguments.json:
-                with arguments.json.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in new)
-            missed = [row["name"] for row in new if not covered(row)]
-            print(
-                f"{problem.key:20} {new[0]['seconds'][0]:6.1f} {new[0]['seconds'][1]:6.1f} s  missed: {missed}",
-                flush=True,
-            )
+    for problem, seed in chosen:
+        if (problem.key, seed) in done:
+            continue
+        new = list(outcomes(problem, seed))
+        rows += new
+        if file:
+            with file.open("a") as opened:
+                opened.writelines(json.dumps(row) + "\n" for row in new)
+        missed = [row["name"] for row in new if not covered(row)]
+        ran, answered = new[0]["seconds"]
+        print(f"{problem.key:20} {ran:6.1f} {answered:6.1f} s  missed: {missed}", flush=True)
     print(table(rows))
 
 
