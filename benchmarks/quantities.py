@@ -142,6 +142,19 @@ def _geometric(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(np.maximum(values, 1e-6))))) if values else np.nan
 
 
+def _ratios(rows: list[dict[str, Any]], peer: str) -> Iterator[float]:
+    """Yield the error of a competitor beside that of each run: root mean squares over all quantities of a kind.
+
+    Single errors would not do: a share of ten evaluations may be right by chance.
+    """
+    for run in sorted({(row["problem"], row["seed"]) for row in rows}):
+        of = [row for row in rows if (row["problem"], row["seed"]) == run]
+        mine = np.sqrt(np.mean([((row["mean"] - row["truth"]) / row["unit"]) ** 2 for row in of]))
+        theirs = np.sqrt(np.mean([((row["peers"][peer] - row["truth"]) / row["unit"]) ** 2 for row in of]))
+        if np.isfinite(theirs):  # the few evaluations of a scheme may all have one value
+            yield float(theirs / max(mine, 1e-4))
+
+
 def covered(row: dict[str, Any]) -> bool:
     """Return whether the interval holds the truth, to the accuracy with which the truth is known."""
     slack = 5e-4 * row["unit"]
@@ -163,9 +176,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         beside = []
         for peer in sorted({name for row in some for name in row["peers"]}):
             for title, part in (("", some), (" smooth", smooth)):
-                mine = _geometric([max(abs(row["mean"] - row["truth"]) / row["unit"], 1e-4) for row in part])
-                theirs = _geometric([max(abs(row["peers"][peer] - row["truth"]) / row["unit"], 1e-4) for row in part])
-                beside.append(f"{peer}{title} {theirs / mine:.1f}")
+                beside.append(f"{peer}{title} {_geometric(list(_ratios(part, peer))):.1f}")
         rms = float(np.sqrt(np.mean(np.square(errors))))
         share = np.mean([covered(row) for row in some])
         numbers = f"{len(some):>5} {share:>8.1%} {ratio:>10.2f} {rms:>8.3f} {_geometric(errors):>8.4f}"

@@ -28,30 +28,40 @@ def integrator(target, measure=MEASURE):
     return it
 
 
-def reductions(it, X, moment):
-    """How much the variance of a quantity of joint draws shrinks after observations at X, by brute force."""
-    posterior = it.learner.belief.posteriors
+def weights_of(it):
+    """The weights of the sum that stands for the target, at 512 points of the measure."""
+    belief = it.learner.belief
+    return targeted(belief.posteriors, belief, it.measure, it.target).models.points.weights
+
+
+def reductions(it, X, weights):
+    """By how much the variance of a weighted sum over 512 points shrinks with an observation at each of X."""
     points = it.measure.sobol(512, 0)
     both = np.concatenate([points, X])
-    mean, covariance = (part[0] for part in posterior.predict_joint(np.zeros(len(both), dtype=int), both))
-    weights = moment(mean[:512], np.sqrt(np.diag(covariance)[:512]))
+    posteriors = it.learner.belief.posteriors
+    (covariance,) = posteriors.predict_joint(np.zeros(len(both), dtype=int), both)[1]
     with_new = weights @ covariance[:512, 512:]
     return with_new**2 / np.diag(covariance)[512:] / (weights @ covariance[:512, :512] @ weights)
 
 
 def test_rates_are_by_the_reduction_of_the_variance_of_the_target():
     X = MEASURE.sobol(20, 3)
-    it = integrator("variance")
-    share = reductions(it, X, lambda mean, std: mean - mean.mean())
-    np.testing.assert_allclose(it.rates(X)[0], -np.log1p(-share), rtol=1e-5)
     it = integrator(amsbq.Exceedance(1.5))
-    share = reductions(it, X, lambda mean, std: _density(mean, std, 1.5))
+    mean, variance = (moment[0] for moment in it.learner.belief.posteriors.predict(0, MEASURE.sobol(512, 0)))
+    width = np.sqrt(variance + np.sort(np.abs(mean - 1.5))[16] ** 2)
+    share = reductions(it, X, stats.norm(mean, width).pdf(1.5))
     np.testing.assert_allclose(it.rates(X)[0], -np.log1p(-share), rtol=1e-5)
+    it = integrator("variance")
+    np.testing.assert_allclose(it.rates(X)[0], -np.log1p(-reductions(it, X, weights_of(it))), rtol=1e-5)
 
 
-def _density(mean, std, limit):
-    width = np.hypot(std, np.sort(np.abs(mean - limit))[16])
-    return stats.norm(mean, width).pdf(limit)
+def test_the_weights_of_a_variance_are_deviations_of_the_source_from_its_mean():
+    it = amsbq.Integrator(f, MEASURE, model=fixed(), target="variance")
+    for x in MEASURE.sobol(64, 1):
+        it.observe(0, x, f(x))
+    weights, values = weights_of(it), np.array([f(x) for x in MEASURE.sobol(512, 0)])
+    deviations = values - values.mean()
+    np.testing.assert_allclose(weights, deviations / np.abs(deviations).sum(), atol=1e-4)  # of 2e-3
 
 
 @pytest.mark.parametrize("target", ["variance", amsbq.Exceedance(1.5)], ids=["variance", "exceedance"])
@@ -73,8 +83,7 @@ def test_targets_work_where_models_have_latent_coordinates_and_categories():
     for measure in (copula, categories):
         X = measure.sobol(10, 3)
         it = integrator("variance", measure)
-        share = reductions(it, X, lambda mean, std: mean - mean.mean())
-        rates = it.rates(X)[0]
+        share, rates = reductions(it, X, weights_of(it)), it.rates(X)[0]
         new = rates > 0  # at a location that was observed, nothing is left to learn
         assert new.sum() >= 5
         np.testing.assert_allclose(rates[new], -np.log1p(-share[new]), rtol=1e-4)

@@ -126,7 +126,7 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
         ),
     }
     target = checker.setting(content, "target", _is_target, "'mean', 'variance' or { exceedance = 70.0 }, with a limit")
-    settings["target"] = None if target is None else target_from_dict(target)
+    settings["target"] = target_from_dict(target) if _is_target(target) else None
     rel_tol, abs_tol = (checker.number(content, key, positive=True) for key in ("rel_tol", "abs_tol"))
     names, measure = InputsReader(folder, checker).read(content)
     sources = SourcesReader(folder, names, checker).read(content)

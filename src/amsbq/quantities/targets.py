@@ -3,11 +3,13 @@
 To first order, the error of the variance or of an exceedance probability is a linear functional of the error of the
 primary source f, a weighted sum over points x_i of the measure:
 
-    variance:  V = Var f           dV = 2 ∫ (m - E m) df dπ                    ≈ Σ_i w_i df(x_i)
+    variance:    V = Var f         dV = 2 ∫ (f - E f) df dπ                    ≈ Σ_i w_i df(x_i)
     exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
 
-with the posterior mean m and standard deviation s. It takes the place of the integral in the acquisition rates: what is
-maximised is the expected reduction of the variance of the target, for what it costs.
+with the posterior mean m and standard deviation s. For the variance f is a draw from the posterior, another one after
+each observation: the mean alone is flat where nothing is known, and would not look there. The sum takes the place of
+the integral in the acquisition rates: what is maximised is the expected reduction of the variance of the target, for
+what it costs.
 """
 
 from __future__ import annotations
@@ -98,12 +100,12 @@ def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, targe
     if target == "mean" or isinstance(posteriors.models, _TargetedModels):
         return posteriors
     X = measure.sobol(SETTINGS.points, 0)
-    mean, variance = averaged(posteriors.predict(0, X))
     if isinstance(target, Exceedance):
         level, spread = units_of(belief)
-        weights = _near_limit(mean, variance, (target.limit - level) / spread)
+        weights = _near_limit(*averaged(posteriors.predict(0, X)), (target.limit - level) / spread)
     else:
-        weights = mean - mean.mean()
+        drawn = _drawn(posteriors, X)
+        weights = drawn - drawn.mean()
     size = np.abs(weights).sum()
     if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
         return posteriors
@@ -111,6 +113,16 @@ def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, targe
     points = _Points(measure.to_latent(X), weights / size, measure.categorical)
     models = _TargetedModels(old.measure, old.groups, old.constant, old.noise, old.mean, points)
     return PosteriorBatch(models, posteriors.data, posteriors.factors, posteriors.beta, posteriors.jitter)
+
+
+def _drawn(posteriors: PosteriorBatch, X: Array) -> Array:
+    """Return the primary source at X as drawn from one of the posteriors, in turn, by the number of observations."""
+    n = len(posteriors.data.y)
+    one = posteriors.select(slice(n % len(posteriors), n % len(posteriors) + 1))
+    means, covariances = one.predict_joint(np.zeros(len(X), dtype=np.intp), X)
+    values, vectors = np.linalg.eigh(covariances[0])
+    standard = np.random.default_rng(n).normal(size=len(X))
+    return np.asarray(means[0] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ standard)
 
 
 def _near_limit(mean: Array, variance: Array, limit: float) -> Array:
