@@ -22,6 +22,7 @@ from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity, grouped
 from ..quantities.what_if import check_other, conditional, integral_under
 from ..validation import numbers
+from .analysis import SETTINGS as ANALYSIS
 from .analysis import belief_of, once_per_state
 
 
@@ -44,6 +45,11 @@ def known_belief(it: Integrator) -> Belief:
     if not (it.learner.data.s == 0).any():
         raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
     return belief_of(it)
+
+
+def quickly_known(it: Integrator | None) -> bool:
+    """Return whether there is something to know of the output, and few enough observations to find it in seconds."""
+    return it is not None and bool((it.learner.data.s == 0).any()) and len(it.learner) <= ANALYSIS.forecast_observations
 
 
 @once_per_state

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..serialisation import plain
+from .outputs import quickly_known
 from .result import REASONS, Result
 
 
@@ -38,9 +39,9 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _output(result: Result) -> dict[str, Any]:
-    """Return standard deviation, quantiles and sensitivities of the output; nothing while the primary has no value."""
+    """Return standard deviation, quantiles and sensitivities of the output; nothing if they are not known quickly."""
     it = result.integrator
-    if it is None or not (it.learner.data.s == 0).any():
+    if it is None or not quickly_known(it):
         return {}
     output = result.distribution()
     found = {"std": output.std(), **{f"quantile {p}": output.quantile(p) for p in (0.05, 0.5, 0.95)}}

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..inference.estimate import Estimate
 from ..quantities.sensitivity import Sensitivity
-from ..results.analysis import SETTINGS as ANALYSIS
 from ..results.result import Result
 from ..validation import Array
 
@@ -41,13 +40,6 @@ def indices(result: Result) -> Sensitivity | None:
     """Return the Sobol' indices of the inputs; None if these depend on each other."""
     it = result.integrator
     return None if it is None or it.measure.marginals is None else result.sensitivity()
-
-
-def quickly_known(result: Result) -> bool:
-    """Return whether the distribution of the output is known, and found quickly enough for a page."""
-    it = result.integrator
-    known = it is not None and bool((it.learner.data.s == 0).any())
-    return known and it is not None and len(it.learner) <= ANALYSIS.forecast_observations
 
 
 def output_rows(result: Result) -> list[tuple[str, str]]:

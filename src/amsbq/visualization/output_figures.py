@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..quantities.sensitivity import Sensitivity
+from ..results.outputs import quickly_known
 from ..results.result import Result
 from ..validation import Array
-from .output_curves import ends, indices, output_curve, quickly_known
+from .output_curves import ends, indices, output_curve
 from .plotly_figures import Chart, Trace, _band, _line, _rounded, _single, _text, _titles
 from .style import GREY, source_style
 
 
 def output_charts(result: Result) -> Iterator[Chart]:
     """Yield the distribution of the output, and the indices of independent inputs, if they are found quickly."""
-    if not quickly_known(result):
+    if not quickly_known(result.integrator):
         return
     yield _distribution(result)
     if (found := indices(result)) is not None and len(found.names) > 1:

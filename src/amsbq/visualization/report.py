@@ -22,10 +22,11 @@ from typing import Any
 from ..design.integrator import Integrator
 from ..measures.adapters import measure_from_dict
 from ..results.findings import Finding
+from ..results.outputs import quickly_known
 from ..results.result import REASONS, Result
 from ..serialisation import plain
 from .curves import Run, as_result
-from .output_curves import output_rows, quickly_known
+from .output_curves import output_rows
 from .output_figures import output_charts
 from .plotly_figures import charts
 
@@ -113,7 +114,7 @@ def content(result: Result, whole: bool = False) -> dict[str, Any]:
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
         "findings": [asdict(finding) for finding in _findings(result)],
-        "output": output_rows(result) if whole and quickly_known(result) else [],
+        "output": output_rows(result) if whole and quickly_known(result.integrator) else [],
         "figures": [*charts(result), *(output_charts(result) if whole else ())],
         "columns": columns,
         "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
