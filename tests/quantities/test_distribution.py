@@ -91,7 +91,7 @@ def test_bounded_quantities_stay_within_their_bounds():
 
 def test_units_do_not_matter():
     plain, scaled = (
-        amsbq.integrate(lambda x, a=a, b=b: a * np.sin(4 * x[0]) + b, amsbq.Uniform(0, 1), budget=3).distribution()
+        amsbq.integrate(lambda x: a * np.sin(4 * x[0]) + b, [(0, 1)], budget=4, model="lmc").distribution()  # noqa: B023
         for a, b in ((1.0, 0.0), (1e-7, 1e3))
     )
     assert scaled.std().mean == pytest.approx(1e-7 * plain.std().mean, rel=1e-3)

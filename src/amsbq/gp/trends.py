@@ -42,6 +42,7 @@ class Trends:
 
     kernels: tuple[Linear, ...] = ()
     B: tuple[Array, ...] = ()
+    averages: tuple[Array, ...] | None = None  # in place of h̄, where the integral is another functional
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Trends, int]], n_sources: int) -> Trends:
@@ -58,7 +59,11 @@ class Trends:
 
     def select(self, models: slice) -> Trends:
         """Return the trends of some of the models."""
-        return Trends(self.kernels, tuple(B[models] for B in self.B))
+        return Trends(self.kernels, tuple(B[models] for B in self.B), self.averages)
+
+    def averaged(self, averages: Sequence[Array]) -> Trends:
+        """Return the trends with the averages of h by another functional than the integral over the measure."""
+        return Trends(self.kernels, self.B, tuple(averages))
 
     def cov(self, measure: Measure, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array | float:
         """Return cov[f_s(X), f_s2(X2)] by trends; sources are one for each point, or one (1,) for all: (K, n, m)."""
@@ -90,18 +95,18 @@ class Trends:
     def integral_cov(self, measure: Measure, target: int, s: IntArray, X: Array) -> Array | float:
         """Return cov[Z_target, f_s(X)] by trends, shape (K, n)."""
         return self._sum(
-            lambda kernel, B: B[:, target, s] * (_values(kernel, measure, X) @ _integrals(kernel, measure))
+            lambda kernel, B: B[:, target, s] * (_values(kernel, measure, X) @ self._integrals(kernel, measure))
         )
 
     def integral_cov_grad_x(self, measure: Measure, target: int, s: IntArray, X: Array) -> Array | float:
         """Return ∂cov[Z_target, f_s(X_i)]/∂X_i by trends, shape (K, n, D)."""
         return self._sum(
-            lambda kernel, B: B[:, target, s, None] * (_slopes(kernel, measure, X) * _integrals(kernel, measure))
+            lambda kernel, B: B[:, target, s, None] * (_slopes(kernel, measure, X) * self._integrals(kernel, measure))
         )
 
     def integral_covariance(self, measure: Measure, target: int, other: int) -> Array | float:
         """Return cov[Z_target, Z_other] by trends, shape (K,)."""
-        return self._sum(lambda kernel, B: B[:, target, other] * (_integrals(kernel, measure) ** 2).sum())
+        return self._sum(lambda kernel, B: B[:, target, other] * (self._integrals(kernel, measure) ** 2).sum())
 
     def main_effect(
         self, measure: Measure, source: int, input: int, t: Array, s: IntArray, X: Array
@@ -124,9 +129,13 @@ class Trends:
 
         def one(kernel: Linear, B: Array) -> Array:
             effects = _main_effects(kernel, measure, input, t)
-            return np.asarray(B[:, [source], other] * (effects @ _integrals(kernel, measure)))
+            return np.asarray(B[:, [source], other] * (effects @ self._integrals(kernel, measure)))
 
         return self._sum(one)
+
+    def _integrals(self, kernel: Linear, measure: Measure) -> Array:
+        """Return h̄ of one of the kernels, shape (P,)."""
+        return _integrals(kernel, measure) if self.averages is None else self.averages[self.kernels.index(kernel)]
 
     def _sum(self, of_one: Callable[[Linear, Array], Array]) -> Array | float:
         return sum((of_one(kernel, B) for kernel, B in zip(self.kernels, self.B, strict=True)), start=0.0)

@@ -176,8 +176,12 @@ class LearnedBelief:
         known = [known for known in sorted(self.integrals) if known[0] < len(self.noise)]
         sources, values, variances = ([row[i] for row in known] for i in range(3))
         integrals = Data.of_integrals([int(source) for source in sources], values, variances, self.data.X.shape[1])
-        used = self.data.sorted().without_most_secondary(SETTINGS.most_conditioned)
-        return self.log_posterior.units.standardise(used.followed_by(integrals))
+        return self.used(self.data).followed_by(self.log_posterior.units.standardise(integrals))
+
+    def used(self, data: Data) -> Data:
+        """Return the observations to condition on, in standard units and in a canonical order."""
+        some = data.sorted().without_most_secondary(SETTINGS.most_conditioned)
+        return self.log_posterior.units.standardise(some)
 
     @property
     def _counting(self) -> list[Member]:

@@ -118,11 +118,17 @@ class _Products:
             for B, scales in zip(group.B[k, :, 0][:, s], group.scales[k], strict=True)
             if B.any()  # others are terms of another structure
         ]
+        # a trend is a sum over inputs: each of its functions is a product with ones
+        trends = [
+            (B[k, 0, s][:, None] * kernel.functions(functions.centres), kernel)
+            for kernel, B in zip(models.trends.kernels, models.trends.B, strict=True)
+        ]
         offsets = np.where(np.arange(J) < n_paths, functions.offsets[k], 0.0)  # deviations have none
         self.a = np.concatenate(
             [
                 (offsets + models.constant[k, 0, s] @ coefficients)[None],
                 *(B[:, None] * coefficients for B, _, _ in terms),
+                *(slopes.T @ coefficients for slopes, _ in trends),
             ]
         )
 
@@ -133,6 +139,10 @@ class _Products:
             for _, scales, whole in terms:
                 kernel = whole.over([d])
                 columns.append(kernel.values_batch(kernel.features(steps), scales[None, [d]]).reshape(len(t), len(s)))
+            for _, linear in trends:
+                along = np.ones((len(t), X.shape[1]))
+                along[:, d] = linear.functions(np.repeat(t[:, None], X.shape[1], axis=1))[:, d]
+                columns.append(along)
             return np.concatenate(columns, axis=1)
 
         at_nodes = [factors(rule.nodes, d) for d, rule in enumerate(rules)]

@@ -118,9 +118,9 @@ class Ensemble:
             return cls(batch.models, np.ones(1), batch.data, 0.0, 1.0, 0.0, np.inf, 1.0, 1.0)
         assert isinstance(belief, LearnedBelief | ExtendedBelief)
         learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
-        units, (models, weights) = learned.log_posterior.units, learned.answering(SETTINGS.models)
+        models, weights = learned.answering(SETTINGS.models)
         dof, widened = (AVERAGING.tails, AVERAGING.widened) if learned.model.marginalised else (np.inf, 1.0)
-        data = units.standardise(belief.data.sorted())
+        data = learned.used(belief.data)
         effective = learned.estimate.effective_draws
         return cls(models, weights / weights.sum(), data, *units_of(belief), LEARNING_JITTER, dof, widened, effective)
 

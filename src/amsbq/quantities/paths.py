@@ -84,7 +84,7 @@ class Paths:
         pairs = max(SETTINGS.paths // (2 * len(posteriors)), 1)
         half = np.einsum(
             "kij,kjp->kip",
-            _roots(covariances, posteriors.models.variances[:, 0]),
+            _roots(covariances, posteriors.models.variances(s, U).max(axis=1)),
             rng.normal(size=(len(posteriors), len(U), pairs)),
         )
         drawn = means[:, :, None] + np.concatenate([half, -half], axis=2)

@@ -14,7 +14,7 @@ what it costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -109,9 +109,13 @@ def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, targe
     size = np.abs(weights).sum()
     if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
         return posteriors
+    if posteriors.data.of_integral.any():  # known integrals are those over the measure
+        data = posteriors.data.rows(~posteriors.data.of_integral)
+        posteriors = PosteriorBatch.condition(posteriors.models, data, posteriors.jitter)
     old = posteriors.models
     points = _Points(measure.to_latent(X), weights / size, measure.categorical)
-    models = _TargetedModels(old.measure, old.groups, old.constant, old.noise, old.mean, points)
+    trends = old.trends.averaged([points.weights @ kernel.functions(points.samples) for kernel in old.trends.kernels])
+    models = _TargetedModels(old.measure, old.groups, old.constant, old.noise, old.mean, trends, points=points)
     return PosteriorBatch(models, posteriors.data, posteriors.factors, posteriors.beta, posteriors.jitter)
 
 
@@ -145,7 +149,7 @@ class _Points:
 class _TargetedModels(ModelBatch):
     """Models whose integral is a weighted sum over points instead of that over the measure."""
 
-    points: _Points
+    points: _Points = field(kw_only=True)
 
     @property
     def mass(self) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..design.integrator import Integrator
-from ..gp.threads import threads_for
 from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike, as_measure
@@ -21,6 +20,7 @@ from ..quantities.distribution import OutputDistribution
 from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity, grouped
 from ..quantities.what_if import check_other, conditional, integral_under
+from ..threads import threads_for
 from ..validation import numbers
 from .analysis import SETTINGS as ANALYSIS
 from .analysis import belief_of, once_per_state
