@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.experiments.epidemic_models import INFECTION_RATE, sir
 
 from .known import BOX, four_branches, ishigami, seen
 
@@ -131,16 +132,18 @@ def test_what_is_asked_for_wrongly():
         amsbq.baselines.monte_carlo(lambda x: x[0], amsbq.Uniform(0, 1), budget=4).distribution()
 
 
-def test_learned_models_know_the_distribution_of_a_smooth_output():
-    result = amsbq.integrate(lambda x: np.exp(0.5 * x[0]) + x[1], NORMALS, budget=12)
-    output = result.distribution()
-    draws = result.integrator.measure.sobol(2**16, 3)
-    y = np.exp(0.5 * draws[:, 0]) + draws[:, 1]
-    for estimate, truth in (
-        (output.variance(), np.exp(0.25) * (np.exp(0.25) - 1) + 1),
-        (output.quantile(0.95), np.quantile(y, 0.95)),
-        (output.probability(above=3.0), np.mean(y > 3.0)),
-    ):
-        assert holds(estimate, truth)
-        assert estimate.std < 0.05 * abs(estimate.mean)
+def test_an_epidemic_grows_with_its_infection_rate():
+    """Quantiles of an increasing function are its values at the quantiles of the input."""
+
+    def peak(x):
+        return sir(x[0])[2][-1]
+
+    output = amsbq.integrate(peak, INFECTION_RATE, budget=8).distribution()
+    rates = INFECTION_RATE.ppf((np.arange(50) + 0.5) / 50)
+    assert holds(output.std(), np.std([peak([rate]) for rate in rates]))
+    for p in (0.05, 0.5, 0.95):
+        truth = peak([INFECTION_RATE.ppf(p)])
+        assert holds(output.quantile(p), truth)
+        assert holds(output.probability(below=truth), p)
+        assert output.quantile(p).std < 2.0  # of 100 people
     assert "95% quantile:" in str(output)

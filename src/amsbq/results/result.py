@@ -170,7 +170,7 @@ class Result:
         """
         return output_distribution(self._model("to ask for a distribution"))
 
-    def sensitivity(self, groups: Mapping[str, Sequence[str]] | None = None) -> Sensitivity:
+    def sensitivity(self, *, groups: Mapping[str, Sequence[str]] | None = None) -> Sensitivity:
         """Return which inputs matter: the shares of the variance of the output that they explain, Sobol' indices.
 
         Parameters
