@@ -20,6 +20,7 @@ def ensemble():
         amsbq.Term([[1.0, 0.8], [0.8, 1.2]], amsbq.RBF([1.5, 3.0])),
         amsbq.Term([[0.3, 0.0], [0.0, 0.1]], amsbq.Matern(2.5, [2.0, 4.0])),
         amsbq.Term([[2.0, 0.0], [0.0, 2.0]], amsbq.Constant()),
+        amsbq.Term([[0.4, 0.3], [0.3, 0.5]], amsbq.Linear([0.2, 0.4], [1.0, 2.0])),
     ]
     gp = amsbq.MultiSourceGP(terms, MEASURE, noise=[0.01, 0.0], mean=[0.3, -0.2])
     rng = np.random.default_rng(1)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from amsbq.cli.problem_file import ProblemError, load_problem
 from scipy import stats
 
 import amsbq
 from amsbq.execution.reader import restored_integrator
 from amsbq.execution.state import read_state
+from amsbq.problems.problem_file import ProblemError, load_problem
 from amsbq.quantities.targets import targeted
 
 MEASURE = amsbq.Uniform([0, 0], [1, 1])
@@ -18,7 +18,8 @@ def f(x):
 
 
 def fixed(measure=MEASURE):
-    return amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.4)), amsbq.Term(50.0, amsbq.Constant())], measure)
+    trend = amsbq.Term(0.5, amsbq.Linear(0.4, 1.0))
+    return amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.4)), trend, amsbq.Term(50.0, amsbq.Constant())], measure)
 
 
 def integrator(target, measure=MEASURE):

@@ -133,18 +133,24 @@ class LearnedBelief:
     @cached_property
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
-        total, units = sum(len(member.draws.Theta) for member in self._counting), self.log_posterior.units
-        models, weights = self.answering(total)
+        units = self.log_posterior.units
+        models, weights = self.answering()
         if not self.model.marginalised:
             return most_probable_integral(models, self._standard_data, units)
-        effective = effective_share(self.members) * total
+        effective = effective_share(self.members) * self._n_draws
         return averaged_integral(models, weights, self._standard_data, units, effective)
 
-    def answering(self, most: int) -> tuple[ModelBatch, Array]:
-        """Return models of at most so many hyperparameter draws to answer by, and a weight for each, shape (K,)."""
+    def answering(self, most: int | None = None) -> tuple[ModelBatch, Array]:
+        """Return models of hyperparameter draws to answer by, at most so many, and a weight for each, shape (K,)."""
         if not self.model.marginalised:
             return self.members[0].draws.models(), np.ones(1)
-        return self._models(max(int(most * self._share), SETTINGS.fewest_draws))
+        n = self._n_draws if most is None else most
+        return self._models(max(int(n * self._share), SETTINGS.fewest_draws))
+
+    @property
+    def _n_draws(self) -> int:
+        """The number of draws of all structures that are not ruled out."""
+        return sum(len(member.draws.Theta) for member in self._counting)
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""

@@ -111,14 +111,14 @@ class Ensemble:
     effective_draws: float
 
     @classmethod
-    def of(cls, belief: Belief) -> Ensemble:
-        """Return the ensemble of a belief: its hyperparameter draws, conditioned on all observations."""
+    def of(cls, belief: Belief, every: bool = False) -> Ensemble:
+        """Return the ensemble of a belief: some or ``every`` of its hyperparameter draws, on all observations."""
         if isinstance(belief, FixedBelief):
             batch = belief.posteriors
             return cls(batch.models, np.ones(1), batch.data, 0.0, 1.0, 0.0, np.inf, 1.0, 1.0)
         assert isinstance(belief, LearnedBelief | ExtendedBelief)
         learned = belief.learned if isinstance(belief, ExtendedBelief) else belief
-        models, weights = learned.answering(SETTINGS.models)
+        models, weights = learned.answering(None if every else SETTINGS.models)
         dof, widened = (AVERAGING.tails, AVERAGING.widened) if learned.model.marginalised else (np.inf, 1.0)
         data = learned.used(belief.data)
         effective = learned.estimate.effective_draws

@@ -28,7 +28,7 @@ def integral_under(belief: Belief, measure: Measure, other: Measure) -> Estimate
     Kernels are integrated against the other measure in closed form where there is one. Otherwise, and if models live in
     coordinates of their own, as those of dependent inputs do, low-discrepancy points stand for it.
     """
-    ensemble = Ensemble.of(belief)
+    ensemble = Ensemble.of(belief, every=True)
     measure, other, data = _untransformed(measure), _untransformed(other), ensemble.data
     if other.marginals is None and not isinstance(other, Empirical):
         other = Empirical(other.sobol(STAND_IN_POINTS, 0))
@@ -60,7 +60,7 @@ def check_other(measure: Measure, other: Measure) -> None:
 
 def conditional(belief: Belief, input: int, t: Array) -> Estimates:
     """Return the average of the primary source over all other inputs at values t (m,) of one: its main effect."""
-    ensemble = Ensemble.of(belief)
+    ensemble = Ensemble.of(belief, every=True)
     means, variances = ensemble.posteriors.main_effect(0, input, t[:, None])
     moments = zip(means.T, np.sqrt(variances).T, strict=True)
     return Estimates([ensemble.of_moments(mean, std) for mean, std in moments])
