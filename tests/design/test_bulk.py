@@ -8,6 +8,8 @@ import pytest
 
 import amsbq
 from amsbq.design.bulk import SETTINGS, evaluate_bulk
+from amsbq.gp.data import Data
+from amsbq.gp.posterior_batch import PosteriorBatch
 
 SQUARE = amsbq.Uniform([0, 0], 1)
 TRUTH = (math.e - 1) * math.sin(1.0) ** 2 + 0.25
@@ -79,6 +81,7 @@ def test_a_useless_one_does_little_harm(useless):
         (0.0, {}, SETTINGS.most),
         (0.001, {}, SETTINGS.fewest),  # a tenth of the budget of 10 pays for 1000
         (0.003, {}, 0),
+        (0.00196, {}, 0),  # one evaluation of the primary source costs less than 512
         (0.003, {"bulk": True}, 256),
         (0.0, {"bulk": 100}, 96),
         (0.003, {"bulk": 200}, 200),
@@ -96,6 +99,11 @@ def test_which_sources_are_evaluated_in_bulk(cost, options, expected):
     assert it.spent == pytest.approx(cost * expected + 1 + cost * bool(expected))
 
 
+def test_a_large_budget_is_no_reason():
+    it = amsbq.Integrator([fine, amsbq.Source(formula, cost=0.01, vectorized=True)], SQUARE, budget=1e6)
+    assert it.free == ()
+
+
 def test_slow_functions_and_programs_are_evaluated_one_by_one(monkeypatch):
     monkeypatch.setattr("amsbq.design.bulk.SETTINGS", SETTINGS.__class__(longest=0.0))
     it = amsbq.Integrator([fine, amsbq.Source(lambda x: x[0], cost=0.001)], SQUARE, budget=10)
@@ -104,6 +112,19 @@ def test_slow_functions_and_programs_are_evaluated_one_by_one(monkeypatch):
     assert it.free == ()
     program = amsbq.external.Command(["bc"], ["x", "y"])
     assert amsbq.Integrator([fine, amsbq.Source(program, cost=1e-6)], SQUARE, budget=10).free == ()
+
+
+def test_models_with_given_hyperparameters_know_the_integral_too():
+    """Against the posterior on the same observations, with that of the integral."""
+    model = amsbq.MultiSourceGP([amsbq.Term([[1.0, 0.9], [0.9, 1.0]], amsbq.RBF(0.5))], SQUARE, mean=[1.4, 1.1])
+    it = amsbq.Integrator([fine, free()], SQUARE, budget=3, model=model)
+    while (query := it.ask()) is not None:
+        it.tell(query, fine(query.x))
+    bulk = it.bulk[0]
+    data = it.learner.data.followed_by(Data.of_integrals([1], [bulk.mean], [bulk.std**2], 2))
+    mean, variance = PosteriorBatch.condition(model.batch, data).integral()
+    assert it.estimate().mean == pytest.approx(mean[0], rel=1e-6)
+    assert it.estimate().std == pytest.approx(np.sqrt(variance[0]), rel=1e-4)
 
 
 def test_budget_is_kept():
@@ -147,6 +168,10 @@ def test_failures():
         ([amsbq.Source(fine, cost=0)], "is the primary source: it must cost something"),
         ([fine, amsbq.Source(cost=0, name="g")], "g is evaluated in bulk: give it a function, or another cost"),
         ([fine, amsbq.Source(fine, cost=0, bulk=False)], "costs nothing: leave bulk=False out"),
+        (
+            [fine, amsbq.Source(fine, cost=0.1, bulk=1000)],
+            "1000 evaluations of fine .* cost more than the budget",
+        ),
     ],
 )
 def test_what_cannot_be_evaluated_in_bulk(sources, message):

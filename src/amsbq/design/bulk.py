@@ -30,7 +30,8 @@ from .sources import Source, SourcesLike
 class BulkSettings:
     """Which sources are evaluated in bulk, and how often."""
 
-    #: a source is evaluated in bulk if so many evaluations cost no more than that share of the budget
+    #: a source is evaluated in bulk if so many evaluations cost no more than that share of the budget, and no more than
+    #: one evaluation of the primary source
     fewest: int = 512
     budget_share: float = 0.1
     #: evaluations, at most: the average of so many low-discrepancy points is far more precise than what the primary
@@ -99,8 +100,9 @@ class Bulk:
 def bulk_counts(
     sources: Sequence[Source], costs: Sequence[Cost], names: Sequence[str], budget: float
 ) -> dict[int, int]:
-    """Return the sources to be evaluated in bulk and how often; raise an error if the primary source is to be."""
+    """Return the sources to be evaluated in bulk and how often; raise an error if that cannot be."""
     counts = {}
+    dear = float(costs[0].expected(costs[0].measure.median[None])[0]) if not sources[0].measured else math.inf
     for number, (source, cost, name) in enumerate(zip(sources, costs, names, strict=True)):
         free = isinstance(cost, ConstantCost) and cost.cost == 0
         if number == 0 and (free or source.bulk):
@@ -111,12 +113,14 @@ def bulk_counts(
             continue
         affordable = SETTINGS.budget_share * budget / cost.cost if cost.cost else math.inf
         own = source.function is not None and not getattr(source.function, "one_by_one", False)
-        cheap = own and affordable >= SETTINGS.fewest
-        if source.bulk or free or (cheap and math.isfinite(budget)):
+        cheap = math.isfinite(budget) and affordable >= SETTINGS.fewest and dear >= SETTINGS.fewest * cost.cost
+        if source.bulk or free or (own and cheap):
             if isinstance(source.bulk, bool | None):
                 counts[number] = _rounded(min(SETTINGS.most, affordable))
             else:  # as many as the user wants, the same for each replicate
                 counts[number] = max(source.bulk // SETTINGS.replicates, 1) * SETTINGS.replicates
+            if counts[number] * cost.cost > budget:
+                raise ValueError(f"{counts[number]} evaluations of {name} in bulk cost more than the budget")
     return counts
 
 

@@ -64,7 +64,7 @@ class Source:
         Whether ``function`` is called with X of shape (n, D) and returns n numbers.
     bulk : bool or int, optional
         Whether to evaluate a secondary source in bulk, or how often; by default if it costs nothing, or if 512
-        evaluations of it cost no more than a tenth of the budget.
+        evaluations of it cost no more than a tenth of the budget and than one evaluation of the primary source.
 
     >>> Source(abs, cost=0.05)
     Source(abs, cost=0.05)

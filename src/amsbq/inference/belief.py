@@ -103,7 +103,7 @@ class FixedBelief:
     def extend(self, data: Data) -> FixedBelief:
         """Return the belief on more observations; ``data`` begin with the old ones."""
         posteriors = self.posteriors
-        for new in data.one_by_one(len(posteriors.data.y)):
+        for new in data.one_by_one(int(np.count_nonzero(~posteriors.data.of_integral))):
             posteriors = posteriors.extend(new)
         return FixedBelief(posteriors)
 
@@ -179,9 +179,7 @@ class LearnedBelief:
     @cached_property
     def _standard_data(self) -> Data:
         """All observations in standard units and in a canonical order, and known integrals."""
-        known = [known for known in sorted(self.integrals) if known[0] < len(self.noise)]
-        sources, values, variances = ([row[i] for row in known] for i in range(3))
-        integrals = Data.of_integrals([int(source) for source in sources], values, variances, self.data.X.shape[1])
+        integrals = _integral_observations(self.integrals, len(self.noise), self.data.X.shape[1])
         return self.used(self.data).followed_by(self.log_posterior.units.standardise(integrals))
 
     def used(self, data: Data) -> Data:
@@ -265,6 +263,13 @@ class ExtendedBelief:
         return replace(self, data=data, posteriors=posteriors)
 
 
+def _integral_observations(integrals: Integrals, n_sources: int, dim: int) -> Data:
+    """Return known integrals as observations, of the first ``n_sources`` sources."""
+    known = [known for known in sorted(integrals) if known[0] < n_sources]
+    sources, values, variances = ([row[i] for row in known] for i in range(3))
+    return Data.of_integrals([int(source) for source in sources], values, variances, dim)
+
+
 def averaged(moments: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the mean and variance of a mixture of K components with means and variances (K, n): shape (n,) each."""
     means, variances = moments
@@ -293,7 +298,8 @@ def learn(
     the number of observations, the fewest first after the primary source. Of some sources the integral may be known.
     """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
-        return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted()))
+        known = _integral_observations(integrals, model.n_sources, measure.dim)
+        return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted().followed_by(known)))
     names = names or default_names(len(noise))
     order = fewest_first(data, len(noise)) if order is None else order
     return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, integrals)
