@@ -199,7 +199,7 @@ def integrate(
     ...     return np.exp(-(x[0] ** 2))
     >>> def coarse(x):
     ...     return 1 / (1 + x[0] ** 2)
-    >>> result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], stats.norm(0, 0.5), budget=4)
+    >>> result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], stats.norm(0, 0.5), budget=5)
     >>> low, high = result.interval(0.95)
     >>> bool(low < np.sqrt(2 / 3) < high)
     True

@@ -128,7 +128,8 @@ def test_a_run(finished):
 
 
 def test_the_answer_as_json(answer):
-    assert set(answer) == {"mean", "std", "interval", "spent", "stopped", "evaluations", "findings"}
+    known = {"mean", "std", "interval", "spent", "stopped", "evaluations", "findings"}
+    assert set(answer) == known | {"output", "sensitivity"}
     assert answer["stopped"] == "budget"
     assert answer["spent"] <= 3.0
     assert answer["interval"][0] < answer["mean"] < answer["interval"][1]

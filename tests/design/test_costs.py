@@ -106,7 +106,7 @@ def test_before_it_is_known_a_cost_is_guessed_and_nothing_set_aside():
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_costs_that_cannot_be_divided_by(bad):
     with pytest.raises(ValueError, match="cost"):
-        amsbq.Source(cost=bad)
+        amsbq.Integrator(amsbq.Source(cost=bad), UNIT)  # zero is for secondary sources
     with pytest.raises(ValueError, match="cost of f at x = "):
         CostFunction(UNIT, lambda x: bad, "cost of f")
 

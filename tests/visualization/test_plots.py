@@ -26,7 +26,7 @@ def source(level, fails=False):
             raise RuntimeError("it did not converge")
         return float(np.sin(4 * x.sum() / len(x)) + 0.2 * level * x[0])
 
-    return amsbq.Source(f, cost=10.0**-level, name=f"level {level} of the mesh", noise=1e-4)
+    return amsbq.Source(f, cost=10.0**-level, name=f"level {level} of the mesh", noise=1e-4, bulk=False)
 
 
 def finished(measure, levels, evaluations, fails=False):

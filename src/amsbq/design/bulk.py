@@ -30,8 +30,8 @@ from .sources import Source, SourcesLike
 class BulkSettings:
     """Which sources are evaluated in bulk, and how often."""
 
-    #: a source is evaluated in bulk if so many evaluations cost no more than that share of the budget, and no more than
-    #: one evaluation of the primary source
+    #: a source is evaluated in bulk if so many evaluations cost no more than that share of the budget and of the
+    #: evaluations of the primary source that it pays for, and no more than one of these
     fewest: int = 512
     budget_share: float = 0.1
     #: evaluations, at most: the average of so many low-discrepancy points is far more precise than what the primary
@@ -114,6 +114,9 @@ def bulk_counts(
         affordable = SETTINGS.budget_share * budget / cost.cost if cost.cost else math.inf
         own = source.function is not None and not getattr(source.function, "one_by_one", False)
         cheap = math.isfinite(budget) and affordable >= SETTINGS.fewest and dear >= SETTINGS.fewest * cost.cost
+        if cheap and cost.cost and math.isfinite(dear):
+            left = budget - _rounded(min(SETTINGS.most, affordable)) * cost.cost
+            cheap = left // dear >= (1 - SETTINGS.budget_share) * (budget // dear)
         if source.bulk or free or (own and cheap):
             if isinstance(source.bulk, bool | None):
                 counts[number] = _rounded(min(SETTINGS.most, affordable))

@@ -40,7 +40,7 @@ class EventLog:
     def bulk(self, made: Bulk) -> None:
         """Log evaluations in bulk, which could be made again at next to no cost."""
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
+    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float] = ()) -> None:
         """Log an acceptable value and its final cost, before the integrator hears of it.
 
         ``free`` are the values at the same location of the sources that are evaluated in bulk.
@@ -91,7 +91,7 @@ class JournalLog(EventLog):
         """Write evaluations in bulk as one event."""
         self._write({"event": "bulk", **made.to_dict()}, durable=False)
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
+    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float] = ()) -> None:
         """Write a value to the disk."""
         beside = {"free": list(free)} if free else {}
         self._write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside})

@@ -58,8 +58,8 @@ def scheduled_refit(n: int) -> int:
 def latest_refit(s: IntArray) -> int:
     """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
 
-    >>> latest_refit(np.array([1] * 28 + [0, 1]))
-    29
+    >>> latest_refit(np.array([1] * 27 + [0, 1]))
+    28
     """
     primary, at = np.flatnonzero(s == 0), scheduled_refit(len(s))
     if len(primary) < SETTINGS.few_primary:
