@@ -91,7 +91,8 @@ def compare_command(options: argparse.Namespace) -> int:
 
 def _named_results(journals: list[Path]) -> dict[str, Result]:
     """Return the results of journals by the names of their files, with as much of their paths as tells them apart."""
-    paths = [journal.resolve().with_suffix("").parts for journal in journals]
+    journals = list(dict.fromkeys(journal.resolve() for journal in journals))  # one that is given twice is one
+    paths = [journal.with_suffix("").parts for journal in journals]
     longest = max(len(parts) for parts in paths)
     kept = next((n for n in range(1, longest) if len({parts[-n:] for parts in paths}) == len(paths)), longest)
     names = ["/".join(parts[-kept:]) for parts in paths]
