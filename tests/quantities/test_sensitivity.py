@@ -24,6 +24,15 @@ def test_ishigami(of_ishigami):
     assert found.names == ["a", "b", "c"]
 
 
+def test_as_html(of_ishigami):
+    found = of_ishigami.sensitivity(groups={"<both>": ["a", "c"]})
+    html = found._repr_html_()
+    assert "<both>" not in html
+    assert html.count("<tr>") == 3
+    assert f"<td>{found.first[1].mean:.3f} (" in html
+    assert "&lt;both&gt; matters most" in html
+
+
 def test_groups(of_ishigami):
     """The first and the third input interact with each other only: as a group they explain the rest."""
     found = of_ishigami.sensitivity(groups={"both": ["a", "c"]})

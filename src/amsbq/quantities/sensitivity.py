@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..inference.belief import Belief
+from ..markup import table
 from ..measures.base import Measure
 from ..validation import Array, brief
 from .effects import effects
@@ -29,6 +31,7 @@ class SensitivitySettings:
 
 
 SETTINGS = SensitivitySettings()
+INDICES = ("first", "total")  #: the names of the indices of an input
 
 
 class Sensitivity:
@@ -65,7 +68,7 @@ class Sensitivity:
                 "input": name,
                 **{
                     key: {"mean": one.mean, "std": one.std, "interval": one.interval()}
-                    for key, one in zip(("first", "total"), pair, strict=True)
+                    for key, one in zip(INDICES, pair, strict=True)
                 },
             }
             for name, *pair in zip(self.names, *columns, strict=True)
@@ -75,10 +78,20 @@ class Sensitivity:
         """Return the indices as a table in text, with their 95 % intervals."""
         width = max(5, *(len(name) for name in self.names))
         lines = [f"{'input':{width}}  {'first-order':^24}  {'total':^24}"]
-        for row in self.rows():
-            cells = (f"{row[key]['mean']:.3f} ({_interval(row[key]['interval'])})" for key in ("first", "total"))
-            lines.append(f"{row['input']:{width}}  " + "  ".join(f"{cell:^24}" for cell in cells).rstrip())
+        for name, *cells in self._cells():
+            lines.append(f"{name:{width}}  " + "  ".join(f"{cell:^24}" for cell in cells).rstrip())
         return "\n".join(lines)
+
+    def _cells(self) -> list[list[str]]:
+        """Return the name and both indices of each input or group as text."""
+        return [
+            [row["input"], *(f"{row[key]['mean']:.3f} ({_interval(row[key]['interval'])})" for key in INDICES)]
+            for row in self.rows()
+        ]
+
+    def _repr_html_(self) -> str:
+        sentences = "<br>".join(escape(sentence) for sentence in self.sentences())
+        return table(["input", "first-order", "total"], self._cells()) + f"<p>{sentences}</p>"
 
     def sentences(self) -> list[str]:
         """Return what to make of the indices: which input matters most, and which can be left out."""
