@@ -25,7 +25,8 @@ from .inference.preparation import noise_levels
 from .inference.structures import ModelName, Noise, checked_order, model_named
 from .messages import collected_warnings, warn
 from .quantities.targets import Target
-from .results.result import Result, has_primary_value, unknown_because
+from .results.analysis import has_primary_value
+from .results.result import Result, unknown_because
 from .threads import threads_for
 from .validation import RNGLike, seed_number
 

@@ -105,17 +105,6 @@ def copied(finished, tmp_path):
     return tmp_path / "problem.toml"
 
 
-@pytest.fixture
-def typed(capsys):
-    """Run the command line in this process; what it printed is returned, after its exit code was checked."""
-
-    def run(*arguments, code=0):
-        assert main([str(argument) for argument in arguments]) == code
-        return capsys.readouterr()
-
-    return run
-
-
 def test_a_run(finished):
     problem, run = finished
     journal = problem.with_suffix(".jsonl")

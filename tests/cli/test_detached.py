@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from amsbq.cli.main import main
 from amsbq.execution import locks
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.reader import read_result
@@ -43,17 +42,6 @@ def problem(tmp_path):
     path = tmp_path / "problem.toml"
     path.write_text(PROBLEM)
     return path
-
-
-@pytest.fixture
-def typed(capsys):
-    """Run the command line in this process; what it printed is returned, after its exit code was checked."""
-
-    def run(*arguments, code=0):
-        assert main([str(argument) for argument in arguments]) == code
-        return capsys.readouterr()
-
-    return run
 
 
 def queries(printed):

@@ -21,7 +21,7 @@ from ..inference.schedule import Learner
 from ..measures.base import Measure
 from ..messages import warn
 from ..validation import Array, read_only
-from .accounting import Accounting, NamedMeasureLike
+from .accounting import Accounting, Evaluation, NamedMeasureLike
 from .costs import ConstantCost, Cost
 from .sources import Source, SourcesLike
 
@@ -82,6 +82,11 @@ class Bulk:
     digest: str
     X: Array
     values: Array
+
+    def with_those_beside(self, evaluations: Sequence[Evaluation]) -> tuple[int, float]:
+        """Return how often the source was evaluated, in bulk and beside evaluations of others, and what that cost."""
+        beside = sum(bool(e.free) for e in evaluations)
+        return self.n + beside, self.cost * (1 + beside / self.n)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as numbers, text and lists."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from ..design.accounting import Evaluation
-from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..design.sources import Source
 from ..gp.posterior import gp_from_dict
@@ -53,7 +50,7 @@ def result_of(state: RunState, it: Integrator | None = None) -> Result:
     return Result(
         _estimate(state, it),
         evaluations,
-        _spent(evaluations, state.bulk),
+        math.fsum([*(e.cost for e in evaluations), *(b.with_those_beside(evaluations)[1] for b in state.bulk)]),
         state.stopped,
         state.names,
         state.budget,
@@ -63,13 +60,6 @@ def result_of(state: RunState, it: Integrator | None = None) -> Result:
         state.header,
         state.bulk,
     )
-
-
-def _spent(evaluations: Sequence[Evaluation], bulk: Sequence[Bulk]) -> float:
-    """Return the cost of all evaluations, with those in bulk and those of the same sources beside others."""
-    beside = sum(bool(e.free) for e in evaluations)
-    made = (e.cost for e in evaluations)
-    return math.fsum([*made, *(some.cost * (1 + beside / some.n) for some in bulk)])
 
 
 def restored_integrator(state: RunState) -> Integrator | None:

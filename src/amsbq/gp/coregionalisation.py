@@ -274,15 +274,9 @@ class ModelBatch:
         others = [d for d in range(self.measure.dim) if d != input]
         cov = np.tile(self.constant[:, source, other][:, None], (1, len(t)))
         for group in self.groups:
-            along = EmbeddingBatch(
-                group.kernel.over([input]), group.flat_scales[:, [input]], self.measure.over([input])
-            )
-            part = group.per_model(along.mean(t)) * group.B[:, :, [source], other]
+            part = group.per_model(self._embedded(group, [input]).mean(t)) * group.B[:, :, [source], other]
             if others:
-                rest = EmbeddingBatch(
-                    group.kernel.over(others), group.flat_scales[:, others], self.measure.over(others)
-                )
-                part = part * group.per_model(rest.variance)[..., None]
+                part = part * group.per_model(self._embedded(group, others).variance)[..., None]
             cov = cov + part.sum(axis=1)
         return cov + self.trends.main_effect_integral_cov(self.measure, source, input, t, other)
 

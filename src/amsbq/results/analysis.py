@@ -109,6 +109,11 @@ class Residuals:
         return max(4.0, 1.1 * float(np.abs(self.z).max(initial=0.0)))
 
 
+def has_primary_value(it: Integrator) -> bool:
+    """Return whether an integrator knows a value of its primary source, without which the integral is unknown."""
+    return bool((it.learner.data.s == 0).any())
+
+
 @once_per_state
 def residuals(it: Integrator) -> Residuals:
     """Return the leave-one-out residuals of all evaluations, averaged over the draws of the hyperparameters.

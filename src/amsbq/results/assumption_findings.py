@@ -12,7 +12,7 @@ import numpy as np
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import View, next_choice, uncovered, views
+from .analysis import View, has_primary_value, next_choice, uncovered, views
 from .findings import Finding, brief, location, plural
 from .refits import source_worths
 
@@ -87,7 +87,7 @@ def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> I
 def extrapolation(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
     """Yield how much of the distribution of the inputs is far from all evaluations of the primary source."""
     found = uncovered(it)
-    if found.share < SETTINGS.uncovered_note or not (it.learner.data.s == 0).any():
+    if found.share < SETTINGS.uncovered_note or not has_primary_value(it):
         return
     yield Finding(
         "warning" if found.share >= SETTINGS.uncovered_warning else "note",

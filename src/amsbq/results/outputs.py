@@ -23,7 +23,7 @@ from ..quantities.what_if import check_other, conditional, integral_under
 from ..threads import threads_for
 from ..validation import numbers
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import belief_of, once_per_state
+from .analysis import belief_of, has_primary_value, once_per_state
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ SETTINGS = ReachSettings()
 
 def known_belief(it: Integrator) -> Belief:
     """Return the belief of an integrator; raise ValueError unless the primary source has a value."""
-    if not (it.learner.data.s == 0).any():
+    if not has_primary_value(it):
         raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
     return belief_of(it)
 
 
 def quickly_known(it: Integrator | None) -> bool:
     """Return whether there is something to know of the output, and few enough observations to find it in seconds."""
-    return it is not None and bool((it.learner.data.s == 0).any()) and len(it.learner) <= ANALYSIS.forecast_observations
+    return it is not None and has_primary_value(it) and len(it.learner) <= ANALYSIS.forecast_observations
 
 
 @once_per_state

@@ -21,6 +21,7 @@ from ..quantities.distribution import OutputDistribution
 from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity
 from ..validation import Array
+from .analysis import has_primary_value
 from .diagnostics import diagnose
 from .findings import Findings
 from .outputs import given, output_distribution, sensitivity, under
@@ -45,11 +46,6 @@ REASONS = {
     "failures": "the primary source failed again and again",
     "interrupted": "it was interrupted",
 }
-
-
-def has_primary_value(it: Integrator) -> bool:
-    """Return whether an integrator knows a value of its primary source, without which the integral is unknown."""
-    return bool((it.learner.data.s == 0).any())
 
 
 def unknown_because(names: Sequence[str]) -> str:
@@ -281,7 +277,7 @@ class Result:
             failed, cost = sum(e.status == "failed" for e in of), math.fsum(e.cost for e in of)
             made = len(of) - failed
             for bulk in (bulk for bulk in self.bulk if bulk.source == source):
-                beside = sum(bool(e.free) for e in self.evaluations)
-                made, cost = made + bulk.n + beside, cost + bulk.cost * (1 + beside / bulk.n)
+                more, their_cost = bulk.with_those_beside(self.evaluations)
+                made, cost = made + more, cost + their_cost
             rows.append((name, str(made), str(failed), f"{cost:.6g}"))
         return rows

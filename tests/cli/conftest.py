@@ -1,0 +1,16 @@
+"""Fixtures of the tests of the command line."""
+
+import pytest
+
+from amsbq.cli.main import main
+
+
+@pytest.fixture
+def typed(capsys):
+    """Run the command line in this process; what it printed is returned, after its exit code was checked."""
+
+    def run(*arguments, code=0):
+        assert main([str(argument) for argument in arguments]) == code
+        return capsys.readouterr()
+
+    return run
