@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..design.failures import recorded_reason, rejection
-from ..design.sources import Observation, Source
+from ..design.sources import Source
 from ..execution.evaluate import Outcome
 from ..execution.executors import Dispatcher
+from ..outputs.observations import Observation
 from ..problems.problem_file import Problem, load_problem
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text

@@ -9,8 +9,9 @@ from importlib.metadata import version
 from ..design.accounting import Evaluation, Query, StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
-from ..inference.estimate import Estimate
+from ..outputs.estimates import AnyEstimate
 from ..simulators.answers import EvaluationLog
+from ..validation import Values
 from .changes import described_problem, problem_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
@@ -40,7 +41,7 @@ class EventLog:
     def bulk(self, made: Bulk) -> None:
         """Log evaluations in bulk, which could be made again at next to no cost."""
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
+    def told(self, query: Query, value: Values, variance: Values, cost: float, free: Sequence[float]) -> None:
         """Log an acceptable value and its final cost, before the integrator hears of it.
 
         ``free`` are the values at the same location of the sources that are evaluated in bulk.
@@ -52,7 +53,7 @@ class EventLog:
     def known(self, latest: int = 1) -> None:
         """Log the integral after each of so many latest answers, and the refit: they could be computed again."""
 
-    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
         """Log the end of the run, with the integral if anything is known of it."""
 
 
@@ -91,7 +92,7 @@ class JournalLog(EventLog):
         """Write evaluations in bulk as one event."""
         self._write({"event": "bulk", **made.to_dict()}, durable=False)
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float]) -> None:
+    def told(self, query: Query, value: Values, variance: Values, cost: float, free: Sequence[float]) -> None:
         """Write a value to the disk."""
         beside = {"free": list(free)} if free else {}
         self._write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside})
@@ -123,7 +124,7 @@ class JournalLog(EventLog):
         """Write to the disk that the user has accepted changes of the problem, and its new description."""
         self._write({"event": "accepted", "changes": changes, **described})
 
-    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
         """Write the end of the run to the disk, unless the journal had it already."""
         if reason != self._stopped:
             self._write_refit()

@@ -121,6 +121,11 @@ class Learner:
             self._data, self._new = self._data.followed_by(new), []
         return self._data
 
+    @property
+    def has_primary(self) -> bool:
+        """Whether there is a value of the primary source, without which its integral is unknown."""
+        return bool((self.data.s == 0).any())
+
     def add(self, source: int, x: Array, value: float, variance: float) -> None:
         """Add one observation: the value of a source at x, shape (D,), and the variance of its noise."""
         self._new.append((source, x, value, variance))

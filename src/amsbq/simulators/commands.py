@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..design.failures import rejection
-from ..design.sources import Observation
+from ..outputs.observations import Observation
 from ..validation import Array, brief
 from .answers import SimulatorError, log_output
 from .digests import digests

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ..design.sources import Observation
+from ..outputs.observations import Observation
 from ..validation import brief, number
 from .answers import SimulatorError, as_observation, one_line
 from .numerals import Quantity, last_quantity, quantity
