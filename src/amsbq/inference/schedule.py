@@ -54,11 +54,40 @@ def scheduled_refit(n: int) -> int:
 def latest_refit(s: IntArray) -> int:
     """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
 
-    >>> latest_refit(np.array([1] * 28 + [0, 1]))
-    29
+    >>> latest_refit(np.array([1] * 27 + [0, 1]))
+    28
     """
     primary = np.flatnonzero(s == 0)[: SETTINGS.every_one_until]
     return max(scheduled_refit(len(s)), int(primary[-1]) + 1 if len(primary) else 0)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Which of the scheduled refits a learner makes, if several learners take turns to keep the time of a step low.
+
+    Attributes
+    ----------
+    every : int
+        How many of them take turns; 1 if each makes all refits.
+    phase : int
+        The number of the learner among them.
+    """
+
+    every: int = 1
+    phase: int = 0
+
+    def latest(self, s: IntArray) -> int:
+        """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+
+        All refits to no more observations than take turns are made.
+
+        >>> [Turns(3, 1).latest(np.zeros(n, dtype=int)) for n in range(1, 10)]
+        [1, 2, 3, 3, 5, 5, 5, 8, 8]
+        """
+        n = latest_refit(s)
+        while n > self.every and (n + self.phase) % self.every:
+            n = latest_refit(s[: n - 1])
+        return n
 
 
 @dataclass(frozen=True)
@@ -87,6 +116,8 @@ class Learner:
         What warnings call the sources.
     order : list of int, optional
         The sources in order of fidelity; by default those with the fewest observations come first.
+    turns : Turns
+        Which of the scheduled refits it makes; by default all.
     """
 
     def __init__(
@@ -97,7 +128,9 @@ class Learner:
         seed: int,
         names: Sequence[str] | None = None,
         order: Sequence[int] | None = None,
+        turns: Turns | None = None,
     ) -> None:
+        self.turns = turns or Turns()
         self.model, self.measure, self.noise, self.seed, self.names = model, measure, noise, seed, names
         self.order = order
         self._data = Data.empty(measure.dim)
@@ -138,7 +171,7 @@ class Learner:
         take seconds.
         """
         n = len(self)
-        at = latest_refit(self.data.s)
+        at = self.turns.latest(self.data.s)
         if n and (self._refit is None or self._refit.n != at):
             self._refit = self._refitted(at)
             self._belief, self._conditioned_on = self._refit.belief, at

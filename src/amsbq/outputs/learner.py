@@ -5,6 +5,7 @@ Notation: M outputs, N evaluations. An output that is missing in an evaluation, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +18,23 @@ from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..inference.belief import Belief, Integrals
 from ..inference.estimate import Estimate
-from ..inference.schedule import Learner
+from ..inference.schedule import Learner, Turns
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from ..validation import Array, Values, non_negative, read_only
 from .estimates import Estimates
+
+
+@dataclass(frozen=True)
+class OutputsSettings:
+    """How much is learned after each evaluation."""
+
+    #: outputs whose hyperparameters are refitted after an evaluation; if there are more, they take turns, so that a
+    #: step with ten outputs takes no more than about three times as long as with one
+    refits: int = 4
+
+
+SETTINGS = OutputsSettings()
 
 
 def output_data(
@@ -128,7 +141,11 @@ class OutputsLearner:
     ) -> None:
         self.outputs, self.dim, self.order = tuple(outputs), measure.dim, order
         self.integrals: Integrals = ()  #: none is known
-        self.learners = [Learner(model, measure, levels, seed, names, order) for levels in noise]
+        every = math.ceil(len(self.outputs) / SETTINGS.refits)
+        self.learners = [
+            Learner(model, measure, levels, seed, names, order, Turns(every, m % every))
+            for m, levels in enumerate(noise)
+        ]
         self._rows: list[tuple[int, Array, Array, Array]] = []
 
     def __len__(self) -> int:
