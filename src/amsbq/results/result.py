@@ -93,6 +93,8 @@ class Result:
         What was evaluated in bulk: for each such source the number of evaluations, its integral and the cost.
     header : dict or None
         The header of the journal that the result was read from.
+    output : str
+        The name of the output, if it is that of one of several.
     """
 
     estimate: AnyEstimate
@@ -106,6 +108,7 @@ class Result:
     pending: int = 0
     header: dict[str, Any] | None = None
     bulk: Sequence[Bulk] = ()
+    output: str = ""
 
     @classmethod
     def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
@@ -170,7 +173,17 @@ class Result:
         m = output_number(self.outputs, output)
         it = None if self.integrator is None else self.integrator.of_output(m)
         evaluations = [e.of_output(m) for e in self.evaluations] if it is None else it.evaluations
-        return replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it)
+        return replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it, output=self.outputs[m])
+
+    def furthest(self) -> Result:
+        """Return the result of the output that is furthest from its goal; the result itself if there is one output.
+
+        Without a model, and before anything is known, it is that of the first output.
+        """
+        if self.outputs is None:
+            return self
+        known = self.integrator is not None and self.integrator.learner.belief is not None
+        return self[int(np.argmax(self.integrator.distances())) if known and self.integrator is not None else 0]
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
@@ -204,13 +217,12 @@ class Result:
             raise ValueError(f"there is no model to diagnose: {NO_MODEL}")
         if self.outputs is None:
             return diagnose(self.integrator, self.estimate, self.inputs)
-        furthest = int(np.argmax(self.integrator.distances()))
-        name, of_one = self.outputs[furthest], self[furthest]
+        of_one = self.furthest()
         said = Finding(
             "note",
             "outputs",
-            f"of {len(self.outputs)} outputs, {name} is furthest from its goal: {of_one.estimate.summary()}.",
-            f"What follows is about {name}; result['name'].diagnose() is about another one.",
+            f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {of_one.estimate.summary()}.",
+            f"What follows is about {of_one.output}; result['name'].diagnose() is about another one.",
         )
         assert of_one.integrator is not None
         return Findings([said, *diagnose(of_one.integrator, of_one.estimate, self.inputs)])
@@ -267,10 +279,10 @@ class Result:
 
     def _headline(self) -> str:
         if not self.known and self.evaluations:
-            return f"integral: {unknown_because(self.names)}"
+            return f"{self.output or 'integral'}: {unknown_because(self.names)}"
         if self.outputs is not None:
             return f"{self.estimate.summary()}"
-        return f"integral: {self.estimate.summary()}"
+        return f"{self.output or 'integral'}: {self.estimate.summary()}"
 
     def _why(self) -> str:
         of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"

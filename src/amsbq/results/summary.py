@@ -107,7 +107,7 @@ def table(result: Result) -> Iterator[str]:
         yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
 
 
-def _of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
+def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
     """Yield each run with its name, one with several outputs as a run of each."""
     for name, result in runs.items():
         if result.outputs is None:
@@ -119,7 +119,7 @@ def _of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
 def comparison(runs: Mapping[str, Result]) -> Iterator[str]:
     """Yield the lines of a table of several runs by name: estimate, interval, cost and evaluations of each."""
     rows = [("run", "integral ± std", "95 % interval", "spent", "evaluations", "stopped")]
-    for name, result in _of_each_output(runs):
+    for name, result in runs.items():
         now = state(result)
         counts = ", ".join(f"{n['told']} {source}" for source, n in now["sources"].items())
         failed = sum(n["failed"] for n in now["sources"].values())

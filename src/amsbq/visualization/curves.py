@@ -127,13 +127,16 @@ class Rates:
 
 
 def as_result(run: Run) -> Result:
-    """Return the result of a run; the journal of a run in progress is read as far as it goes."""
+    """Return the result of a run, of several outputs of the one that is furthest from its goal.
+
+    The journal of a run in progress is read as far as it goes.
+    """
     if isinstance(run, Result):
-        return run
+        return run.furthest()
     if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "")
+        return Result.of(run, run.stopped or "").furthest()
     if isinstance(run, str | os.PathLike):
-        return read_result(run)
+        return read_result(run).furthest()
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {brief(run)}")
 
 

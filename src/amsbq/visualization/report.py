@@ -36,7 +36,8 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     Parameters
     ----------
     run : Result, Integrator, or the path of a journal
-        The run; it may be in progress.
+        The run; it may be in progress. Of several outputs the one that is furthest from its goal is shown; give
+        ``result["peak"]`` for another one.
     path : path
         Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
     refresh : float, optional
@@ -100,9 +101,10 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
 def content(result: Result) -> dict[str, Any]:
     """Return what the page shows of a run and what changes while it goes on, as JSON types."""
     limited, rows = math.isfinite(result.budget), result.rows()
+    summary = result.estimate.summary() if result.known else "no answer"
     columns = ["evaluation", *(rows[0] if rows else {})]
     return {
-        "title": f"{result.names[0]}: {'no answer' if math.isnan(result.mean) else result.estimate.summary()}",
+        "title": f"{result.output or result.names[0]}: {summary}",
         "stopped": REASONS.get(result.stopped, result.stopped),
         "answer": asdict(Answer.of(result)),
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
