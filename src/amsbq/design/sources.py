@@ -199,7 +199,7 @@ class _OneByOne:
     def __name__(self) -> str:
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
-    def sourcedefinition_of(self) -> dict[str, Any]:
+    def source_definition(self) -> dict[str, Any]:
         """Return what the function is, as JSON types."""
         of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
         return {**definition_of(self.function), **of}
@@ -228,7 +228,7 @@ class _Composition:
     def __name__(self) -> str:
         return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
 
-    def sourcedefinition_of(self) -> dict[str, Any]:
+    def source_definition(self) -> dict[str, Any]:
         """Return what both functions are, as JSON types."""
         return {**definition_of(self.outer), "of": definition_of(self.inner)}
 

@@ -182,8 +182,8 @@ class Result:
         """
         if self.outputs is None:
             return self
-        known = self.integrator is not None and self.integrator.learner.belief is not None
-        return self[int(np.argmax(self.integrator.distances())) if known and self.integrator is not None else 0]
+        it = self.integrator
+        return self[0 if it is None or it.learner.belief is None else int(np.argmax(it.distances()))]
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
@@ -280,9 +280,8 @@ class Result:
     def _headline(self) -> str:
         if not self.known and self.evaluations:
             return f"{self.output or 'integral'}: {unknown_because(self.names)}"
-        if self.outputs is not None:
-            return f"{self.estimate.summary()}"
-        return f"{self.output or 'integral'}: {self.estimate.summary()}"
+        name = "" if self.outputs is not None else f"{self.output or 'integral'}: "
+        return f"{name}{self.estimate.summary()}"
 
     def _why(self) -> str:
         of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"

@@ -127,10 +127,7 @@ class Rates:
 
 
 def as_result(run: Run) -> Result:
-    """Return the result of a run, of several outputs of the one that is furthest from its goal.
-
-    The journal of a run in progress is read as far as it goes.
-    """
+    """Return the result of a run, as far as it goes; of several outputs of the one that is furthest from its goal."""
     if isinstance(run, Result):
         return run.furthest()
     if isinstance(run, Integrator):
