@@ -32,6 +32,7 @@ from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Independent, Product
 from .measures.uniform import Uniform
+from .outputs.estimates import Estimates
 from .outputs.observations import Observation
 from .processes.pool import ResilientProcessPool
 from .results.findings import Finding, Findings
@@ -44,6 +45,7 @@ __all__ = [
     "Constant",
     "Empirical",
     "Estimate",
+    "Estimates",
     "Evaluation",
     "Finding",
     "Findings",

@@ -62,7 +62,7 @@ def test_wrong_outputs_are_refused(Y, outputs, says):
 
 def test_estimates_survive_a_file():
     found = amsbq.estimate([0, 0, 0], [0.1, 0.5, 0.9], [[1, 2], [3, np.nan], [2, 5]], UNIT, outputs=["a", "b"])
-    again = amsbq.outputs.estimates.Estimates.from_dict(found.to_dict())
+    again = amsbq.Estimates.from_dict(found.to_dict())
     assert again.names == ("a", "b")
     assert np.array_equal([again.mean, again.std], [found.mean, found.std])
     with pytest.raises(KeyError, match="there are a, b"):
