@@ -14,7 +14,7 @@ from .design.accounting import Evaluation, Query, Status, StopReason
 from .design.acquisition import AcquisitionName
 from .design.forecast import Forecast
 from .design.search import Choice
-from .design.sources import Observation, Source, SourcesLike
+from .design.sources import Source, SourcesLike
 from .design.stopping import StopRule
 from .execution.journal import JournalError
 from .execution.reader import read_result
@@ -32,9 +32,10 @@ from .measures.empirical import Empirical
 from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Independent, Product
 from .measures.uniform import Uniform
+from .outputs.estimates import Estimates
+from .outputs.observations import Observation
 from .processes.pool import ResilientProcessPool
 from .quantities.distribution import OutputDistribution
-from .quantities.ensemble import Estimates
 from .quantities.sensitivity import Sensitivity
 from .quantities.targets import Exceedance, Target
 from .results.findings import Finding, Findings

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .design.accounting import NamedMeasureLike, named_measure
 from .design.acquisition import AcquisitionName
 from .design.initial import Initial
 from .design.integrator import Integrator as DesignIntegrator
 from .design.sources import Source, SourcesLike
-from .design.stopping import StopRule, evaluations, tolerance
+from .design.stopping import StopRule, Tolerance, evaluations, tolerance, tolerances
 from .execution.executors import ExecutorLike
 from .execution.journal import JournalPath
 from .execution.runner import RunInterrupted, run
@@ -23,7 +23,12 @@ from .inference.belief import learn
 from .inference.estimate import Estimate
 from .inference.preparation import noise_levels
 from .inference.structures import ModelName, Noise, checked_order, model_named
+from .measures.adapters import NamedMeasureLike, named_measure
 from .messages import collected_warnings, warn
+from .outputs.estimates import AnyEstimate, Estimates, unknown_estimate
+from .outputs.goals import Weights
+from .outputs.learner import output_data
+from .outputs.names import OutputsLike, output_names
 from .quantities.targets import Target
 from .results.analysis import has_primary_value
 from .results.result import Result, unknown_because
@@ -64,6 +69,11 @@ class Integrator(DesignIntegrator):
     target : "mean", "variance" or Exceedance
         What evaluations are chosen to learn: the mean of the output, its variance, or, with ``Exceedance(limit)``, the
         probability that it is above a limit. `Result.distribution` has the answers to the last two.
+    outputs : list of str, or int, optional
+        Names of M numbers that each evaluation returns, or how many there are. Values, means and standard deviations
+        are then arrays (M,), and one run serves them all.
+    weights : list of float, or dictionary by output, optional
+        How much each output matters. By default evaluations are chosen so that all reach the same relative accuracy.
 
     Attributes
     ----------
@@ -92,17 +102,17 @@ class Integrator(DesignIntegrator):
     True
     """
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> AnyEstimate:
         """Return the distribution of the integral, conditioned on all that was told or observed.
 
         Without a value of the primary source it is unknown, whatever the others say: its numbers are NaN, and a warning
         says why. Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters
         are those of the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned
-        before. Raises `ValueError` if nothing was told or observed yet.
+        before. With several outputs it returns `Estimates`. Raises `ValueError` if nothing was told or observed yet.
         """
         if len(self.learner) and not has_primary_value(self):
             warn(f"the integral is {unknown_because(self.names)}", stacklevel=2)
-            return Estimate.unknown()
+            return unknown_estimate(self.outputs)
         with collected_warnings() as messages:
             found = super().estimate()
         for message in messages:
@@ -129,8 +139,8 @@ def integrate(
     seed: RNGLike = None,
     initial: Initial | None = None,
     order: Sequence[int] | None = None,
-    rel_tol: float | None = None,
-    abs_tol: float | None = None,
+    rel_tol: Tolerance | None = None,
+    abs_tol: Tolerance | None = None,
     executor: ExecutorLike | None = None,
     workers: int = 1,
     journal: JournalPath | None = None,
@@ -142,6 +152,8 @@ def integrate(
     accept_changes: bool = False,
     names: Sequence[str] | None = None,
     target: Target = "mean",
+    outputs: OutputsLike | None = None,
+    weights: Weights | None = None,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -157,9 +169,10 @@ def integrate(
         In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
     model, acquisition, seed, initial, order, rng, target
         See `Integrator`.
-    rel_tol, abs_tol : float, optional
-        Stop when half the width of the 95 % interval is below this share of the mean, or below this number. With a
-        target, these are the interval and the mean of that quantity; they take a second or two after each evaluation.
+    rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
+        Stop when half the width of the 95 % interval is below this share of the mean, or below this number, for all
+        outputs; one that a dictionary leaves out has no tolerance. With a target, these are the interval and the mean
+        of that quantity; they take a second or two after each evaluation.
     executor : concurrent.futures.Executor or distributed.Client, optional
         Where to evaluate: any executor, or a Dask cluster. By default in this thread, or, if there are several workers
         or a source has a timeout, in threads of their own.
@@ -185,6 +198,10 @@ def integrate(
         a function that was renamed. The journal then says what has changed. By default such a journal is refused.
     names : list of str, optional
         Names of the inputs, for the result, its figures and the journal.
+    outputs, weights
+        Names of several numbers that each evaluation returns, and how much they matter: see `Integrator`. The sources
+        return an array, a sequence or a dictionary by name, and the result has arrays; ``result["peak"]`` is that of
+        one output.
 
     Returns
     -------
@@ -222,12 +239,16 @@ def integrate(
         rng=rng,
         names=names,
         target=target,
+        outputs=outputs,
+        weights=weights,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
             raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
     if rel_tol is not None or abs_tol is not None:
-        rules.append(tolerance(rel_tol, abs_tol))
+        rules.append(tolerance(rel_tol, abs_tol, it.outputs))
+        if it.outputs is not None:
+            it.goals = replace(it.goals, **tolerances(rel_tol, abs_tol, it.outputs))
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
     from .visualization.notebook import notebook_progress  # which those who only ask and tell do not need
@@ -247,6 +268,40 @@ def integrate(
     return result
 
 
+@overload
+def estimate(
+    sources: ArrayLike,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    measure: NamedMeasureLike | None = None,
+    *,
+    model: ModelName | MultiSourceGP = ...,
+    noise: Noise | Sequence[Noise] = ...,
+    noise_var: ArrayLike | None = None,
+    order: Sequence[int] | None = None,
+    seed: RNGLike = None,
+    rng: RNGLike = None,
+    outputs: None = None,
+) -> Estimate: ...
+
+
+@overload
+def estimate(
+    sources: ArrayLike,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    measure: NamedMeasureLike | None = None,
+    *,
+    model: ModelName | MultiSourceGP = ...,
+    noise: Noise | Sequence[Noise] = ...,
+    noise_var: ArrayLike | None = None,
+    order: Sequence[int] | None = None,
+    seed: RNGLike = None,
+    rng: RNGLike = None,
+    outputs: OutputsLike,
+) -> Estimates: ...
+
+
 def estimate(
     sources: ArrayLike,
     X: ArrayLike | None = None,
@@ -259,7 +314,8 @@ def estimate(
     order: Sequence[int] | None = None,
     seed: RNGLike = None,
     rng: RNGLike = None,
-) -> Estimate:
+    outputs: OutputsLike | None = None,
+) -> Estimate | Estimates:
     """Return the integral of source 0, from values that exist already.
 
     Parameters
@@ -268,8 +324,8 @@ def estimate(
         Which source each observation is of; 0 is the primary one.
     X : (N, D) array
         Locations.
-    y : (N,) array
-        The values there.
+    y : (N,) array, or (N, M) for M outputs
+        The values there; with several outputs NaN where one has no value.
     measure : measure, or anything that `as_measure` takes
         The distribution of the inputs.
     model : str or MultiSourceGP
@@ -278,7 +334,7 @@ def estimate(
         "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
     noise : float, "learn", or a list of one for each source
         Variance of the noise on observations of each source.
-    noise_var : (N,) array, optional
+    noise_var : (N,) array, or (N, M) for M outputs, optional
         Known variance of each observation, on top of that.
     order : list of int, optional
         The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
@@ -287,11 +343,13 @@ def estimate(
         Seed of the hyperparameter draws; 0 by default.
     rng : int or numpy.random.Generator, optional
         Instead of ``seed``: an integer is the seed, a generator draws it.
+    outputs : list of str, or int, optional
+        Names of M outputs, or their number: y then has shape (N, M).
 
     Returns
     -------
-    Estimate
-        The distribution of the integral.
+    Estimate, or Estimates with outputs
+        The distribution of the integral, or those of all outputs: each is the same as if it were estimated alone.
 
     Examples
     --------
@@ -321,10 +379,17 @@ def estimate(
         if not inputs.same_as(chosen.measure):
             raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
     levels = noise_levels(noise, n_sources)
-    data = Data.checked(inputs, len(levels), sources, X, y, noise_var)
     fidelity = None if order is None else checked_order(order, len(levels))
-    with threads_for(len(data.y)):
-        return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
+
+    def estimated(data: Data) -> Estimate:
+        with threads_for(len(data.y)):
+            return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
+
+    if outputs is None:
+        return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var))
+    named = output_names(outputs)
+    columns = output_data(inputs, len(levels), sources, X, y, noise_var, named)
+    return Estimates([estimated(data) if len(data.y) else Estimate.unknown() for data in columns], named)
 
 
 def _is_source(obj: object) -> bool:

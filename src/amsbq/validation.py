@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
+#: One number, or with several outputs an array of one for each: whether there are several is known only in a run.
+Values: TypeAlias = Any
 #: Everything that ``rng`` may be: a seed, a NumPy generator, or None.
 RNGLike: TypeAlias = int | np.random.Generator | None
 
@@ -177,6 +179,28 @@ def brief(value: Any) -> str:
     except Exception:  # such as for integers of more digits than Python prints
         text = f"something of type {type(value).__name__}"
     return text if len(text) <= BRIEF_LENGTH else text[: BRIEF_LENGTH - 3] + "..."
+
+
+def value_range(valid: Any) -> tuple[float, float]:
+    """Return a range of values, (low, high) with low below high; both may be infinite."""
+    try:
+        low, high = (float(end) for end in valid)
+    except (TypeError, ValueError):
+        raise TypeError(f"valid must be a pair (low, high), got {brief(valid)}") from None
+    if np.isnan([low, high]).any() or not low < high:
+        raise ValueError(f"valid must be (low, high) with low below high, got {brief(valid)}")
+    return low, high
+
+
+def numbers_text(value: Values, digits: int = 6, most: int = 4) -> str:
+    """Return a number, or the first few of several, as text with so many significant digits.
+
+    >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan, 1e12])), numbers_text(np.arange(9.0))
+    ('0.5', '0.5, nan, 1e+12', '0, 1, 2, 3, ... (9 in all)')
+    """
+    listed = np.atleast_1d(value).tolist()
+    text = ", ".join(f"{each:.{digits}g}" for each in listed[:most])
+    return text if len(listed) <= most else f"{text}, ... ({len(listed)} in all)"
 
 
 def _regular(value: Any, name: str) -> NDArray[Any]:

@@ -1,5 +1,7 @@
 """Fixtures of the tests of the command line."""
 
+import sys
+
 import pytest
 
 from amsbq.cli.main import main
@@ -14,3 +16,13 @@ def typed(capsys):
         return capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def nothing_imported_from_problems():
+    """Forget the modules beside problem files after a test."""
+    before = list(sys.path)
+    yield
+    for name in ("my_simulators", "simulators"):
+        sys.modules.pop(name, None)
+    sys.path[:] = before

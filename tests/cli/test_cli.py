@@ -60,15 +60,6 @@ def write_problem(folder):
     return path
 
 
-@pytest.fixture(autouse=True)
-def nothing_imported_from_problems():
-    before = list(sys.path)
-    yield
-    for name in ("my_simulators", "simulators"):
-        sys.modules.pop(name, None)
-    sys.path[:] = before
-
-
 @pytest.fixture
 def problem(tmp_path):
     return write_problem(tmp_path)

@@ -19,7 +19,6 @@ from amsbq.cli.main import main
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.state import read_state
 from amsbq.problems.problem_file import load_problem
-from tests.cli.test_cli import nothing_imported_from_problems, typed  # noqa: F401 (fixtures)
 from tests.waiting import eventually
 
 TOP = "budget = 3.0\nmodel = 'icm'\n[inputs]\nx = { low = 0.0, high = 1.0 }\n"
@@ -56,7 +55,7 @@ def journal(made, tmp_path):
 
 @pytest.mark.parametrize("kind", ["python", "command"])
 @pytest.mark.parametrize("inputs", ["rate", "rate,dose,t_0"])
-def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):  # noqa: F811
+def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):
     sys.modules.pop("simulators", None)  # that of another problem file
     said = typed("init", f"--{kind}", "--inputs", inputs, tmp_path / "mine").out
     assert f"amsbq check {tmp_path / 'mine' / 'problem.toml'}" in said
@@ -66,7 +65,7 @@ def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):  # noqa:
     assert not (tmp_path / "mine" / "problem.jsonl").exists()
 
 
-def test_what_init_writes_for_a_server_runs_as_it_is(tmp_path, typed):  # noqa: F811
+def test_what_init_writes_for_a_server_runs_as_it_is(tmp_path, typed):
     """But for the port, which may be in use."""
     pytest.importorskip("umbridge")
     typed("init", "--umbridge", "--inputs", "rate,dose", tmp_path / "mine.toml")
@@ -95,7 +94,7 @@ def answers(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_init_overwrites_nothing(tmp_path, typed):  # noqa: F811
+def test_init_overwrites_nothing(tmp_path, typed):
     (tmp_path / "simulators.py").write_text("mine")
     assert "is there already" in typed("init", "--python", tmp_path, code=2).err
     assert [path.name for path in tmp_path.iterdir()] == ["simulators.py"]
@@ -118,7 +117,7 @@ def test_init_asks_on_a_terminal(tmp_path):
 # check
 
 
-def test_check_shows_what_a_run_would_do(problem, typed):  # noqa: F811
+def test_check_shows_what_a_run_would_do(problem, typed):
     (problem.parent / "deck.in").write_text("&run x = {x:.3e} /\n")
     deck = "template = 'deck.in'\noutput = { regex = 'height = (\\S+ \\S+)' }\n"
     script = "sh', '-c', 'cat deck.in; echo height = 1.5D+00 m"
@@ -142,7 +141,7 @@ def test_check_shows_what_a_run_would_do(problem, typed):  # noqa: F811
 
 
 @pytest.mark.parametrize("at", ["y=1", "x", "x=one", "x=7"])
-def test_locations_that_are_wrong_are_refused(at, problem, typed):  # noqa: F811
+def test_locations_that_are_wrong_are_refused(at, problem, typed):
     assert "--at" in typed("check", problem, "--at", at, code=2).err
 
 
@@ -163,7 +162,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_wrong_is_said_by_check_and_stops_a_run_at_the_second_failure(fault, problem, typed):  # noqa: F811
+def test_what_is_wrong_is_said_by_check_and_stops_a_run_at_the_second_failure(fault, problem, typed):
     command, said = FAULTS[fault]
     problem.write_text(
         TOP.replace("3.0", "50.0") + FINE.replace("['sh', 'fine.sh', '{x}']", command) + "valid = [0, 100]\n"
@@ -181,7 +180,7 @@ def test_what_is_wrong_is_said_by_check_and_stops_a_run_at_the_second_failure(fa
     assert (state.stopped, sum(e.cost for e in state.evaluations)) == ("failures", 2.0)
 
 
-def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typed):  # noqa: F811
+def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typed):
     problem.write_text(
         TOP.replace("3.0", "50.0") + FINE.replace("sh', 'fine.sh', '{x}", "echo', 'done in {x} s") + COARSE
     )
@@ -200,7 +199,7 @@ def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typ
     assert "±" not in typed("report", journal, "--text").out.replace("integral ± std", "")  # which heads the column
 
 
-def test_a_simulator_that_is_mended_goes_on_without_more_ado(problem, typed):  # noqa: F811
+def test_a_simulator_that_is_mended_goes_on_without_more_ado(problem, typed):
     """Its failures are no reason to refuse the new version, as there is no value that it could contradict."""
     (problem.parent / "fine.sh").write_text("exit 1\n")
     typed("run", problem, code=1)
@@ -213,7 +212,7 @@ def test_a_simulator_that_is_mended_goes_on_without_more_ado(problem, typed):  #
 # show, exclude, correct
 
 
-def test_an_evaluation_is_shown_with_what_it_printed(journal, typed):  # noqa: F811
+def test_an_evaluation_is_shown_with_what_it_printed(journal, typed):
     first = read_state(journal).evaluations[0]
     said = typed("show", journal, first.id).out
     assert f"evaluation {first.id} of fine\nat x = {first.x[0]:.10g}\nvalue = {first.value:.10g}\n" in said
@@ -224,7 +223,7 @@ def test_an_evaluation_is_shown_with_what_it_printed(journal, typed):  # noqa: F
     assert not journal.with_name("none.jsonl").exists()
 
 
-def test_what_a_python_function_prints_is_kept_with_its_traceback(tmp_path, typed):  # noqa: F811
+def test_what_a_python_function_prints_is_kept_with_its_traceback(tmp_path, typed):
     (tmp_path / "my_simulators.py").write_text(
         "def f(x):\n    print('meshing', x[0])\n    raise RuntimeError('no mesh')\n"
     )
@@ -246,7 +245,7 @@ def reference(journal, without=(), values=()):
     return it.estimate()
 
 
-def test_an_excluded_value_does_not_count(journal, typed):  # noqa: F811
+def test_an_excluded_value_does_not_count(journal, typed):
     expected = reference(journal, without=[1])
     assert (
         "evaluation 1: excluded by the user: diverged; it was"
@@ -266,7 +265,7 @@ def test_an_excluded_value_does_not_count(journal, typed):  # noqa: F811
     assert "excluded by the user: diverged" in journal.with_suffix(".html").read_text()
 
 
-def test_a_corrected_value_counts(journal, typed):  # noqa: F811
+def test_a_corrected_value_counts(journal, typed):
     expected = reference(journal, values=[(0, 0.5)])
     typed("correct", journal, 0, 7.0)
     assert "and now is 0.5" in typed("correct", journal, 0, 0.5).out
@@ -278,7 +277,7 @@ def test_a_corrected_value_counts(journal, typed):  # noqa: F811
     typed("correct", journal, 0, 1.0, "--variance", -1, code=2)
 
 
-def test_a_revised_run_goes_on_the_same_whether_it_is_killed_or_not(journal, typed):  # noqa: F811
+def test_a_revised_run_goes_on_the_same_whether_it_is_killed_or_not(journal, typed):
     """Bit for bit: cut off after each of the evaluations that follow the revision, it ends where the uncut one does."""
     typed("exclude", journal, 2)
     before = len(journal.read_bytes().splitlines())
@@ -295,7 +294,7 @@ def test_a_revised_run_goes_on_the_same_whether_it_is_killed_or_not(journal, typ
     assert [e["status"] for e in once["evaluations"] if e["id"] == 2] == ["failed"]
 
 
-def test_a_failed_evaluation_gets_a_value(problem, typed):  # noqa: F811
+def test_a_failed_evaluation_gets_a_value(problem, typed):
     """For a value that somebody has read in a log by eye."""
     problem.write_text(TOP + FINE.replace("sh', 'fine.sh', '{x}", "echo', 'done in {x} s"))
     typed("run", problem, code=1)
@@ -305,13 +304,13 @@ def test_a_failed_evaluation_gets_a_value(problem, typed):  # noqa: F811
     assert amsbq.read_result(journal).mean == pytest.approx(0.25, abs=0.1)
 
 
-def test_a_value_outside_of_the_valid_range_is_refused(problem, typed):  # noqa: F811
+def test_a_value_outside_of_the_valid_range_is_refused(problem, typed):
     problem.write_text(TOP + FINE + "valid = [-5, 5]\n")
     typed("run", problem)
     assert "outside the valid range" in typed("correct", problem.with_suffix(".jsonl"), 0, 9.0, code=2).err
 
 
-def test_work_directories_of_values_that_are_not_valid_are_kept(problem, typed):  # noqa: F811
+def test_work_directories_of_values_that_are_not_valid_are_kept(problem, typed):
     (problem.parent / "deck.in").write_text("{x}\n")
     problem.write_text(TOP + FINE + "template = 'deck.in'\nvalid = [5, 6]\n")
     typed("run", problem, code=1)
@@ -332,7 +331,7 @@ def test_work_directories_of_values_that_are_not_valid_are_kept(problem, typed):
         {"event": "failed", "id": {}, "reason": "", "cost": 1.0},
     ],
 )
-def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):  # noqa: F811
+def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):
     with Journal(journal) as opened:
         opened.write(event)
     for command in ("status", "resume"):
@@ -343,7 +342,7 @@ def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):  # noq
 
 
 @pytest.mark.parametrize("name", ["fine.sh", "deck.in", "mesh.dat"])
-def test_a_changed_file_is_noticed_with_both_versions(name, problem, typed):  # noqa: F811
+def test_a_changed_file_is_noticed_with_both_versions(name, problem, typed):
     for other in ("deck.in", "mesh.dat"):
         (problem.parent / other).write_text("1\n")
     problem.write_text(TOP + FINE + "template = 'deck.in'\nfiles = ['mesh.dat']\n")
@@ -358,7 +357,7 @@ def test_a_changed_file_is_noticed_with_both_versions(name, problem, typed):  # 
     typed("resume", journal)
 
 
-def test_a_changed_python_module_is_noticed(tmp_path, typed):  # noqa: F811
+def test_a_changed_python_module_is_noticed(tmp_path, typed):
     (tmp_path / "my_simulators.py").write_text("def f(x):\n    return x[0]\n")
     (tmp_path / "problem.toml").write_text(TOP + "[[sources]]\npython = 'my_simulators:f'\n")
     typed("run", tmp_path / "problem.toml")
@@ -370,7 +369,7 @@ def test_a_changed_python_module_is_noticed(tmp_path, typed):  # noqa: F811
 
 
 @pytest.mark.filterwarnings("always")
-def test_values_of_a_journal_begin_another_run(journal, typed):  # noqa: F811
+def test_values_of_a_journal_begin_another_run(journal, typed):
     """With another distribution, budget, model and cost; those where the new distribution is zero are left out."""
     new = journal.with_name("new.toml")
     inputs = TOP.replace("low = 0.0, high = 1.0", "low = 0.2, high = 0.9").replace("budget = 3.0", "budget = 1.0")
@@ -395,7 +394,7 @@ def test_values_of_a_journal_begin_another_run(journal, typed):  # noqa: F811
     assert again["mean"] == answer["mean"]
 
 
-def test_values_of_other_inputs_or_sources_are_refused(journal, typed):  # noqa: F811
+def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
     new = journal.with_name("new.toml")
     for text, said in (
         ((TOP + FINE + COARSE).replace("x = {", "y = {").replace("{x}", "{y}"), "the inputs of .* are x, and now"),
@@ -431,12 +430,12 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):  # noqa:
         ("workdir = 'runs'", "workdir must have {id}"),
     ],
 )
-def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys, said, problem, typed):  # noqa: F811
+def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys, said, problem, typed):
     problem.write_text(TOP + FINE + keys)
     assert said in typed("run", problem, code=2).err
 
 
-def test_keys_of_commands_belong_to_commands(problem, typed):  # noqa: F811
+def test_keys_of_commands_belong_to_commands(problem, typed):
     problem.write_text(TOP + "[[sources]]\npython = 'math:fsum'\ntemplate = 'deck.in'\n")
     assert "sources[0].template: belongs to a command, and this source is python" in typed("check", problem, code=2).err
 
@@ -444,7 +443,7 @@ def test_keys_of_commands_belong_to_commands(problem, typed):  # noqa: F811
 # texts around runs
 
 
-def test_suggestions_name_the_right_budget(journal, typed):  # noqa: F811
+def test_suggestions_name_the_right_budget(journal, typed):
     problem = journal.with_suffix(".toml")
     assert f"go on with: amsbq resume {journal} --budget 6\n" in typed("run", problem).out
     assert f"go on with: amsbq resume {journal} --budget 8\n" in typed("resume", journal, "--budget", 4).out
@@ -463,7 +462,7 @@ def test_an_interrupted_run_goes_on_with_its_own_budget(problem):
     assert f"go on with: amsbq resume {problem.with_suffix('.jsonl')} --budget 7\n" in out
 
 
-def test_a_forecast_of_a_journal(journal, typed):  # noqa: F811
+def test_a_forecast_of_a_journal(journal, typed):
     said = typed("forecast", journal).out
     assert said.startswith("      cost  expected std\n         3  ")
     assert float(said.splitlines()[-2].split()[0]) <= 6.0
@@ -487,7 +486,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(journal):
     assert (closed.returncode, closed.stderr) == (141, "")
 
 
-def test_the_page_of_a_failed_run_has_no_answer(problem, typed):  # noqa: F811
+def test_the_page_of_a_failed_run_has_no_answer(problem, typed):
     pytest.importorskip("plotly")
     problem.write_text(TOP + FINE.replace("sh', 'fine.sh', '{x}", "false") + COARSE)
     typed("run", problem, code=1)
@@ -500,7 +499,7 @@ def test_the_page_of_a_failed_run_has_no_answer(problem, typed):  # noqa: F811
         assert wrong not in page
 
 
-def test_a_problem_file_with_a_tolerance_needs_no_budget(problem, typed):  # noqa: F811
+def test_a_problem_file_with_a_tolerance_needs_no_budget(problem, typed):
     problem.write_text((TOP + FINE + COARSE).replace("budget = 3.0", "abs_tol = 1.0"))
     assert "there is no budget" in typed("check", problem).out
     assert json.loads(typed("run", problem, "--json").out)["stopped"] == "tolerance"

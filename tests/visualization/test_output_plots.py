@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
-from amsbq.results.outputs import quickly_known
+from amsbq.results.quantities import quickly_known
 from amsbq.results.summary import as_json
 from amsbq.visualization.output_curves import output_curve, output_rows
 from amsbq.visualization.output_figures import output_charts

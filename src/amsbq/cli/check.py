@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..design.failures import recorded_reason, rejection
-from ..design.sources import Observation, Source
+from ..design.sources import Source
 from ..execution.evaluate import Outcome
 from ..execution.executors import Dispatcher
+from ..outputs.observations import Observation, OutputsFunction
 from ..problems.problem_file import Problem, load_problem
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
@@ -24,7 +25,7 @@ from ..simulators.functions import PythonFunction
 from ..simulators.numerals import Quantity
 from ..simulators.output import as_answer
 from ..simulators.umbridge import UMBridge
-from ..validation import Array
+from ..validation import Array, numbers_text
 from .commands import ExitCode, UserError
 
 
@@ -58,13 +59,14 @@ def check_command(options: argparse.Namespace) -> int:
     problem.require_functions()
     x = _location(problem, options.at or [])
     print(f"at {', '.join(f'{name} = {value:.6g}' for name, value in zip(problem.names, x, strict=True))}")
-    names, checked = problem.integrator().names, []
+    it, checked = problem.integrator(), []
+    names = it.names
     for number, (name, source) in enumerate(zip(names, problem.sources, strict=True)):
         cost = "measured" if source.measured else f"{source.cost:g}"
         print(f"\n{name} ({'primary source' if number == 0 else 'secondary source'}, cost {cost})", flush=True)
         for line in _described(source, x):
             print(f"  {line}")
-        checked.append(_evaluated(source, name, x))
+        checked.append(_evaluated(source, name, x, it.outputs))
         for line in _found(checked[-1], source):
             print(f"  {line}", flush=True)
     wrong = [name for name, one in zip(names, checked, strict=True) if one.wrong]
@@ -111,8 +113,8 @@ def _described(source: Source, x: Array) -> Iterator[str]:
         yield f"umbridge: {function.source_definition()['umbridge']}, model {function.model}"
 
 
-def _evaluated(source: Source, name: str, x: Array) -> Checked:
-    """Evaluate a source as a run would."""
+def _evaluated(source: Source, name: str, x: Array, outputs: tuple[str, ...] | None) -> Checked:
+    """Evaluate a source as a run would, with these outputs if there are several."""
     function: Any = source.function
     found: dict[str, Quantity] = {}
     if isinstance(function, Command):
@@ -123,6 +125,9 @@ def _evaluated(source: Source, name: str, x: Array) -> Checked:
             return as_answer(found)
 
     pool = ResilientProcessPool(1) if isinstance(function, PythonFunction) else None
+    own = source.outputs or outputs or ()
+    if outputs is not None:
+        function = OutputsFunction(function, outputs, own)
     with pool or nullcontext(), closing(Dispatcher(pool, threads=True)) as dispatcher:
         started = dispatcher.start(function, x, source.timeout)
         try:
@@ -134,7 +139,12 @@ def _evaluated(source: Source, name: str, x: Array) -> Checked:
     observation = outcome.observation
     wrong = recorded_reason(outcome.reason) if observation is None else ""
     if observation is not None:
-        wrong = rejection(observation.value, source.valid, observation.variance)
+        value, variance = observation.value, observation.variance
+        if outputs is None:
+            wrong = rejection(value, source.valid, variance)
+        else:
+            lacking = [f"there is no finite {name}" for name in own if np.isnan(value[outputs.index(name)])]
+            wrong = "; ".join(lacking)
     return Checked(outcome, found, wrong)
 
 
@@ -145,9 +155,9 @@ def _found(checked: Checked, source: Source) -> Iterator[str]:
     for name, quantity in checked.found.items():
         yield f"{name} = {quantity.value:.10g} {quantity.unit}".rstrip()
     if observation is not None and not checked.found:
-        yield f"value = {observation.value:.10g}"
-    if observation is not None and observation.variance and "variance" not in checked.found:
-        yield f"variance = {observation.variance:.6g}"
+        yield f"value = {numbers_text(observation.value, 10)}"
+    if observation is not None and np.any(observation.variance) and "variance" not in checked.found:
+        yield f"variance = {numbers_text(observation.variance)}"
     if not checked.wrong:
         return
     yield f"WRONG: {checked.wrong}"

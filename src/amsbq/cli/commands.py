@@ -122,7 +122,7 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, or
         finally:
             if signals:  # one may have come between the start of a program and the moment from which on it is watched
                 GUARDIAN.kill_descendants()
-    answered = not math.isnan(result.mean)
+    answered = result.known
     if options.json:
         print(json.dumps(as_json(result)))
     else:

@@ -25,6 +25,7 @@ from ..execution.state import read_state
 from ..problems.problem_file import Problem, load_problem
 from ..results.result import REASONS, Result, input_names
 from ..simulators.template import filled_template
+from ..validation import numbers_text
 from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
 from .commands import ExitCode, UserError, header_of, problem_of
 
@@ -138,7 +139,8 @@ def tell_command(options: argparse.Namespace) -> int:
     for answer in new:
         e = told[answer.id]
         print(
-            f"{e.id}: {state.names[e.source]} " + (f"= {e.value:.10g}" if e.status == "ok" else f"failed: {e.reason}")
+            f"{e.id}: {state.names[e.source]} "
+            + (f"= {numbers_text(e.value, 10)}" if e.status == "ok" else f"failed: {e.reason}")
         )
     print(f"{len(new)} told, {len(answers) - len(new)} known before, {len(state.pending)} pending", file=sys.stderr)
     return ExitCode.DONE

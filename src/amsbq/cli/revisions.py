@@ -7,10 +7,13 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from ..design.accounting import Evaluation, Query
 from ..execution.revisions import correct, exclude, shown_evaluation
 from ..execution.state import RunState
 from ..results.result import input_names
+from ..validation import numbers_text
 from .commands import ExitCode, UserError
 
 
@@ -38,14 +41,15 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
         yield f"pending; expected cost {query.cost:.6g}"
         return
     if answer.status == "ok":
-        yield f"value = {answer.value:.10g}" + (f", with variance {answer.variance:.6g}" if answer.variance else "")
+        noise = f", with variance {numbers_text(answer.variance)}" if np.any(answer.variance) else ""
+        yield f"value = {numbers_text(answer.value, 10)}{noise}"
     else:
         yield f"failed: {answer.reason}"
     if answer.note and answer.note != answer.reason:
         yield answer.note
     yield f"cost = {answer.cost:.6g}"
-    if not math.isnan(answer.std):
-        yield f"the integral after it: {answer.mean:.6g} ± {answer.std:.2g}"
+    if np.isfinite(answer.std).any():
+        yield f"the integral after it: {numbers_text(answer.mean)} ± {numbers_text(answer.std, 2)}"
 
 
 def exclude_command(options: argparse.Namespace) -> int:
@@ -64,6 +68,9 @@ def correct_command(options: argparse.Namespace) -> int:
 
 
 def _revised(now: Evaluation, journal: Path) -> int:
-    print(f"evaluation {now.id}: {now.note}" + (f", and now is {now.value:.10g}" if now.status == "ok" else ""))
+    print(
+        f"evaluation {now.id}: {now.note}"
+        + (f", and now is {numbers_text(now.value, 10)}" if now.status == "ok" else "")
+    )
     print(f"to see the integral that follows from it: amsbq resume {journal}, or amsbq report {journal}")
     return ExitCode.DONE

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..execution.progress import working
 from ..execution.reader import read_result
 from ..results.result import Result
-from ..results.summary import comparison, state, state_text, table
+from ..results.summary import comparison, of_each_output, state, state_text, table
 from ..visualization.comparison import compare
 from ..visualization.live import LiveContent, PageServer
 from ..visualization.report import report
@@ -38,17 +38,27 @@ def report_command(options: argparse.Namespace) -> int:
         raise UserError(f"--output must be the name of a file, got {output}")
     if not options.watch:
         with working(f"making the page of {journal}"):
-            written = report(journal, output)
+            written = report(_shown(read_result(journal), options.of), output)
         print(f"wrote {written}")
         return ExitCode.DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
     with suppress(KeyboardInterrupt):
-        _watch(journal, output, options.every)
+        _watch(journal, output, options.every, options.of)
     print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
     return ExitCode.DONE
 
 
-def _watch(journal: Path, output: Path, every: float) -> None:
+def _shown(result: Result, of: str | None) -> Result:
+    """Return the result of the output that the user wants to see, if there are several."""
+    if of is None:
+        return result
+    try:
+        return result[of]
+    except KeyError as error:
+        raise UserError(f"--of: {error.args[0]}") from None
+
+
+def _watch(journal: Path, output: Path, every: float, of: str | None) -> None:
     """Write the page again whenever the journal has grown, until its run has stopped; ``every`` is in seconds."""
     size = -1
     while True:
@@ -56,7 +66,7 @@ def _watch(journal: Path, output: Path, every: float) -> None:
         if now != size and now and b"\n" in journal.read_bytes():
             size = now
             result = read_result(journal)
-            report(result, output, refresh=every)
+            report(_shown(result, of), output, refresh=every)
             if result.stopped:
                 return
         time.sleep(every)
@@ -78,7 +88,7 @@ def watch_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Print a table of several runs, and draw them in one picture."""
-    runs = _named_results(options.journals)
+    runs = dict(of_each_output(_named_results(options.journals)))
     print("\n".join(comparison(runs)))
     figure = compare(runs)
     try:
@@ -137,6 +147,7 @@ examples:
     )
     parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
     parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
+    parser.add_argument("--of", metavar="NAME", help="of several outputs: the one to show (default: the least certain)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
     parser.add_argument(
         "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"

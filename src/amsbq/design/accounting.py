@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import wraps
-from numbers import Real
 from threading import RLock
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..measures.adapters import InputLike, MeasureLike, as_measure
-from ..measures.base import Measure
-from ..validation import Array, brief, non_negative_number, number, positive_number, read_only
+from ..measures.adapters import NamedMeasureLike, named_measure
+from ..outputs.names import OutputsLike, by_output, output_names
+from ..outputs.observations import checked_values
+from ..validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
 from .costs import SourceCosts, affordable
-from .failures import recorded_reason, rejection
+from .failures import recorded_reason, rejection, usable_outputs
 from .sources import SourcesLike, as_sources, source_names
 
 Status: TypeAlias = Literal["ok", "failed"]
@@ -28,6 +28,9 @@ Status: TypeAlias = Literal["ok", "failed"]
 StopReason: TypeAlias = (
     Literal["budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
 )
+
+#: the reason of an evaluation, if one looks at an output that it lacks
+MISSING = "this output has no value"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +70,9 @@ class Evaluation:
         Number of the source.
     x : (D,) array
         The location.
-    value : float
-        The value of the source; NaN if the evaluation failed.
-    variance : float
+    value : float; with several outputs an array (M,)
+        The value of the source; NaN if the evaluation failed, and for outputs that are missing.
+    variance : float, or (M,)
         Variance of the noise on this value.
     cost : float
         What was charged for it.
@@ -77,7 +80,7 @@ class Evaluation:
         "ok" or "failed".
     reason : str
         Why it failed; empty if it did not.
-    mean, std : float
+    mean, std : float, or (M,)
         Mean and standard deviation of the integral after this evaluation. NaN before the first value, and for data
         passed to `Integrator.observe`, which are used when the integral is next estimated.
     note : str
@@ -89,52 +92,25 @@ class Evaluation:
     id: int | None
     source: int
     x: Array
-    value: float
-    variance: float
+    value: Values
+    variance: Values
     cost: float
     status: Status
     reason: str
-    mean: float = math.nan
-    std: float = math.nan
+    mean: Values = math.nan
+    std: Values = math.nan
     note: str = ""
     free: tuple[float, ...] = ()
 
-
-def _has_names(measure: Mapping[Any, Any]) -> bool:
-    """Return whether a dictionary has an input by name in each entry, and not the probability of a category."""
-    return bool(measure) and all(isinstance(key, str) and not isinstance(part, Real) for key, part in measure.items())
-
-
-#: the distribution of the inputs, or a dictionary of the distribution of each one by its name
-NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
-
-
-def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
-    """Return the measure of the inputs, and their names, or None if they have none.
-
-    Parameters
-    ----------
-    measure : anything that `as_measure` takes, or a dictionary of distributions and (low, high) pairs by name
-        The distribution of the inputs.
-    names : list of str, optional
-        Names of the inputs, instead of those of a dictionary.
-
-    >>> named_measure({"load": (0, 1), "size": (2, 3)})
-    (Uniform([0.0, 2.0], [1.0, 3.0]), ['load', 'size'])
-    """
-    if isinstance(measure, Mapping) and _has_names(measure):
-        if names is not None:
-            raise ValueError("give names either in the dictionary of distributions or as names=, not both")
-        return as_measure(cast(MeasureLike, list(measure.values()))), list(measure)
-    inputs = as_measure(cast(MeasureLike, measure))
-    if names is None:
-        return inputs, None
-    listed = [names] if isinstance(names, str) else list(names)
-    if not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
-        raise ValueError(f"names must be different texts, one for each input, got {brief(names)}")
-    if len(listed) != inputs.dim:
-        raise ValueError(f"there are {inputs.dim} inputs, but names has {len(listed)}: {brief(names)}")
-    return inputs, listed
+    def of_output(self, output: int) -> Evaluation:
+        """Return the same evaluation of one output alone: failed, if that output is missing."""
+        after = (self.mean, self.std)
+        mean, std = (float(each[output]) if np.ndim(each) else math.nan for each in after)
+        if self.status == "failed":
+            return replace(self, value=math.nan, variance=0.0, mean=mean, std=std)
+        value, variance = float(self.value[output]), float(self.variance[output])
+        one = replace(self, value=value, variance=variance, mean=mean, std=std)
+        return replace(one, status="failed", reason=MISSING) if math.isnan(value) else one
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -166,6 +142,8 @@ class Accounting(ABC):
         Names of the inputs, if they have any.
     names : list of str
         A different name for each source.
+    outputs : tuple of str or None
+        Names of the outputs, if there are several.
     budget : float
         In units of cost; infinite if there is no limit.
     evaluations : list of Evaluation
@@ -174,10 +152,22 @@ class Accounting(ABC):
         Why nothing more is asked; None while more can be asked.
     """
 
-    def __init__(self, sources: SourcesLike, measure: NamedMeasureLike, budget: float | None) -> None:
+    def __init__(
+        self,
+        sources: SourcesLike,
+        measure: NamedMeasureLike,
+        budget: float | None,
+        outputs: OutputsLike | None = None,
+    ) -> None:
         self.measure, self.inputs = named_measure(measure)
-        self.sources = tuple(source.after(self.measure.function) for source in as_sources(sources))
-        self.names = source_names(self.sources)
+        self.outputs = None if outputs is None else output_names(outputs)
+        listed = [source.after(self.measure.function) for source in as_sources(sources)]
+        self.names = source_names(listed)
+        self.sources = tuple(
+            source.of_outputs(self.outputs, name) for source, name in zip(listed, self.names, strict=True)
+        )
+        if self.outputs is not None and self.sources[0].outputs != self.outputs:
+            raise ValueError(f"{self.names[0]} is the primary source: it must have all outputs, {brief(self.outputs)}")
         self.budget = math.inf if budget is None else positive_number(budget, "budget")
         self.source_costs = SourceCosts([source.cost for source in self.sources], self.names, self.measure)
         self.evaluations: list[Evaluation] = []
@@ -228,8 +218,8 @@ class Accounting(ABC):
     def tell(
         self,
         query: Query,
-        value: ArrayLike,
-        variance: float = 0.0,
+        value: ArrayLike | Mapping[str, ArrayLike],
+        variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
         cost: float | None = None,
         free: Sequence[float] | None = None,
     ) -> None:
@@ -241,9 +231,9 @@ class Accounting(ABC):
         ----------
         query : Query
             A pending query, as `ask` returned it.
-        value : float
-            The value of the source at ``query.x``.
-        variance : float
+        value : float; with several outputs M numbers, or a dictionary by name
+            The value of the source at ``query.x``; NaN for an output that has none.
+        variance : float, or M numbers
             Variance of the noise on this value.
         cost : float, optional
             The actual cost; by default the expected one. Required if the cost of the source is "measured".
@@ -252,18 +242,33 @@ class Accounting(ABC):
         """
         query, source = self._pending_query(query), self.sources[query.source]
         try:
-            y = number(value, "value")
+            y, noise = self._checked(query.source, value, variance)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; if the evaluation failed, call fail(query, reason)") from None
-        noise = non_negative_number(variance, "variance")
         if cost is None and source.measured:
             raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
         charged = query.cost if cost is None else positive_number(cost, "cost")
-        reason = rejection(y, source.valid, noise)
+        y, reason = self.usable(query.source, y, noise)
         if reason:
             self._append(query, math.nan, 0.0, charged, reason)
         else:
             self._append(query, y, noise, charged, free=tuple(self.values_beside(query.x) if free is None else free))
+
+    def _checked(self, source: int, value: Any, variance: Any) -> tuple[Values, Values]:
+        """Return a value of a source and its variance: two floats, or with several outputs two arrays (M,)."""
+        if self.outputs is not None:
+            return checked_values(value, variance, self.outputs, self.sources[source].outputs or self.outputs)
+        return number(value, "value"), non_negative_number(variance, "variance")
+
+    def usable(self, source: int, value: Values, variance: Values) -> tuple[Values, str]:
+        """Return what can be used of a value of a source, and why it cannot be used; an empty text if it can.
+
+        Of several outputs, those that cannot be used are NaN; the value can be used if one of them can.
+        """
+        valid = self.sources[source].valid
+        if self.outputs is None:
+            return value, rejection(value, valid, variance)
+        return usable_outputs(value, variance, by_output(valid, self.outputs), self.outputs)
 
     def evaluate_bulk(self) -> list[Any]:
         """Evaluate sources in bulk, unless that was done before, and return what they gave."""
@@ -293,8 +298,8 @@ class Accounting(ABC):
     def _append(
         self,
         query: Query,
-        value: float,
-        variance: float,
+        value: Values,
+        variance: Values,
         cost: float,
         reason: str = "",
         free: tuple[float, ...] = (),
@@ -305,7 +310,8 @@ class Accounting(ABC):
         with NaN for the mean and the standard deviation of the integral.
         """
         del self._pending[query.id]
-        mean = std = math.nan
+        mean: Values = math.nan
+        std: Values = math.nan
         try:
             self._use(query.source, query.x, value, variance, cost, reason, free)
             mean, std = self._integral()
@@ -318,13 +324,13 @@ class Accounting(ABC):
             self.evaluations.append(made)
 
     def _use(
-        self, source: int, x: Array, value: float, variance: float, cost: float, reason: str, free: tuple[float, ...]
+        self, source: int, x: Array, value: Values, variance: Values, cost: float, reason: str, free: tuple[float, ...]
     ) -> None:
         """Learn from an answer; a subclass with a model adds the value to its data."""
         if not reason:
             self.source_costs.paid(source, x, cost)
 
-    def _integral(self) -> tuple[float, float]:
+    def _integral(self) -> tuple[Values, Values]:
         """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
         return math.nan, math.nan
 

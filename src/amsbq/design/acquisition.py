@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..gp.data import Data
 from ..gp.posterior_batch import PosteriorBatch
@@ -108,6 +108,8 @@ class Rate:
         p before those observations; by default that of the posteriors.
     given : tuple of int
         Sources that are observed wherever another one is, at no cost.
+    silent : frozenset of int
+        Sources that say nothing of this integral: they lack the output.
     """
 
     posteriors: PosteriorBatch
@@ -118,12 +120,18 @@ class Rate:
     paid: float = 0.0
     shares: Array | None = None
     given: tuple[int, ...] = ()
+    silent: frozenset[int] = frozenset()
 
     def values(self, sources: Sequence[int], X: Array) -> Array:
         """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
-        found = zip(sources, self.posteriors.squared_correlations(sources, X, self.given), strict=True)
+        heard = [source for source in sources if source not in self.silent]
+        found = dict(zip(heard, self.posteriors.squared_correlations(heard, X, self.given), strict=True))
+        nothing = np.zeros((len(self.posteriors.models), len(X)))
         return np.array(
-            [self._utility(self._joint(rho2)) / (self.paid + self.costs[s].effective(X)) for s, rho2 in found]
+            [
+                self._utility(self._joint(found.get(s, nothing))) / (self.paid + self.costs[s].effective(X))
+                for s in sources
+            ]
         )
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
@@ -138,7 +146,11 @@ class Rate:
     def _rho2_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences where sources are given."""
         if not self.given:
-            return self.posteriors.squared_correlation_and_grad(source, X)
+            rho2, gradients = self.posteriors.squared_correlation_and_grad(source, X)
+            if self.silent:
+                heard = self._heard(np.broadcast_to(source, len(X)))
+                rho2, gradients = rho2 * heard, gradients * heard[:, None]
+            return rho2, gradients
         sources, D = np.broadcast_to(source, len(X)), X.shape[1]
         steps = DIFFERENCE * np.diag(self.posteriors.models.measure.width)
         moved = np.concatenate([X, *(X + step for step in steps), *(X - step for step in steps)])
@@ -149,12 +161,16 @@ class Rate:
 
     def joint(self, sources: IntArray, X: Array) -> float:
         """Return the rate of a whole set of observations."""
-        rho2 = self.posteriors.squared_correlation_joint(sources, X)[:, None]
+        heard = self._heard(sources)
+        rho2 = self.posteriors.squared_correlation_joint(sources[heard], X[heard])[:, None]
         return float(self._utility(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
-        rho2, gradients = self.posteriors.squared_correlation_joint_and_grad(sources, X)
+        heard = self._heard(sources)
+        rho2, found = self.posteriors.squared_correlation_joint_and_grad(sources[heard], X[heard])
+        gradients = np.zeros((len(rho2), *X.shape))
+        gradients[:, heard] = found
         costs, cost_gradient = self._effective_and_grad(sources, X)
         cost, joint = self.paid + costs.sum(), self._joint(rho2[:, None])
         rate = float(self._utility(joint)[0] / cost)
@@ -162,7 +178,9 @@ class Rate:
 
     def after(self, source: int, x: Array) -> Rate:
         """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
-        rho2 = self.posteriors.squared_correlations([source], x, self.given)[0][:, 0]
+        rho2 = np.zeros(len(self.posteriors.models))
+        if source not in self.silent:
+            rho2 = self.posteriors.squared_correlations([source], x, self.given)[0][:, 0]
         return replace(
             self.having(np.array([source]), x),
             left=1 - rho2 if self.left is None else self.left * (1 - rho2),
@@ -172,6 +190,8 @@ class Rate:
 
     def having(self, sources: IntArray, X: Array) -> Rate:
         """Return the rate if observations were there already, whatever their values."""
+        heard = self._heard(sources)
+        sources, X = sources[heard], X[heard]
         if not len(X):
             return self
         n = len(X)
@@ -179,6 +199,19 @@ class Rate:
             sources, X = np.append(sources, np.full(n, other)), np.concatenate([X, X[:n]])
         values = self.posteriors.models.mean[0, sources]  # they do not matter: variances do not depend on them
         return replace(self, posteriors=self.posteriors.extend(Data(sources, X, values, np.zeros(len(X)))))
+
+    @property
+    def n_observations(self) -> int:
+        """The number of observations that the posteriors are conditioned on."""
+        return len(self.posteriors.data.y)
+
+    def variance(self) -> Array:
+        """Return the variance of the integral, averaged over the posteriors, in their units: shape ()."""
+        return np.asarray(np.mean(self.posteriors.integral()[1]))
+
+    def _heard(self, sources: IntArray) -> NDArray[np.bool_]:
+        """Return which observations of these sources (n,) say something of the integral."""
+        return ~np.isin(sources, list(self.silent))
 
     def _effective(self, sources: IntArray, X: Array) -> Array:
         return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])

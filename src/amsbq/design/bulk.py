@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 
 from ..inference.schedule import Learner
+from ..measures.adapters import NamedMeasureLike
 from ..measures.base import Measure
 from ..messages import warn
+from ..outputs.learner import OutputsLearner
+from ..outputs.names import OutputsLike
 from ..validation import Array, read_only
-from .accounting import Accounting, Evaluation, NamedMeasureLike
+from .accounting import Accounting, Evaluation
 from .costs import ConstantCost, Cost
 from .sources import Source, SourcesLike
 
@@ -168,13 +171,26 @@ class BulkAccounting(Accounting):
         What was evaluated in bulk.
     """
 
-    learner: Learner
+    learner: Learner | OutputsLearner
     seed: int
 
-    def __init__(self, sources: SourcesLike, measure: NamedMeasureLike, budget: float | None) -> None:
-        super().__init__(sources, measure, budget)
+    def __init__(
+        self,
+        sources: SourcesLike,
+        measure: NamedMeasureLike,
+        budget: float | None,
+        outputs: OutputsLike | None = None,
+    ) -> None:
+        super().__init__(sources, measure, budget, outputs)
         #: sources to be evaluated in bulk, and how often
         self._counts = bulk_counts(self.sources, self.source_costs.costs, self.names, self.budget)
+        if self.outputs is not None:
+            for source in self._counts:
+                if self.sources[source].bulk or self._price_of(source) == 0:
+                    raise ValueError(
+                        f"{self.names[source]} is not evaluated in bulk with several outputs: give it a cost"
+                    )
+            self._counts = {}
         self.bulk: list[Bulk] = []
 
     @abstractmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,17 @@ from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import Belief
 from ..inference.schedule import Learner
 from ..inference.structures import Model, ModelName, checked_order, model_named
+from ..measures.adapters import NamedMeasureLike
 from ..messages import warn
+from ..outputs.beliefs import OutputsBelief
+from ..outputs.goals import Goals, Weights, checked_weights
+from ..outputs.learner import OutputsLearner
+from ..outputs.names import OutputsLike, by_output
+from ..outputs.rates import AnyRate, SummedRate
+from ..outputs.reduced_learner import outputs_learner
 from ..quantities.targets import Target, checked_target, targeted
 from ..threads import threads_for
-from ..validation import Array, source_number
-from .accounting import NamedMeasureLike
+from ..validation import Array, Values, source_number
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
@@ -42,6 +48,8 @@ class DecisionSettings:
     worthwhile: float = 0.01
     #: cheap evaluations that are planned ahead, before they use up what an evaluation of the primary source costs
     planned: int = 8
+    #: posteriors of each of several outputs that decisions are made by, at least
+    fewest_posteriors: int = 2
 
 
 SETTINGS = DecisionSettings()
@@ -66,6 +74,8 @@ class DecisionMaker(BulkAccounting):
         What the user wants to be evaluated first; None for the default design.
     order : list of int or None
         The sources in order of fidelity, if the user gave it.
+    goals : Goals
+        How accurate each of several outputs is to be, and how much it matters.
     rate : float
         The acquisition rate at which the latest query was chosen.
     target : str or Exceedance
@@ -83,17 +93,26 @@ class DecisionMaker(BulkAccounting):
         initial: Initial | None,
         order: Sequence[int] | None = None,
         target: Target = "mean",
+        outputs: OutputsLike | None = None,
+        weights: Weights | None = None,
     ) -> None:
-        super().__init__(sources, measure, budget)
+        super().__init__(sources, measure, budget, outputs)
         self.target = checked_target(target)
+        if self.outputs is not None and self.target != "mean":
+            raise ValueError(
+                f"evaluations for several outputs are chosen to learn their means, got target {target!r}; leave "
+                "it out, and result['name'].distribution() has variances and probabilities all the same"
+            )
         self.model = self._checked_model(model)
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
-        noise = [source.noise for source in self.sources]
         self.order = None if order is None else checked_order(order, len(self.sources))
-        fidelity = self.order or self.source_costs.dearest_first()
-        self.learner = Learner(self.model, self.measure, noise, self.seed, self.names, fidelity)
+        importance = None if weights is None else checked_weights(weights, self.outputs)
+        self.goals = Goals(importance=importance)
+        self.learner = self._new_learner(self.order or self.source_costs.dearest_first())
         self.failures = Failures(len(self.sources))
+        #: of each output, where it was missing, and sources that seem to have none
+        self.missing = [Failures(len(self.sources)) for _ in self.outputs or ()]
         self.rate = math.nan
         self.initial: list[Choice] | None = None
         if initial is not None:
@@ -105,7 +124,23 @@ class DecisionMaker(BulkAccounting):
     @property
     def starting(self) -> bool:
         """Whether the initial design is not yet asked completely, or the primary source has no value."""
-        return bool(self._initial_design()) or not (self.learner.data.s == 0).any()
+        return bool(self._initial_design()) or not self.learner.has_primary
+
+    def _new_learner(self, order: Sequence[int] | None) -> Learner | OutputsLearner:
+        """Return what learns from the values of the sources, of one output or of several."""
+        if self.outputs is None:
+            noise = [source.noise for source in self.sources]
+            return Learner(self.model, self.measure, noise, self.seed, self.names, order)
+        given = [by_output(source.noise, self.outputs) for source in self.sources]
+        levels = [[level or 0.0 for level in of_output] for of_output in zip(*given, strict=True)]
+        return outputs_learner(self.outputs, self.model, self.measure, levels, self.seed, self.names, order)
+
+    def distances(self) -> Array:
+        """Return how far each of several outputs is from its goal, shape (M,): see `Goals.distances`."""
+        belief = self.learner.belief
+        if not isinstance(belief, OutputsBelief):
+            raise ValueError("distances are those of several outputs, after the first evaluations")
+        return self.goals.distances(belief.estimate, self.learner.data.of_source(0).y)
 
     def _checked_model(self, model: ModelName | MultiSourceGP) -> Model | MultiSourceGP:
         if not isinstance(model, MultiSourceGP):
@@ -181,7 +216,7 @@ class DecisionMaker(BulkAccounting):
         return []
 
     def _best(
-        self, rate: Rate, sources: Sequence[int], k: int = 0, budget: float = math.inf, committed: float = 0.0
+        self, rate: AnyRate, sources: Sequence[int], k: int = 0, budget: float = math.inf, committed: float = 0.0
     ) -> Choice | None:
         """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
         choice = Search(self.measure, sources, self._rng(self._n_asked + k), budget, committed).best(rate)
@@ -193,7 +228,7 @@ class DecisionMaker(BulkAccounting):
             return False
         return choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile
 
-    def _or_last_primary(self, cheap: Choice, rate: Rate, search: Search) -> Choice:
+    def _or_last_primary(self, cheap: Choice, rate: AnyRate, search: Search) -> Choice:
         """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
 
         It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
@@ -222,27 +257,51 @@ class DecisionMaker(BulkAccounting):
         rest = self.budget * (1 + COSTS.rounding) - self.committed
         return bool((rest - self._price(choice)) // price != rest // price)
 
-    def _next_rate(self, belief: Belief) -> Rate:
+    def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
         pending = [(query.source, query.x) for query in self.pending]
-        return self._rate(
-            self._targeted(belief, belief.posteriors), pending + self.failures.avoided(len(self.evaluations))
-        )
+        rate = self._rate(belief, pending + self.failures.avoided(len(self.evaluations)))
+        if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
+            return rate
+        known = [m for m, part in enumerate(belief.parts) if part is not None]
+        return replace(rate, parts=tuple(self._avoiding(part, m) for m, part in zip(known, rate.parts, strict=True)))
 
-    def _targeted(self, belief: Belief, posteriors: PosteriorBatch) -> PosteriorBatch:
-        """Return some of the posteriors of a belief, with the target in place of the integral."""
-        return targeted(posteriors, belief, self.measure, self.target)
+    def _avoiding(self, rate: AnyRate, output: int) -> AnyRate:
+        """Return the rate of an output as if it were observed where it was missing: it would be missing again."""
+        avoided = self.missing[output].avoided(len(self.evaluations))
+        sources = np.array([source for source, _ in avoided], dtype=np.intp)
+        return rate.having(sources, np.array([x for _, x in avoided]).reshape(-1, self.measure.dim))
 
-    def _rate(self, posteriors: PosteriorBatch, points: Sequence[tuple[int, Array]]) -> Rate:
-        """Return the acquisition rate conditioned on observations at (source, x), whatever their values."""
-        used = [(source, x) for source, x in points if source < posteriors.models.n_sources]
+    def _rate(self, belief: Belief | OutputsBelief, points: Sequence[tuple[int, Array]], every: int = 1) -> AnyRate:
+        """Return the acquisition rate conditioned on observations at (source, x), whatever their values.
+
+        It is made of every so many of the posteriors.
+        """
+        used = [(source, x) for source, x in points if source in self._used()]
         sources = np.array([source for source, _ in used], dtype=np.intp)
         X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
+        if not isinstance(belief, OutputsBelief):
+            some = belief.posteriors.select(slice(None, None, every))
+            return self._rate_of(targeted(some, belief, self.measure, self.target)).having(sources, X)
+        known = [(m, part.posteriors) for m, part in enumerate(belief.parts) if part is not None]
+        rates = []
+        for m, posteriors in known:
+            most = max(SETTINGS.fewest_posteriors, len(posteriors.models) // (every * len(known)))
+            step = max(len(posteriors.models) // most, 1)
+            rates.append(self._rate_of(posteriors.select(slice(None, None, step)), None if belief.reduced else m))
+        weights = belief.part_weights(self.goals.weights(belief.estimate, self.learner.data.of_source(0).y))
+        return SummedRate(tuple(rates), weights[[m for m, _ in known]]).having(sources, X)
+
+    def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
         between = float(np.var(posteriors.integral()[0]))
         rate = Rate(posteriors, self.source_costs.costs, self.acquisition, between, given=self.free)
-        return rate.having(sources, X)
+        if output is None or self.outputs is None:
+            return rate
+        name = self.outputs[output]
+        lacking = {s for s in self._used() if name not in (self.sources[s].outputs or ())}
+        return replace(rate, silent=frozenset(lacking | self.missing[output].retired))
 
     def _use(
-        self, source: int, x: Array, value: float, variance: float, cost: float, reason: str, free: tuple[float, ...]
+        self, source: int, x: Array, value: Values, variance: Values, cost: float, reason: str, free: tuple[float, ...]
     ) -> None:
         if not reason:
             for other, known in zip(self.free, free, strict=True):
@@ -250,9 +309,22 @@ class DecisionMaker(BulkAccounting):
                     self.learner.add(other, x, known, 0.0)
             self.learner.add(source, x, value, variance)
             self.failures.succeeded(source)
+            self._note_missing(source, x, value)
             super()._use(source, x, value, variance, cost, reason, free)
         elif self.failures.failed(source, x, len(self.evaluations)):
             self._retire(source, reason)
+
+    def _note_missing(self, source: int, x: Array, value: Values) -> None:
+        """Note which of several outputs are missing in an evaluation, although its source should have them."""
+        for m, (name, missing) in enumerate(zip(self.outputs or (), self.missing, strict=True)):
+            if np.isfinite(value[m]):
+                missing.succeeded(source)
+            elif name in (self.sources[source].outputs or ()) and missing.failed(source, x, len(self.evaluations)):
+                warn(
+                    f"{self.names[source]} had no {name} {RETIRED_AFTER} times in a row: evaluations are no longer "
+                    "chosen for that output of it. It is tried again when the run is resumed",
+                    stacklevel=6,
+                )
 
     def _retire(self, source: int, reason: str) -> None:
         if source == 0:
@@ -264,7 +336,7 @@ class DecisionMaker(BulkAccounting):
             stacklevel=6,
         )
 
-    def _integral(self) -> tuple[float, float]:
+    def _integral(self) -> tuple[Values, Values]:
         if not len(self.learner):
             return math.nan, math.nan
         with threads_for(len(self.learner)):

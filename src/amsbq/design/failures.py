@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
-from ..validation import Array
+import numpy as np
+
+from ..validation import Array, read_only
 
 #: failures in a row that retire a source: five in a row have a probability of 0.4 % if a third of them fails
 RETIRED_AFTER = 5
@@ -99,6 +102,24 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
     if valid is not None and not valid[0] <= value <= valid[1]:
         return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
     return ""
+
+
+def usable_outputs(
+    values: Array, variances: Array, valid: Sequence[tuple[float, float] | None], names: Sequence[str]
+) -> tuple[Array, str]:
+    """Return the values of M outputs, NaN in place of those that cannot be used, and why there are none.
+
+    The reason is an empty text if one of them can be used.
+
+    >>> usable_outputs(np.array([12.0, 1.0]), np.zeros(2), [(0.0, 10.0), None], ["peak", "time"])
+    (array([nan,  1.]), '')
+    """
+    refused = [rejection(*each) for each in zip(values.tolist(), valid, variances.tolist(), strict=True)]
+    usable = read_only(np.where([not reason for reason in refused], values, np.nan))
+    if not all(refused):
+        return usable, ""
+    reasons = [f"{name}: {reason}" for name, reason, y in zip(names, refused, values, strict=True) if np.isfinite(y)]
+    return usable, "; ".join(reasons) or f"none of the outputs is finite: {', '.join(names)}"
 
 
 def failure_kind(reason: str) -> str:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from numpy.typing import ArrayLike
 
 from ..gp.posterior import MultiSourceGP
 from ..inference.belief import Belief, FixedBelief
-from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
+from ..measures.adapters import NamedMeasureLike, named_measure
 from ..messages import collected_warnings, warn
+from ..outputs.beliefs import OutputsBelief
+from ..outputs.estimates import AnyEstimate
+from ..outputs.goals import Weights
+from ..outputs.learner import OutputsLearner
+from ..outputs.names import OutputsLike, output_number
+from ..outputs.rates import AnyRate
 from ..quantities.targets import Target, target_estimate
 from ..threads import threads_for
-from ..validation import Array, RNGLike, count, non_negative_number, number, positive_number, seed_number, source_number
-from .accounting import Evaluation, NamedMeasureLike, Query, StopReason, locked, named_measure
-from .acquisition import PATHOLOGIES, AcquisitionName, Rate
+from ..validation import Array, RNGLike, count, positive_number, seed_number, source_number
+from .accounting import Evaluation, Query, StopReason, locked
+from .acquisition import PATHOLOGIES, AcquisitionName
 from .bulk import Bulk
 from .costs import affordable
 from .decisions import DecisionMaker
@@ -46,8 +53,11 @@ class Integrator(DecisionMaker):
         rng: RNGLike = None,
         names: Sequence[str] | None = None,
         target: Target = "mean",
+        outputs: OutputsLike | None = None,
+        weights: Weights | None = None,
     ) -> None:
-        super().__init__(sources, measure, budget, model, acquisition, seed_number(seed, rng), initial, order, target)
+        drawn = seed_number(seed, rng)
+        super().__init__(sources, measure, budget, model, acquisition, drawn, initial, order, target, outputs, weights)
         if names is not None:
             _, self.inputs = named_measure(measure, names)
         if acquisition in PATHOLOGIES:
@@ -85,7 +95,13 @@ class Integrator(DecisionMaker):
         return queries if n is not None else next(iter(queries), None)
 
     @locked
-    def observe(self, source: int, x: ArrayLike, value: float, variance: float = 0.0) -> None:
+    def observe(
+        self,
+        source: int,
+        x: ArrayLike,
+        value: ArrayLike | Mapping[str, ArrayLike],
+        variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
+    ) -> None:
         """Add a value that exists already and costs nothing.
 
         Its entry in ``evaluations`` has NaN for the mean and the standard deviation of the integral: it is used when
@@ -97,24 +113,25 @@ class Integrator(DecisionMaker):
             Number of the source.
         x : (D,) array
             The location.
-        value : float
-            The value of the source.
-        variance : float
+        value : float; with several outputs M numbers, or a dictionary by name
+            The value of the source; NaN for an output that has none.
+        variance : float, or M numbers
             Variance of the noise on this value.
         """
         source, x = source_number(source, len(self.sources)), checked_location(self.measure, x)
-        y, noise = number(value, "value"), non_negative_number(variance, "variance")
+        y, noise = self._checked(source, value, variance)
         self.learner.add(source, x, y, noise)
         self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", ""))
         if self.initial is None and not self._n_asked:
             self._planned = None
 
     @locked
-    def estimate(self) -> Estimate:
+    def estimate(self) -> AnyEstimate:
         """Return the distribution of the integral, conditioned on all that was told or observed.
 
         Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters are those of
-        the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned before.
+        the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned before. With
+        several outputs, these are `Estimates`.
         """
         belief = self._known_belief("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
@@ -124,7 +141,7 @@ class Integrator(DecisionMaker):
 
     @locked
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
-        """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
+        """Return mean and variance (n,), or (n, M), of a source without its noise, averaged over hyperparameters.
 
         Parameters
         ----------
@@ -185,20 +202,35 @@ class Integrator(DecisionMaker):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
-            some = belief.posteriors.select(slice(None, None, 1 if exact else FORECAST_SETTINGS.every))
-            posteriors = self._targeted(belief, some)
+            every = 1 if exact else FORECAST_SETTINGS.every
             ahead = [(q.source, q.x) for q in self.pending] + [(choice.source, choice.x) for choice in planned]
-            rate = self._rate(posteriors, ahead)
+            rate, before = self._rate(belief, ahead, every), self._rate(belief, [], every).variance()
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
 
-            def next_choice(rate: Rate, k: int, cost: float) -> Choice | None:
+            def next_choice(rate: AnyRate, k: int, cost: float) -> Choice | None:
                 return self._best(rate, among, k, budget, cost)
 
             std = target_estimate(belief, self.measure, self.target).std
-            rows = forecast_rows(std, posteriors, rate, cost, next_choice, self._price, steps)
-        return Forecast(rows, exact)
+            rows = forecast_rows(std, before, rate, cost, next_choice, self._price, steps)
+        return Forecast(rows, exact, self.outputs)
 
-    def _known_belief(self, otherwise: str) -> Belief:
+    @locked
+    def of_output(self, output: str | int) -> Self:
+        """Return an integrator of one of several outputs alone, by its name or number, with its values so far.
+
+        It is for looking at: what is told to it, or asked of it, does not count in the run.
+        """
+        if self.outputs is None or not isinstance(self.learner, OutputsLearner):
+            raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
+        m = output_number(self.outputs, output)
+        name, view = self.outputs[m], copy(self)
+        view.outputs, view.learner = None, self.learner.of_output(m)
+        view.evaluations = [e.of_output(m) for e in self.evaluations if name in (self.sources[e.source].outputs or ())]
+        view.sources = tuple(source.of_output(self.outputs, m) for source in self.sources)
+        view.failures, view.missing, view._pending = deepcopy(self.failures), [], dict(self._pending)
+        return view
+
+    def _known_belief(self, otherwise: str) -> Belief | OutputsBelief:
         """Return the belief conditioned on all observations, or raise an error if there are none."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief if len(self.learner) else None
@@ -210,7 +242,8 @@ class Integrator(DecisionMaker):
         """Give retired sources another chance, also if nothing was left to evaluate without them."""
         if self.failures.retired and self.stopped in ("failures", "exhausted"):
             self.stopped = None
-        self.failures.reinstate()
+        for failures in (self.failures, *self.missing):
+            failures.reinstate()
 
     def _restore(
         self,

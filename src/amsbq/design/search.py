@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ..inference.optimizer import clip, maximise_batch
 from ..measures.base import Measure
+from ..outputs.rates import AnyRate
 from ..validation import Array, IntArray
-from .acquisition import Rate
 from .costs import affordable
 
 
@@ -96,12 +96,10 @@ class Search:
         committed = self.committed if committed is None else committed
         return Search(self.measure, sources, self.rng, budget, committed, self.avoided)
 
-    def best(self, rate: Rate, most: int = SETTINGS.most_starts, polished: int = SETTINGS.polished) -> Choice | None:
+    def best(self, rate: AnyRate, most: int = SETTINGS.most_starts, polished: int = SETTINGS.polished) -> Choice | None:
         """Return the best choice over all sources and inputs; None if nothing is allowed."""
         starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
-        while (
-            starts > SETTINGS.fewest_starts and starts * len(rate.posteriors.data.y) > most * SETTINGS.many_observations
-        ):
+        while starts > SETTINGS.fewest_starts and starts * rate.n_observations > most * SETTINGS.many_observations:
             starts, polished = starts // 2, max(polished // 2, 2)  # where screening is much work
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
@@ -122,7 +120,7 @@ class Search:
         # of several perfect steps the cheapest
         return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
 
-    def best_set(self, rate: Rate, n: int) -> list[Choice]:
+    def best_set(self, rate: AnyRate, n: int) -> list[Choice]:
         """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
 
         The set may be smaller than n if no more can be paid or nothing more can be learned.
@@ -138,7 +136,7 @@ class Search:
                     break
         return [Choice(int(source), x, found.rate) for source, x in zip(found.sources, found.X, strict=True)]
 
-    def _greedy(self, rate: Rate, n: int) -> _Set:
+    def _greedy(self, rate: AnyRate, n: int) -> _Set:
         found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
         while len(found.X) < n:
             choice = self._after(rate, found).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
@@ -149,7 +147,7 @@ class Search:
             so_far = so_far.after(choice.source, choice.x[None])
         return found
 
-    def _exchanged(self, rate: Rate, found: _Set, i: int) -> _Set:
+    def _exchanged(self, rate: AnyRate, found: _Set, i: int) -> _Set:
         """Return the set with the best observation of all in place of its i-th."""
         sources, X = found.sources.copy(), found.X.copy()
         others = _Set(np.delete(sources, i), np.delete(X, i, axis=0), 0.0)
@@ -162,21 +160,21 @@ class Search:
         sources[i], X[i] = choice.source, choice.x
         return _Set(sources, X, rate.joint(sources, X))
 
-    def _after(self, rate: Rate, found: _Set) -> Search:
+    def _after(self, rate: AnyRate, found: _Set) -> Search:
         """Return the search for one more choice, after these are paid too."""
         return self.among(self.sources, committed=self._total(rate, found))
 
-    def _total(self, rate: Rate, found: _Set) -> float:
+    def _total(self, rate: AnyRate, found: _Set) -> float:
         pairs = zip(found.sources, found.X, strict=True)
         return self.committed + sum(float(rate.costs[s].expected(x[None])[0]) for s, x in pairs)
 
-    def _better(self, rate: Rate, old: _Set, new: _Set) -> _Set:
+    def _better(self, rate: AnyRate, old: _Set, new: _Set) -> _Set:
         allowed = affordable(self._total(rate, new), self.budget) and not any(
             self._near(x[None], int(source))[0] for source, x in zip(new.sources, new.X, strict=True)
         )
         return new if new.rate > old.rate and allowed else old
 
-    def _refined(self, rate: Rate, found: _Set) -> _Set:
+    def _refined(self, rate: AnyRate, found: _Set) -> _Set:
         """Return the set with the same sources after all locations have been optimised together."""
         sources, X, scale = found.sources, found.X, found.rate or 1.0
 
@@ -192,7 +190,7 @@ class Search:
         X = self._rounded(end.x.reshape(X.shape))
         return _Set(sources, X, rate.joint(sources, X))
 
-    def _screened(self, rate: Rate, sources: Sequence[int], X: Array) -> Array:
+    def _screened(self, rate: AnyRate, sources: Sequence[int], X: Array) -> Array:
         """Return the rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
         values = np.full((len(sources), len(X)), -np.inf)
         if not sources:
@@ -218,7 +216,7 @@ class Search:
         _, neighbours = scipy.spatial.cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
         return np.asarray(neighbours)
 
-    def _polished(self, rate: Rate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
+    def _polished(self, rate: AnyRate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
         """Return the best polished choice of each source, from the starts of all; ``unit`` is the size of rates."""
         sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..definitions import definition_of
 from ..inference.structures import Noise, noise_level
-from ..validation import Array, brief, count, non_negative_number, positive_number, read_only
+from ..outputs.names import by_output, output_names
+from ..outputs.observations import Observation, OutputsFunction
+from ..validation import Array, brief, count, non_negative_number, positive_number, read_only, value_range
 
-
-@dataclass(frozen=True)
-class Observation:
-    """The return value of a source that knows more than a number.
-
-    Parameters
-    ----------
-    value : float
-        The value of the source.
-    variance : float
-        Variance of the noise on this value, for example the squared standard error of a Monte Carlo average.
-    cost : float, optional
-        The cost of this evaluation, if it differs from the ``cost`` of the source.
-    """
-
-    value: float
-    variance: float = 0.0
-    cost: float | None = None
-
-
-Function: TypeAlias = Callable[[Array], ArrayLike | Observation]
+Function: TypeAlias = Callable[[Array], ArrayLike | Mapping[str, Any] | Observation]
+Range: TypeAlias = tuple[float, float]
 CostLike: TypeAlias = float | Callable[[Array], float] | Literal["measured"]
 
 
@@ -46,25 +27,29 @@ class Source:
     Parameters
     ----------
     function : callable, optional
-        Called with x of shape (D,); returns a number, or an `Observation`. Not needed where evaluations are made
-        elsewhere and told to an `Integrator`.
+        Called with x of shape (D,); returns a number, or an `Observation`; with several outputs M numbers, as an array,
+        a sequence or a dictionary by name. Not needed where evaluations are made elsewhere and told to an `Integrator`.
     cost : float, callable or "measured"
         Cost of an evaluation, in any unit that all sources share: a positive number, or zero for a secondary source; a
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
         that evaluations take or from the costs that are reported.
     name : str, optional
         By default the name of the function.
-    noise : float or "learn"
+    noise : float or "learn", or a dictionary of them by output
         Variance of the noise on its values.
     timeout : float, optional
         Seconds after which an evaluation counts as failed.
-    valid : (low, high), optional
-        Range of acceptable values, both ends included; a value outside counts as a failed evaluation.
+    valid : (low, high), or a dictionary of them by output, optional
+        Range of acceptable values, both ends included; a value outside counts as a failed evaluation, and with several
+        outputs as a missing value.
     vectorized : bool
-        Whether ``function`` is called with X of shape (n, D) and returns n numbers.
+        Whether ``function`` is called with X of shape (n, D) and returns n numbers, or an array (n, M).
     bulk : bool or int, optional
         Whether to evaluate a secondary source in bulk, or how often; by default if it costs nothing, or if 512
         evaluations of it cost no more than a tenth of the budget and than one evaluation of the primary source.
+    outputs : list of str, optional
+        The outputs that it has, if it lacks some of those of the run; it then returns these only, in that order, or NaN
+        for the others.
 
     >>> Source(abs, cost=0.05)
     Source(abs, cost=0.05)
@@ -76,11 +61,12 @@ class Source:
         *,
         cost: CostLike = 1.0,
         name: str | None = None,
-        noise: Noise = 0.0,
+        noise: Noise | Mapping[str, Noise] = 0.0,
         timeout: float | None = None,
-        valid: tuple[float, float] | None = None,
+        valid: Range | Mapping[str, Range] | None = None,
         vectorized: bool = False,
         bulk: bool | int | None = None,
+        outputs: Sequence[str] | None = None,
     ) -> None:
         if function is not None and not callable(function):
             raise TypeError(f"function must be callable with x of shape (D,), got {brief(function)}")
@@ -92,9 +78,10 @@ class Source:
         self.bulk = bulk if bulk is None or isinstance(bulk, bool) else count(bulk, "bulk")
         self.function = _OneByOne(function) if vectorized and function is not None else function
         self.cost = cost if callable(cost) or isinstance(cost, str) else non_negative_number(cost, "cost")
-        self.noise = noise_level(noise)
+        self.noise = _each(noise, noise_level)
         self.timeout = None if timeout is None else positive_number(timeout, "timeout")
-        self.valid = None if valid is None else _checked_range(valid)
+        self.valid = None if valid is None else _each(valid, value_range)
+        self.outputs = None if outputs is None else output_names(outputs)
 
     def __repr__(self) -> str:
         cost = getattr(self.cost, "__name__", repr(self.cost))
@@ -123,7 +110,7 @@ class Source:
         >>> Source(abs).definition()
         {'callable': 'builtins.abs'}
         """
-        return None if self.function is None else _definition(self.function)
+        return None if self.function is None else definition_of(self.function)
 
     def after(self, transformation: Function | None) -> Source:
         """Return the source whose function, and function for its cost, are called with what another one returns."""
@@ -136,6 +123,36 @@ class Source:
             other.function = _Composition(self.function, transformation)
         if callable(self.cost):
             other.cost = _Composition(self.cost, transformation)
+        return other
+
+    def of_outputs(self, names: Sequence[str] | None, name: str) -> Source:
+        """Return the source of a run with these outputs, None if it has one, or raise an error that begins with a name.
+
+        With several outputs its function returns them in one form, `CheckedObservation`.
+        """
+        settings = [each for each in (self.noise, self.valid) if isinstance(each, Mapping)]
+        if names is None:
+            if self.outputs is not None or settings:
+                raise ValueError(f"{name} has outputs by name: name all of them, as in outputs=['peak', 'time']")
+            return self
+        other = copy(self)
+        other.outputs = self.outputs or tuple(names)
+        try:
+            for each in (dict.fromkeys(other.outputs), *settings):
+                by_output(each, names)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if self.function is not None:
+            function = self.function.outputs if isinstance(self.function, _OneByOne) else self.function
+            other.function = OutputsFunction(function, tuple(names), other.outputs)
+        return other
+
+    def of_output(self, names: Sequence[str], output: int) -> Source:
+        """Return the source as one of a single output of several, without its function."""
+        other = copy(self)
+        other.function, other.outputs, other.name = None, None, self.label("") or None
+        other.noise = by_output(self.noise, names)[output] or 0.0
+        other.valid = by_output(self.valid, names)[output]
         return other
 
     @property
@@ -154,9 +171,19 @@ class _OneByOne:
     def __call__(self, x: Array) -> float:
         return float(self.many(x[None])[0])
 
+    def outputs(self, x: Array) -> Array:
+        """Return all outputs at x, shape (M,)."""
+        values: Array = np.asarray(self.function(self._inputs(x[None])))
+        if values.ndim != 2 or len(values) != 1:
+            raise ValueError(
+                f"{self.__name__} is vectorized: for X of shape (n, D) it must return an array (n, M), a column "
+                f"for each output, got shape {values.shape} for one location"
+            )
+        return np.asarray(values[0])
+
     def many(self, X: Array) -> Array:
         """Return the values at each X_i, shape (n,)."""
-        inputs = X if self.transformation is None else np.array([self.transformation(x) for x in X])
+        inputs = self._inputs(X)
         values = np.asarray(self.function(inputs), dtype=float)
         if values.shape not in ((len(X),), (len(X), 1)):
             raise ValueError(
@@ -165,14 +192,17 @@ class _OneByOne:
             )
         return values.reshape(len(X))
 
+    def _inputs(self, X: Array) -> Array:
+        return X if self.transformation is None else np.array([self.transformation(x) for x in X])
+
     @property
     def __name__(self) -> str:
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
     def source_definition(self) -> dict[str, Any]:
         """Return what the function is, as JSON types."""
-        of = {} if self.transformation is None else {"of": _definition(self.transformation)}
-        return {**_definition(self.function), **of}
+        of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
+        return {**definition_of(self.function), **of}
 
 
 def _value_or_nan(function: Function, x: Array) -> float:
@@ -200,7 +230,7 @@ class _Composition:
 
     def source_definition(self) -> dict[str, Any]:
         """Return what both functions are, as JSON types."""
-        return {**_definition(self.outer), "of": _definition(self.inner)}
+        return {**definition_of(self.outer), "of": definition_of(self.inner)}
 
 
 SourceLike: TypeAlias = Source | Function
@@ -237,35 +267,6 @@ def source_names(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _definition(function: Any) -> dict[str, Any]:
-    if hasattr(function, "source_definition"):
-        own: dict[str, Any] = function.source_definition()
-        return own
-    if isinstance(function, partial):
-        keywords = {name: _shown(value) for name, value in function.keywords.items()}
-        return {**_definition(function.func), "arguments": [_shown(a) for a in function.args], "keywords": keywords}
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    if not isinstance(name, str):  # an object that can be called
-        function, name = type(function), type(function).__qualname__
-    module = getattr(function, "__module__", None)
-    if module == "__main__":  # the same file may be run as a script and imported
-        main = sys.modules["__main__"]
-        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-        module = spec.name if spec is not None else Path(file).stem if file else module
-    return {"callable": f"{module}.{name}" if module else name}
-
-
-def _shown(value: Any) -> Any:
-    """Return an argument that is a number or a text as it is, and the name of its type for all others."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, str | int | float | None) else type(value).__qualname__
-
-
-def _checked_range(valid: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in valid)
-    except (TypeError, ValueError):
-        raise TypeError(f"valid must be a pair (low, high), got {brief(valid)}") from None
-    if np.isnan([low, high]).any() or not low < high:
-        raise ValueError(f"valid must be (low, high) with low below high, got {brief(valid)}")
-    return low, high
+def _each(given: Any, checked: Callable[[Any], Any]) -> Any:
+    """Return a setting, or those of a dictionary by output, checked."""
+    return {name: checked(value) for name, value in given.items()} if isinstance(given, Mapping) else checked(given)

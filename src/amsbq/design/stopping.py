@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
+from ..outputs.names import by_output
 from ..quantities.targets import target_estimate
-from ..validation import count, number, positive_number
+from ..validation import Array, count, number, positive, positive_number, vector
 from .accounting import StopReason
 from .failures import TIMED_OUT, failure_kind
 from .integrator import Integrator
 
+#: a number; with several outputs also one for each of them, in a list or by name
+Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
 StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
 
 #: probability of the interval whose half width a tolerance is compared with
 TOLERANCE_LEVEL = 0.95
 
 
-def tolerance(relative: float | None = None, absolute: float | None = None) -> StopRule:
+def tolerances(
+    relative: Tolerance | None, absolute: Tolerance | None, outputs: Sequence[str] | None
+) -> dict[str, Array]:
+    """Return the ``relative`` and the ``absolute`` tolerance of each output, or of the only one: arrays of one shape.
+
+    Zero where there is none. An output that has neither, because dictionaries leave it out, has an infinite one.
+    """
+    share, size = (_of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
+    return {"relative": share, "absolute": np.where((share == 0) & (size == 0), np.inf, size)}
+
+
+def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | None) -> Array:
+    """Return a tolerance of each output, zero where there is none, or raise an error."""
+    if given is None:
+        return np.zeros(()) if outputs is None else np.zeros(len(outputs))
+    if outputs is None:
+        return np.array(positive_number(given, name))  # type: ignore[arg-type]
+    if isinstance(given, Mapping):
+        listed = by_output(given, outputs)
+        return np.array(
+            [
+                0.0 if each is None else positive_number(each, f"{name} of {m}")
+                for m, each in zip(outputs, listed, strict=True)
+            ]
+        )
+    return positive(np.broadcast_to(vector(given, name, len(outputs)), len(outputs)), name)
+
+
+def tolerance(
+    relative: Tolerance | None = None, absolute: Tolerance | None = None, outputs: Sequence[str] | None = None
+) -> StopRule:
     """Return a rule that stops when half the width of the 95 % interval is within a tolerance.
 
     The rule waits until the initial design is evaluated and the primary source has a value.
@@ -28,9 +63,10 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
         Tolerance as a share of the absolute mean.
     absolute : float, optional
         Tolerance in units of the integral, or of the target of the run. With both, the larger one counts.
+    outputs : list of str, optional
+        Names of several outputs: tolerances may then be M numbers or dictionaries by name, and all must be met.
     """
-    share = 0.0 if relative is None else positive_number(relative, "rel_tol")
-    size = 0.0 if absolute is None else positive_number(absolute, "abs_tol")
+    share, size = tolerances(relative, absolute, outputs).values()
 
     def rule(it: Integrator) -> StopReason | None:
         belief = None if it.starting else it.learner.belief
@@ -38,7 +74,8 @@ def tolerance(relative: float | None = None, absolute: float | None = None) -> S
             return None
         estimate = target_estimate(belief, it.measure, it.target)
         low, high = estimate.interval(TOLERANCE_LEVEL)
-        return "tolerance" if 0.5 * (high - low) <= max(share * abs(estimate.mean), size) else None
+        met = 0.5 * (np.asarray(high) - low) <= np.maximum(share * np.abs(estimate.mean), size)
+        return "tolerance" if met.all() else None
 
     return rule
 

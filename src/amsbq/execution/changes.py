@@ -98,6 +98,9 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
 
     Folders are relative to that of the journal, ``path``: both may be moved together.
     """
+    several: Event = {}
+    if it.outputs is not None:
+        several = {"outputs": it.outputs, "weights": it.goals.importance}
     return {
         "sources": [_described_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
         "functions": [_described_function(source, Path(path)) for source in it.sources],
@@ -109,12 +112,14 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
         "order": it.order,
         "target": target_to_dict(it.target),
         "observed": len(it.learner),  # observations from before the journal, which it does not hold
+        **several,
     }
 
 
 def _described_source(name: str, source: Source) -> dict[str, Any]:
     cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
-    return {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
+    described = {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
+    return described if source.outputs is None else {**described, "outputs": source.outputs}
 
 
 def _described_function(source: Source, path: Path) -> dict[str, Any] | None:

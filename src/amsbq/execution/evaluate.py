@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..design.sources import Observation
+from ..outputs.observations import Observation
 from ..simulators.answers import EvaluationLog, SimulatorError, as_observation, error_text, evaluation_log
 from ..validation import Array, read_only
 

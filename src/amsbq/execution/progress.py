@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from ..design.accounting import Accounting, Evaluation
+from ..validation import numbers_text
 
 #: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
 Progress: TypeAlias = Callable[[Accounting], None]
@@ -26,6 +29,7 @@ class Digits:
     std: int = 2  # of the standard deviation: an error bar is not known any better
     cost: int = 4  # of what is spent and of the budget
     x: int = 4  # of inputs: enough to recognise a location
+    outputs: int = 3  # how many of them: more do not fit on a line
 
 
 DIGITS = Digits()
@@ -128,8 +132,14 @@ def estimate_text(it: Accounting) -> str:
     """Return the latest estimate of the integral, as in "0.83 ± 0.12", or why there is none yet."""
     if it.evaluations and not any(e.source == 0 and e.status == "ok" for e in it.evaluations):
         return f"{it.names[0]} has no value yet"
-    latest = next((e for e in reversed(it.evaluations) if not math.isnan(e.std)), None)
-    return f"{latest.mean:.{DIGITS.value}g} ± {latest.std:.{DIGITS.std}g}" if latest is not None else "initial design"
+    latest = next((e for e in reversed(it.evaluations) if np.isfinite(e.std).any()), None)
+    if latest is None:
+        return "initial design"
+    pairs = list(zip(np.atleast_1d(latest.mean), np.atleast_1d(latest.std), strict=True))
+    shown = [f"{mean:.{DIGITS.value}g} ± {std:.{DIGITS.std}g}" for mean, std in pairs[: DIGITS.outputs]]
+    if it.outputs is not None:
+        shown = [f"{name} {text}" for name, text in zip(it.outputs, shown, strict=False)]
+    return ", ".join(shown if len(pairs) <= DIGITS.outputs else [*shown, "..."])
 
 
 def spent_text(it: Accounting) -> str:
@@ -143,6 +153,8 @@ def spent_text(it: Accounting) -> str:
 
 def evaluation_text(it: Accounting, evaluation: Evaluation) -> str:
     """Return one evaluation in words, as in "7: fine(0.25, 3) = 1.5" or "7: fine(0.25, 3) = failed, no licence"."""
-    found = f"{evaluation.value:.{DIGITS.value}g}" if evaluation.status == "ok" else f"failed, {evaluation.reason}"
+    found = (
+        numbers_text(evaluation.value, DIGITS.value) if evaluation.status == "ok" else f"failed, {evaluation.reason}"
+    )
     x = ", ".join(f"{x:.{DIGITS.x}g}" for x in evaluation.x)
     return f"{evaluation.id}: {it.names[evaluation.source]}({x}) = {found}"

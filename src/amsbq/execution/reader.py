@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..design.integrator import Integrator
 from ..design.sources import Source
 from ..gp.posterior import gp_from_dict
 from ..inference.estimate import Estimate
 from ..measures.adapters import measure_from_dict
 from ..messages import collected_warnings
+from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
 from ..quantities.targets import target_from_dict
 from ..results.result import Result, input_names
 from .journal import JournalPath
@@ -87,6 +90,8 @@ def restored_integrator(state: RunState) -> Integrator | None:
             initial=problem["initial"],
             order=problem.get("order"),
             target=target_from_dict(problem.get("target", "mean")),
+            outputs=state.outputs,
+            weights=problem.get("weights"),
         )
         state.restore(it)
     return it
@@ -94,16 +99,24 @@ def restored_integrator(state: RunState) -> Integrator | None:
 
 def _source(described: dict[str, Any]) -> Source:
     name, cost, noise, valid = (described[key] for key in ("name", "cost", "noise", "valid"))
-    return Source(cost="measured" if isinstance(cost, str) else cost, noise=noise, valid=valid, name=name)
+    paid: Any = "measured" if isinstance(cost, str) else cost
+    return Source(cost=paid, noise=noise, valid=valid, name=name, outputs=described.get("outputs"))
 
 
-def _estimate(state: RunState, it: Integrator | None) -> Estimate:
+def _estimate(state: RunState, it: Integrator | None) -> AnyEstimate:
     evaluations = [*state.observed, *state.evaluations]
     if not any(e.source == 0 and e.status == "ok" for e in evaluations) and not state.header["problem"]["observed"]:
-        return Estimate.unknown()
+        return unknown_estimate(state.outputs)
     if state.estimate is not None:
         return state.estimate
     if it is not None and it.learner.belief is not None and len(it.learner):
         return it.learner.belief.estimate
-    known = [e for e in state.evaluations if not math.isnan(e.std)]
-    return Estimate([known[-1].mean], [known[-1].std]) if known else Estimate.unknown()
+    known = [e for e in state.evaluations if np.isfinite(e.std).any()]
+    if not known:
+        return unknown_estimate(state.outputs)
+    if state.outputs is None:
+        return Estimate([known[-1].mean], [known[-1].std])
+    pairs = zip(known[-1].mean, known[-1].std, strict=True)
+    return Estimates(
+        [Estimate.unknown() if np.isnan(std) else Estimate([mean], [std]) for mean, std in pairs], state.outputs
+    )

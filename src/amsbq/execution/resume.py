@@ -9,7 +9,7 @@ from importlib.metadata import version
 from ..design.accounting import Evaluation, Query, StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
-from ..inference.estimate import Estimate
+from ..outputs.estimates import AnyEstimate
 from ..simulators.answers import EvaluationLog
 from .changes import described_problem, problem_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
@@ -52,7 +52,7 @@ class EventLog:
     def known(self, latest: int = 1) -> None:
         """Log the integral after each of so many latest answers, and the refit: they could be computed again."""
 
-    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
         """Log the end of the run, with the integral if anything is known of it."""
 
 
@@ -123,7 +123,7 @@ class JournalLog(EventLog):
         """Write to the disk that the user has accepted changes of the problem, and its new description."""
         self._write({"event": "accepted", "changes": changes, **described})
 
-    def stopped(self, reason: StopReason, estimate: Estimate | None) -> None:
+    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
         """Write the end of the run to the disk, unless the journal had it already."""
         if reason != self._stopped:
             self._write_refit()

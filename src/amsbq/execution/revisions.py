@@ -56,6 +56,7 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     with Journal(path, patience, shared=True) as journal:
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
+        _refuse_several(path, state, [answer.id for answer in answers if not answer.reason])
         queries = {query.id: query for query in state.queries}
         told = {event["id"]: event for event in journal.events if event["event"] in ("told", "failed")}
         new: dict[int, tuple[Answer, Event]] = {}
@@ -122,6 +123,7 @@ def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
         before = next((e for e in state.evaluations if e.id == number), None)
         if before is None:
             raise _unknown(path, number, state)
+        _refuse_several(path, state, [number] if "value" in revision else [])
         valid = state.sources[before.source].get("valid")
         wrong = "" if "value" not in revision else rejection(revision["value"], valid, revision["variance"])
         if wrong:
@@ -130,6 +132,15 @@ def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
         journal.write(event)
         revised = interpreted(journal.header, [*journal.events, event], path)
     return next(e for e in revised.evaluations if e.id == number)
+
+
+def _refuse_several(path: JournalPath, state: RunState, numbers: Sequence[int]) -> None:
+    """Raise an error if values of single queries are given to a run with several outputs."""
+    if state.outputs is not None and numbers:
+        raise JournalError(
+            f"{path} has several outputs, {', '.join(state.outputs)}: query {numbers[0]} cannot be answered with "
+            "one number; exclude it, or use an Integrator in Python"
+        )
 
 
 def _unknown(path: JournalPath, number: int, state: RunState) -> JournalError:

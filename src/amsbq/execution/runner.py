@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..design.accounting import Accounting, Evaluation, Query, StopReason
-from ..design.failures import recorded_reason, rejection
+from ..design.failures import recorded_reason
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule, repeated_failure
 from ..processes.interrupts import Interrupts
 from ..processes.pool import CrashedCall
 from ..results.result import Result
 from ..simulators.answers import error_text
-from ..validation import count
+from ..validation import Values, count
 from .evaluate import Outcome
 from .executors import Dispatcher, ExecutorError, ExecutorLike, Started
 from .journal import Event, Journal, JournalError, JournalPath
@@ -117,8 +117,7 @@ def run(
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)
         result = Result.of(it, stopped, about.get("inputs")) if len(it.learner) else None
-        known = result is not None and not math.isnan(result.mean)
-        runner.log.stopped(stopped, result.estimate if result is not None and known else None)
+        runner.log.stopped(stopped, result.estimate if result is not None and result.known else None)
     if result is None:
         raise no_result_error(it, stopped)
     return result
@@ -226,7 +225,8 @@ class Runner:
         source = self.it.sources[query.source]
         function: Any = source.function
         if hasattr(function, "numbered"):  # it works in a directory that is named after the evaluation
-            function = function.numbered(self.it.names[query.source], query.id, source.valid)
+            valid = source.valid if self.it.outputs is None else None
+            function = function.numbered(self.it.names[query.source], query.id, valid)
         self._last_event = time.monotonic()
         started = self._dispatcher.start(function, query.x, source.timeout)
         self._running[started.future] = query, started
@@ -288,18 +288,19 @@ class Runner:
                 return  # the interrupt may have ended a program of the source: the query stays pending
             self.log.printed(query, outcome.log)
             source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason
+            value: Values = math.nan
             cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
             if found is not None:
                 cost = cost if found.cost is None else found.cost
-                reason = rejection(found.value, source.valid, found.variance)
+                value, reason = self.it.usable(query.source, found.value, found.variance)
             if found is None or reason:
                 reason = recorded_reason(reason)
                 self.log.failed(query, reason, cost)
                 self.it.fail(query, reason, cost)
             else:
                 free = self.it.values_beside(query.x)
-                self.log.told(query, found.value, found.variance, cost, free)
-                self.it.tell(query, found.value, found.variance, cost, free)
+                self.log.told(query, value, found.variance, cost, free)
+                self.it.tell(query, value, found.variance, cost, free)
             self.log.known()
             self._progress(self.it)
 

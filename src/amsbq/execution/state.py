@@ -6,16 +6,16 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..design.accounting import Evaluation, Query, StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
-from ..inference.estimate import Estimate
+from ..outputs.estimates import AnyEstimate, estimate_from_dict
 from ..simulators.answers import one_line
-from ..validation import read_only
+from ..validation import Values, numbers_text, read_only
 from .format1 import translated
 from .journal import Event, JournalError, JournalPath, read_journal
 
@@ -41,6 +41,8 @@ FIELDS: dict[str, dict[str, type]] = {
     "stopped": {"reason": str, "budget": float},
 }
 
+#: the fields that are lists with several outputs
+BY_OUTPUT = ("value", "variance", "mean", "std")
 
 #: events by which the user changes an evaluation afterwards
 REVISIONS = ("excluded", "corrected")
@@ -90,13 +92,17 @@ class RunState:
     stopped: StopReason
     by_rule: bool
     revised: bool
-    estimate: Estimate | None
+    estimate: AnyEstimate | None
+
+    @property
+    def outputs(self) -> list[str] | None:
+        """Names of the outputs, if there are several."""
+        return cast(list[str] | None, self.header["problem"].get("outputs"))
 
     @property
     def sources(self) -> list[dict[str, Any]]:
         """Name, cost, noise and valid range of each source."""
-        described: list[dict[str, Any]] = self.header["problem"]["sources"]
-        return described
+        return cast(list[dict[str, Any]], self.header["problem"]["sources"])
 
     @property
     def names(self) -> list[str]:
@@ -123,7 +129,7 @@ class RunState:
             header = {**header, **{key: latest[key] for key in ("problem", "inputs") if latest.get(key) is not None}}
         _check_header(header)
         for event in events:
-            _check_fields(event)
+            _check_fields(event, header["problem"].get("outputs"))
         queries = _queries([event for event in events if event["event"] == "asked"], header)
         known = {event["id"]: event for event in events if event["event"] == "known"}
         answers = [event for event in events if event["event"] in ("told", "failed")]
@@ -152,7 +158,7 @@ class RunState:
             stopped=last.get("reason", ""),
             by_rule=bool(last.get("rule")),
             revised=revised,
-            estimate=None if estimate is None else Estimate.from_dict(estimate),
+            estimate=None if estimate is None else estimate_from_dict(estimate),
         )
 
     def restore(self, it: Integrator) -> None:
@@ -200,17 +206,24 @@ def _check_header(header: Event) -> None:
         raise TypeError(f"the inputs are named {inputs!r}")
 
 
-def _check_fields(event: Event) -> None:
-    """Raise one of `NONSENSE` unless an event has the fields of its kind, with possible values."""
+def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:
+    """Raise one of `NONSENSE` unless an event has the fields of its kind, with possible values.
+
+    With several outputs, numbers that each of them has are lists.
+    """
     kind = event["event"]
     for key, wanted in FIELDS.get(kind, {}).items():
-        if not _is(event[key], wanted):
+        several = outputs is not None and key in BY_OUTPUT and isinstance(event[key], list)
+        if not all(_is(value, wanted) for value in (event[key] if several else [event[key]])):
             raise TypeError(f"{key} of an event {kind!r} is {event[key]!r}")
     if kind in ("asked", "told", "failed") and not 0 <= event["cost"] < math.inf:
         raise ValueError(f"a cost of {event['cost']}")
-    valued = kind in ("told", "observed", "corrected")
-    if valued and not (math.isfinite(event["value"]) and 0 <= event["variance"] < math.inf):
-        raise ValueError(f"a value of {event['value']} with variance {event['variance']}")
+    if kind in ("told", "observed", "corrected"):
+        value, variance = np.array(event["value"]), np.array(event["variance"])
+        each_has_both = value.shape == variance.shape == (() if outputs is None else (len(outputs),))
+        known = not np.isinf(value).any() and not np.isnan(value).all()
+        if not (each_has_both and known and ((variance >= 0) & (variance < math.inf)).all()):
+            raise ValueError(f"a value of {event['value']} with variance {event['variance']}")
 
 
 def _is(value: Any, wanted: type) -> bool:
@@ -227,7 +240,7 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
     queries: dict[int, Query] = {}
     latest = -1
     for event in asked:
-        query = _query(event)
+        query = Query(event["id"], event["source"], _numbers(event["x"]), event["cost"], event["rate"])
         if query.x.shape != (dim,) or not np.isfinite(query.x).all() or not 0 <= query.source < n_sources:
             raise ValueError(f"query {query.id} is for x = {event['x']} of source {query.source}")
         before = queries.setdefault(query.id, query)
@@ -239,26 +252,26 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
     return queries
 
 
-def _query(event: Event) -> Query:
-    x = read_only(np.array(event["x"], dtype=float))
-    return Query(event["id"], event["source"], x, event["cost"], event["rate"])
-
-
 def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluation:
     told, after = event["event"] == "told", known.get(query.id, {})
     return Evaluation(
         query.id,
         query.source,
         query.x,
-        value=event["value"] if told else math.nan,
-        variance=event["variance"] if told else 0.0,
+        value=_numbers(event["value"]) if told else math.nan,
+        variance=_numbers(event["variance"]) if told else 0.0,
         cost=event["cost"],
         status="ok" if told else "failed",
         reason="" if told else event["reason"],
-        mean=after.get("mean", math.nan),
-        std=after.get("std", math.nan),
+        mean=_numbers(after.get("mean", math.nan)),
+        std=_numbers(after.get("std", math.nan)),
         free=tuple(float(value) for value in event.get("free", ())),
     )
+
+
+def _numbers(recorded: Any) -> Values:
+    """Return a number as it is, and a list of numbers as an array."""
+    return read_only(np.array(recorded, dtype=float)) if isinstance(recorded, list) else recorded
 
 
 def _bulk(event: Event, header: Event) -> Bulk:
@@ -268,19 +281,20 @@ def _bulk(event: Event, header: Event) -> Bulk:
 
 
 def _observed(event: Event, header: Event) -> Evaluation:
-    x, source = read_only(np.array(event["x"], dtype=float)), event["source"]
+    x, source = _numbers(event["x"]), event["source"]
     if x.ndim != 1 or not np.isfinite(x).all() or not 0 <= source < len(header["problem"]["sources"]):
         raise ValueError(f"a value was taken for x = {event['x']} of source {source}")
-    return Evaluation(None, source, x, event["value"], event["variance"], 0.0, "ok", "")
+    return Evaluation(None, source, x, _numbers(event["value"]), _numbers(event["variance"]), 0.0, "ok", "")
 
 
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
     """Return an evaluation as the user has revised it."""
     if revision is None:
         return evaluation
-    was = f"it was {evaluation.value:.6g}" if evaluation.status == "ok" else f"it had failed: {evaluation.reason}"
+    failed = evaluation.status == "failed"
+    was = f"it had failed: {evaluation.reason}" if failed else f"it was {numbers_text(evaluation.value)}"
     if revision["event"] == "corrected":
-        value, variance = revision["value"], revision["variance"]
+        value, variance = _numbers(revision["value"]), _numbers(revision["variance"])
         return replace(evaluation, value=value, variance=variance, status="ok", reason="", note=f"corrected; {was}")
     note = f"excluded by the user: {revision['reason']}; {was}"
     return replace(evaluation, value=math.nan, variance=0.0, status="failed", reason=note, note=note)

@@ -26,10 +26,11 @@ import numpy as np
 from scipy.integrate import quad
 
 from ..baselines.percentiles import percentile
-from ..design.sources import Observation, Source
+from ..design.sources import Source
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
+from ..outputs.observations import Observation
 from ..validation import Array
 from . import drawing
 from .epidemic_models import INFECTION_RATE, PARAMETERS, seir, sir, trajectories

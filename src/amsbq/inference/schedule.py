@@ -69,6 +69,35 @@ def latest_refit(s: IntArray) -> int:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Which of the scheduled refits a learner makes, if several learners take turns to keep the time of a step low.
+
+    Attributes
+    ----------
+    every : int
+        How many of them take turns; 1 if each makes all refits.
+    phase : int
+        The number of the learner among them.
+    """
+
+    every: int = 1
+    phase: int = 0
+
+    def latest(self, s: IntArray) -> int:
+        """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+
+        All refits to no more observations than take turns are made.
+
+        >>> [Turns(3, 1).latest(np.zeros(n, dtype=int)) for n in range(1, 10)]
+        [1, 2, 3, 3, 5, 5, 5, 8, 8]
+        """
+        n = latest_refit(s)
+        while n > self.every and (n + self.phase) % self.every:
+            n = latest_refit(s[: n - 1])
+        return n
+
+
+@dataclass(frozen=True)
 class _Refit:
     """A belief learned from the first n observations, and the warnings that were issued."""
 
@@ -94,6 +123,8 @@ class Learner:
         What warnings call the sources.
     order : list of int, optional
         The sources in order of fidelity; by default those with the fewest observations come first.
+    turns : Turns
+        Which of the scheduled refits it makes; by default all.
     """
 
     def __init__(
@@ -104,7 +135,9 @@ class Learner:
         seed: int,
         names: Sequence[str] | None = None,
         order: Sequence[int] | None = None,
+        turns: Turns | None = None,
     ) -> None:
+        self.turns = turns or Turns()
         self.model, self.measure, self.noise, self.seed, self.names = model, measure, noise, seed, names
         self.order = order
         self._data = Data.empty(measure.dim)
@@ -128,6 +161,11 @@ class Learner:
             self._data, self._new = self._data.followed_by(new), []
         return self._data
 
+    @property
+    def has_primary(self) -> bool:
+        """Whether there is a value of the primary source, without which its integral is unknown."""
+        return bool((self.data.s == 0).any())
+
     def add(self, source: int, x: Array, value: float, variance: float) -> None:
         """Add one observation: the value of a source at x, shape (D,), and the variance of its noise."""
         self._new.append((source, x, value, variance))
@@ -140,7 +178,7 @@ class Learner:
         take seconds.
         """
         n = len(self)
-        at = latest_refit(self.data.s)
+        at = self.turns.latest(self.data.s)
         if n and (self._refit is None or self._refit.n != at):
             self._refit = self._refitted(at)
             self._belief, self._conditioned_on = self._refit.belief, at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy
@@ -122,3 +122,40 @@ def _uniform(pair: Sequence[float]) -> Distribution:
     ((low, high),) = Uniform(*pair).bounds
     distribution: Distribution = scipy.stats.uniform(loc=float(low), scale=float(high - low))
     return distribution
+
+
+def _has_names(measure: Mapping[Any, Any]) -> bool:
+    """Return whether a dictionary has an input by name in each entry, and not the probability of a category."""
+    return bool(measure) and all(isinstance(key, str) and not isinstance(part, Real) for key, part in measure.items())
+
+
+#: the distribution of the inputs, or a dictionary of the distribution of each one by its name
+NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
+
+
+def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
+    """Return the measure of the inputs, and their names, or None if they have none.
+
+    Parameters
+    ----------
+    measure : anything that `as_measure` takes, or a dictionary of distributions and (low, high) pairs by name
+        The distribution of the inputs.
+    names : list of str, optional
+        Names of the inputs, instead of those of a dictionary.
+
+    >>> named_measure({"load": (0, 1), "size": (2, 3)})
+    (Uniform([0.0, 2.0], [1.0, 3.0]), ['load', 'size'])
+    """
+    if isinstance(measure, Mapping) and _has_names(measure):
+        if names is not None:
+            raise ValueError("give names either in the dictionary of distributions or as names=, not both")
+        return as_measure(cast(MeasureLike, list(measure.values()))), list(measure)
+    inputs = as_measure(cast(MeasureLike, measure))
+    if names is None:
+        return inputs, None
+    listed = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
+        raise ValueError(f"names must be different texts, one for each input, got {brief(names)}")
+    if len(listed) != inputs.dim:
+        raise ValueError(f"there are {inputs.dim} inputs, but names has {len(listed)}: {brief(names)}")
+    return inputs, listed

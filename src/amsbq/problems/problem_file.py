@@ -16,18 +16,20 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..design.acquisition import UTILITIES
 from ..design.integrator import Integrator
 from ..design.sources import Source, source_names
-from ..design.stopping import StopRule, tolerance
+from ..design.stopping import StopRule, Tolerance, tolerance, tolerances
 from ..inference.structures import MODELS
 from ..measures.base import Measure
+from ..outputs.names import output_names
 from ..quantities.targets import target_from_dict
 from ..simulators.functions import PythonFunction
+from ..validation import brief
 from .checks import Checker
 from .inputs import InputsReader
 from .sources import SourcesReader
@@ -39,6 +41,8 @@ TOP_KEYS = (
     "acquisition",
     "target",
     "order",
+    "outputs",
+    "weights",
     "rel_tol",
     "abs_tol",
     "inputs",
@@ -66,17 +70,22 @@ class Problem:
     sources: list[Source]
     budget: float  #: infinite if only a tolerance ends the run
     settings: dict[str, Any]  #: model, acquisition, target, seed and order, where the file has them
-    rel_tol: float | None
-    abs_tol: float | None
+    rel_tol: Tolerance | None
+    abs_tol: Tolerance | None
 
     def integrator(self, budget: float | None = None) -> Integrator:
         """Return a new integrator of the problem; ``budget`` replaces the one in the file."""
         limit = budget or self.budget
-        return Integrator(self.sources, self.measure, budget=None if math.isinf(limit) else limit, **self.settings)
+        it = Integrator(self.sources, self.measure, budget=None if math.isinf(limit) else limit, **self.settings)
+        if it.outputs is not None and (self.rel_tol or self.abs_tol):
+            it.goals = replace(it.goals, **tolerances(self.rel_tol, self.abs_tol, it.outputs))
+        return it
 
     def stop_rules(self) -> list[StopRule]:
         """Return the rules that end a run before its budget does: its tolerance, if it has one."""
-        return [tolerance(self.rel_tol, self.abs_tol)] if self.rel_tol or self.abs_tol else []
+        if not (self.rel_tol or self.abs_tol):
+            return []
+        return [tolerance(self.rel_tol, self.abs_tol, self.settings.get("outputs"))]
 
     def require_functions(self) -> None:
         """Raise `ProblemError` if a source is evaluated elsewhere, and cannot be evaluated here."""
@@ -127,9 +136,11 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     }
     target = checker.setting(content, "target", _is_target, "'mean', 'variance' or { exceedance = 70.0 }, with a limit")
     settings["target"] = target_from_dict(target) if _is_target(target) else None
-    rel_tol, abs_tol = (checker.number(content, key, positive=True) for key in ("rel_tol", "abs_tol"))
+    outputs = _outputs(content, checker)
+    settings |= {"outputs": outputs, "weights": content.get("weights")}
+    rel_tol, abs_tol = (_tolerance(content, key, outputs, checker) for key in ("rel_tol", "abs_tol"))
     names, measure = InputsReader(folder, checker).read(content)
-    sources = SourcesReader(folder, names, checker).read(content)
+    sources = SourcesReader(folder, names, checker, outputs or ()).read(content)
     if not checker.errors:
         settings["order"] = _numbers(content, source_names(sources), checker)
     if checker.errors or measure is None:
@@ -141,6 +152,29 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     if checker.errors:
         raise ProblemError(path, checker.errors)
     return problem
+
+
+def _outputs(content: dict[str, Any], checker: Checker) -> tuple[str, ...] | None:
+    """Return the names of several outputs, if the file has them."""
+    given = content.get("outputs")
+    if given is None:
+        return None
+    if not isinstance(given, list):
+        checker.add("outputs", f"must be a list of names, such as ['peak', 'time'], got {brief(given)}")
+        return None
+    return checker.attempt("outputs", lambda: output_names(given))
+
+
+def _tolerance(
+    content: dict[str, Any], key: str, outputs: tuple[str, ...] | None, checker: Checker
+) -> Tolerance | None:
+    """Return a tolerance: a number, or with several outputs also a table of them by name."""
+    given = content.get(key)
+    if outputs is None or not isinstance(given, dict):
+        return checker.number(content, key, positive=True)
+    checker.known_keys(given, outputs, key)
+    found = {name: checker.number(given, name, within=key, positive=True) for name in given}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _numbers(content: dict[str, Any], names: list[str], checker: Checker) -> list[int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ COMMAND_TYPES: dict[str, type | tuple[type, ...]] = {
     "delimiters": list,
     "output": dict,
 }
-SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", "vectorized", "bulk", *COMMAND_TYPES)
-UMBRIDGE_TYPES = {"url": str, "model": str, "config": dict, "output": int}
+SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", "vectorized", "bulk", "outputs", *COMMAND_TYPES)
+UMBRIDGE_TYPES: dict[str, type | tuple[type, ...]] = {"url": str, "model": str, "config": dict, "output": (int, list)}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class SourcesReader:
     folder: Path  #: of the problem file
     inputs: list[str]  #: names that a command may use
     checker: Checker
+    outputs: tuple[str, ...] = ()  #: names of several outputs
 
     def read(self, content: dict[str, Any]) -> list[Source]:
         """Return the sources of a whole problem file, without those that are wrong."""
@@ -69,12 +70,21 @@ class SourcesReader:
             self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
         timeout = self.checker.number(entry, "timeout", within=key, positive=True)
         cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
-        vectorized, bulk = self._vectorized(key, entry), self._bulk(key, entry)
+        vectorized, bulk, own = self._vectorized(key, entry), self._bulk(key, entry), self._own(key, entry)
         function = self._function(key, kinds[0], entry, timeout) if len(kinds) == 1 else None
         if len(self.checker.errors) > before:
             return None
         make = partial(Source, function, cost=cost, name=name, noise=noise, timeout=timeout, valid=valid)
-        return self.checker.attempt(key, lambda: make(vectorized=vectorized, bulk=bulk))
+        return self.checker.attempt(key, lambda: make(vectorized=vectorized, bulk=bulk, outputs=own))
+
+    def _own(self, key: str, entry: dict[str, Any]) -> list[str] | None:
+        """Return the outputs that a source has, if it lacks some."""
+        own = entry.get("outputs")
+        if own is None or (isinstance(own, list) and own and all(name in self.outputs for name in own)):
+            return own
+        some = ", ".join(self.outputs) or "outputs = [...] at the top of the file"
+        self.checker.add(f"{key}.outputs", f"must be some of {some}, got {brief(own)}")
+        return None
 
     def _vectorized(self, key: str, entry: dict[str, Any]) -> bool:
         value = entry.get("vectorized", False)
@@ -131,7 +141,7 @@ class SourcesReader:
                 self.checker.add(f"{key}.{name}", f"belongs to a command, and this source is {kind}")
         if kind == "detached":
             return None
-        return self._python(where, value) if kind == "python" else self._umbridge(where, value, timeout)
+        return self._python(where, value) if kind == "python" else self._umbridge(where, value, timeout, entry)
 
     def _python(self, where: str, value: Any) -> PythonFunction | None:
         if not isinstance(value, str):
@@ -151,25 +161,36 @@ class SourcesReader:
         make = partial(Command, entry["command"], self.inputs, self.folder, timeout)
         if self.checker.attempt(where, make) is None:
             return None
-        command = self.checker.attempt(key, lambda: make(**options))
+        own = tuple(entry["outputs"]) if _is_of_texts(entry.get("outputs") or 0) else self.outputs
+        command = self.checker.attempt(key, lambda: make(**options, outputs=own))
         if command is None:
             return None
-        if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(PARTS))):
-            self.checker.add(f"{key}.output", f"has {', '.join(others)}; a run uses {', '.join(PARTS)}")
+        used = own or PARTS
+        if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(used))):
+            self.checker.add(f"{key}.output", f"has {', '.join(others)}; a run uses {', '.join(used)}")
         program = command.arguments[0]  # with a placeholder it is known only when it is run
         if "{" not in program and shutil.which(self.folder / program if "/" in program else program) is None:
             self.checker.add(where, f"there is no program {program!r} that can be run")
         return command
 
-    def _umbridge(self, where: str, value: Any, timeout: float | None) -> UMBridge | None:
+    def _umbridge(self, where: str, value: Any, timeout: float | None, entry: dict[str, Any]) -> UMBridge | None:
         if not isinstance(value, dict):
             self.checker.add(where, f"must be {{ url = 'http://...', model = 'forward' }}, got {brief(value)}")
             return None
         self.checker.known_keys(value, UMBRIDGE_TYPES, where)
         for name, wanted in UMBRIDGE_TYPES.items():
             if name in value and (not isinstance(value[name], wanted) or isinstance(value[name], bool)):
-                self.checker.add(f"{where}.{name}", f"must be of type {wanted.__name__}, got {brief(value[name])}")
+                kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+                types = " or ".join(kind.__name__ for kind in kinds)
+                self.checker.add(f"{where}.{name}", f"must be of type {types}, got {brief(value[name])}")
                 return None
+        own = entry.get("outputs") or self.outputs
+        chosen = value.get("output", 0)
+        several = isinstance(chosen, list)
+        if several != bool(own) or (several and (len(chosen) != len(own) or not all(type(n) is int for n in chosen))):
+            wanted_numbers = f"a number for each of {', '.join(own)}, such as [0, 3]" if own else "one number"
+            self.checker.add(f"{where}.output", f"must be {wanted_numbers}, got {brief(chosen)}")
+            return None
         if "url" not in value:
             address = "where the server listens, such as 'http://127.0.0.1:4242'"
             self.checker.add(f"{where}.url", f"is missing: {address}")
@@ -181,4 +202,4 @@ class SourcesReader:
 def _is_of_texts(value: Any) -> bool:
     """Return whether a value of a TOML file is a text, or all of its entries are."""
     entries = value.values() if isinstance(value, dict) else value
-    return all(isinstance(entry, str) for entry in entries)
+    return isinstance(entries, Iterable) and all(isinstance(entry, str) for entry in entries)

@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike
 from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..measures.base import Measure
+from ..outputs.estimates import Estimates
 from ..validation import Array, number, numbers
 from .effects import effects
-from .ensemble import ARCSINE, LINEAR, ROOT, Ensemble, Estimates, Scale, set_average
+from .ensemble import ARCSINE, LINEAR, ROOT, Ensemble, Scale, set_average
 from .paths import Paths, posterior_means
 
 

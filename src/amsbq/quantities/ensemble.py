@@ -10,10 +10,10 @@ Notation: K posteriors with weights p_k, J draws by each; q_kj draws of a quanti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -55,45 +55,6 @@ LINEAR = Scale(lambda q: q, lambda t: t, (-np.inf, np.inf))
 ROOT = Scale(lambda q: np.sqrt(np.maximum(q, 0.0)), np.square, (0.0, np.inf))
 #: of probabilities and other shares: the transformation that gives counts an equal variance
 ARCSINE = Scale(lambda q: np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0))), lambda t: np.sin(t) ** 2, (0.0, np.pi / 2))
-
-
-class Estimates(Sequence[Estimate]):
-    """Estimates of several quantities, such as the values of a curve: a sequence of `Estimate`.
-
-    Attributes
-    ----------
-    mean, std : (m,) arrays
-        Mean and standard deviation of each.
-    """
-
-    def __init__(self, each: Sequence[Estimate]) -> None:
-        self._each = list(each)
-        self.mean = np.array([one.mean for one in self._each])
-        self.std = np.array([one.std for one in self._each])
-
-    @overload
-    def __getitem__(self, index: int) -> Estimate: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Estimates: ...
-
-    def __getitem__(self, index: int | slice) -> Estimate | Estimates:
-        return Estimates(self._each[index]) if isinstance(index, slice) else self._each[index]
-
-    def __len__(self) -> int:
-        return len(self._each)
-
-    def __repr__(self) -> str:
-        return f"Estimates([{', '.join(one.summary() for one in self._each)}])"
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the lower and the upper ends of the central intervals of that probability, shape (m,) each."""
-        low, high = zip(*(one.interval(level) for one in self._each), strict=True)
-        return np.array(low), np.array(high)
-
-    def quantile(self, p: float) -> Array:
-        """Return the numbers below which the quantities are with probability p, shape (m,)."""
-        return np.array([one.quantile(p) for one in self._each])
 
 
 @dataclass(frozen=True)

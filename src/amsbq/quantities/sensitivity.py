@@ -16,9 +16,10 @@ import numpy as np
 from ..inference.belief import Belief
 from ..markup import table
 from ..measures.base import Measure
+from ..outputs.estimates import Estimates
 from ..validation import Array, brief
 from .effects import effects
-from .ensemble import ARCSINE, Ensemble, Estimates
+from .ensemble import ARCSINE, Ensemble
 from .paths import Paths
 
 

@@ -24,8 +24,9 @@ from ..gp.coregionalisation import ModelBatch
 from ..gp.embeddings_numeric import EmpiricalEmbeddings
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import Belief, averaged
-from ..inference.estimate import Estimate
 from ..measures.base import Measure
+from ..outputs.beliefs import OutputsBelief
+from ..outputs.estimates import AnyEstimate
 from ..validation import Array, brief, number
 from .distribution import OutputDistribution
 from .ensemble import units_of
@@ -87,9 +88,9 @@ def target_from_dict(content: Any) -> Target:
     return checked_target(Exceedance(content["exceedance"]) if isinstance(content, dict) else content)
 
 
-def target_estimate(belief: Belief, measure: Measure, target: Target) -> Estimate:
+def target_estimate(belief: Belief | OutputsBelief, measure: Measure, target: Target) -> AnyEstimate:
     """Return what is known of the target; for all but the mean that takes a second or two."""
-    if target == "mean":
+    if target == "mean" or isinstance(belief, OutputsBelief):  # several outputs have no other target
         return belief.estimate
     output = OutputDistribution(belief, measure)
     return output.probability(above=target.limit) if isinstance(target, Exceedance) else output.variance()

@@ -14,8 +14,9 @@ from ..measures.base import Measure
 from ..measures.composed import Transformed
 from ..measures.empirical import Empirical
 from ..measures.marginals import CategoricalMarginal
+from ..outputs.estimates import Estimates
 from ..validation import Array
-from .ensemble import Ensemble, Estimates
+from .ensemble import Ensemble
 
 #: points that stand for a distribution for which kernels have no integrals: their average is right to 1e-3 of a
 #: standard deviation of the output, or better

@@ -21,6 +21,7 @@ from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
+from ..outputs.beliefs import OutputsBelief
 from ..threads import threads_for
 from ..validation import Array, IntArray
 
@@ -65,9 +66,11 @@ def once_per_state(function: Callable[[Integrator], T]) -> Callable[[Integrator]
 
 
 def belief_of(it: Integrator) -> Belief:
-    """Return the belief of an integrator; raise ValueError if nothing was observed yet."""
+    """Return the belief of an integrator; raise ValueError if there is none, or several outputs."""
     if (belief := it.learner.belief) is None:
         raise ValueError("nothing is known yet: look again after the first evaluations")
+    if isinstance(belief, OutputsBelief):
+        raise ValueError(f"there are several outputs: look at one of them, as in result[{belief.names[0]!r}]")
     return belief
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from . import assumption_findings, model_findings
-from .analysis import correlations, outlook, residuals
+from .analysis import belief_of, correlations, outlook, residuals
 from .findings import Finding, Findings, brief
 from .refits import SourceWorth, source_worths
 
@@ -50,8 +50,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
     inputs : list of str
         Names of the inputs.
     """
-    belief = it.learner.belief
-    if belief is None or not len(it.learner):
+    if it.learner.belief is None or not len(it.learner):
         return Findings([*_failures(it), Finding("note", "start", "nothing is known yet.")])
     left = residuals(it)
     return Findings(
@@ -64,7 +63,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
             *model_findings.wrong_value(it, inputs),
             *model_findings.undeclared_noise(it),
             *model_findings.evenness(it, left, inputs),
-            *model_findings.hyperparameters(belief, estimate),
+            *model_findings.hyperparameters(belief_of(it), estimate),
             *_relations(it),
             *_worth(it),
             *_outlook(it, estimate),

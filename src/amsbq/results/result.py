@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,15 @@ from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
+from ..outputs.names import output_number
 from ..quantities.distribution import OutputDistribution
-from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity
-from ..validation import Array
+from ..validation import Array, Values
 from .analysis import has_primary_value
 from .diagnostics import diagnose
-from .findings import Findings
-from .outputs import given, output_distribution, sensitivity, under
+from .findings import Finding, Findings
+from .quantities import given, output_distribution, sensitivity, under
 
 if TYPE_CHECKING:
     import pandas
@@ -93,9 +94,11 @@ class Result:
         What was evaluated in bulk: for each such source the number of evaluations, its integral and the cost.
     header : dict or None
         The header of the journal that the result was read from.
+    output : str
+        The name of the output, if it is that of one of several.
     """
 
-    estimate: Estimate
+    estimate: AnyEstimate
     evaluations: list[Evaluation]
     spent: float
     stopped: StopReason
@@ -106,6 +109,7 @@ class Result:
     pending: int = 0
     header: dict[str, Any] | None = None
     bulk: Sequence[Bulk] = ()
+    output: str = ""
 
     @classmethod
     def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
@@ -113,7 +117,7 @@ class Result:
 
         Without a value of the primary source the integral is unknown, whatever the others say.
         """
-        estimate = it.estimate() if has_primary_value(it) else Estimate.unknown()
+        estimate = it.estimate() if has_primary_value(it) else unknown_estimate(it.outputs)
         named = inputs or it.inputs or input_names(it.measure.dim)
         return cls(
             estimate,
@@ -129,22 +133,58 @@ class Result:
         )
 
     @property
-    def mean(self) -> float:
-        """Mean of the integral."""
+    def mean(self) -> Values:
+        """Mean of the integral: a float, or with several outputs an array (M,)."""
         return self.estimate.mean
 
     @property
-    def std(self) -> float:
-        """Standard deviation of the integral."""
+    def std(self) -> Values:
+        """Standard deviation of the integral: a float, or with several outputs an array (M,)."""
         return self.estimate.std
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return (low, high), the central interval that holds the integral with probability ``level``."""
-        return self.estimate.interval(level)
+    def interval(self, level: float = 0.95) -> tuple[Values, Values]:
+        """Return (low, high), the central interval that holds the integral with probability ``level``.
 
-    def quantile(self, p: float) -> float:
-        """Return the number below which the integral is with probability p."""
+        With several outputs both are arrays (M,).
+        """
+        found: tuple[Values, Values] = self.estimate.interval(level)
+        return found
+
+    def quantile(self, p: float) -> Values:
+        """Return the number below which the integral is with probability p; with several outputs an array (M,)."""
         return self.estimate.quantile(p)
+
+    @property
+    def outputs(self) -> tuple[str, ...] | None:
+        """Names of the outputs, if there are several."""
+        return self.estimate.names if isinstance(self.estimate, Estimates) else None
+
+    @property
+    def known(self) -> bool:
+        """Whether the integral is known, of one output at least."""
+        return not bool(np.isnan(self.mean).all())
+
+    def __getitem__(self, output: str | int) -> Result:
+        """Return the result of one of several outputs alone, by its name or number.
+
+        It has all that a result of one output has: numbers, evaluations, figures, diagnoses.
+        """
+        if self.outputs is None:
+            raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
+        m = output_number(self.outputs, output)
+        it = None if self.integrator is None else self.integrator.of_output(m)
+        evaluations = [e.of_output(m) for e in self.evaluations] if it is None else it.evaluations
+        return replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it, output=self.outputs[m])
+
+    def furthest(self) -> Result:
+        """Return the result of the output that is furthest from its goal; the result itself if there is one output.
+
+        Without a model, and before anything is known, it is that of the first output.
+        """
+        if self.outputs is None:
+            return self
+        it = self.integrator
+        return self[0 if it is None or it.learner.belief is None else int(np.argmax(it.distances()))]
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
@@ -217,9 +257,21 @@ class Result:
     def diagnose(self) -> Findings:
         """Return findings on what the error bar rests on, the fit, the worth of each source and the outlook.
 
-        A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once.
+        A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once. With
+        several outputs it is about the one that is furthest from its goal.
         """
-        return diagnose(self._model("to diagnose"), self.estimate, self.inputs)
+        it = self._model("to diagnose")
+        if self.outputs is None:
+            return diagnose(it, self.estimate, self.inputs)
+        of_one = self.furthest()
+        said = Finding(
+            "note",
+            "outputs",
+            f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {of_one.estimate.summary()}.",
+            f"What follows is about {of_one.output}; result['name'].diagnose() is about another one.",
+        )
+        assert of_one.integrator is not None
+        return Findings([said, *diagnose(of_one.integrator, of_one.estimate, self.inputs)])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""
@@ -229,16 +281,23 @@ class Result:
                 "id": e.id,
                 "source": self.names[e.source],
                 **dict(zip(inputs, e.x.tolist(), strict=True)),
-                "value": e.value,
-                "variance": e.variance,
+                **self._columns("value", e.value),
+                **self._columns("variance", e.variance),
                 "cost": e.cost,
                 "status": e.status,
                 "reason": e.reason or e.note,
-                "mean": e.mean,
-                "std": e.std,
+                **self._columns("mean", e.mean),
+                **self._columns("std", e.std),
             }
             for e in self.evaluations
         ]
+
+    def _columns(self, name: str, value: Values) -> dict[str, float]:
+        """Return a number by its name, or with several outputs one for each, as in ``value.peak``."""
+        if self.outputs is None:
+            return {name: value}
+        each = np.broadcast_to(value, len(self.outputs)).tolist()
+        return {f"{name}.{output}": number for output, number in zip(self.outputs, each, strict=True)}
 
     def __str__(self) -> str:
         rows = self._rows()
@@ -251,9 +310,12 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the answer, the estimate against cost, what is spent, and the sources, for notebooks."""
         head, *rows = self._rows()
-        parts = [f"<p><strong>{escape(self._headline())}</strong><br>stopped: {escape(self._why())}</p>"]
+        headline = self._headline() if self.outputs is None else f"{len(self.outputs)} outputs"
+        parts = [f"<p><strong>{escape(headline)}</strong><br>stopped: {escape(self._why())}</p>"]
         if math.isfinite(self.budget):
             parts.append(markup.share(self.spent / self.budget, f"spent {self.spent:.6g} of {self.budget:.6g}"))
+        if self.outputs is not None:
+            return "<br>".join([*parts, f"{self.estimate._repr_html_()}{markup.table(head, rows)}"])
         told = np.array([(e.cost, e.mean, e.std) for e in self.evaluations]).reshape(-1, 3)
         known = np.isfinite(told[:, 1:]).all(axis=1)
         if known.sum() > 1:
@@ -262,9 +324,10 @@ class Result:
         return "<br>".join(parts) + markup.table(head, rows)
 
     def _headline(self) -> str:
-        if math.isnan(self.mean) and self.evaluations:
-            return f"integral: {unknown_because(self.names)}"
-        return f"integral: {self.estimate.summary()}"
+        if not self.known and self.evaluations:
+            return f"{self.output or 'integral'}: {unknown_because(self.names)}"
+        name = "" if self.outputs is not None else f"{self.output or 'integral'}: "
+        return f"{name}{self.estimate.summary()}"
 
     def _why(self) -> str:
         of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"

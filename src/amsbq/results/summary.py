@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..serialisation import plain
-from .outputs import quickly_known
+from ..validation import numbers_text
+from .quantities import quickly_known
 from .result import REASONS, Result
 
 
@@ -25,6 +28,7 @@ def as_json(result: Result) -> dict[str, Any]:
     ]
     answer: dict[str, Any] = plain(
         {
+            **_outputs(result),
             "mean": result.mean,
             "std": result.std,
             "interval": result.interval(0.95),
@@ -50,10 +54,16 @@ def _output(result: Result) -> dict[str, Any]:
     return {"output": known, "sensitivity": rows}
 
 
+def _outputs(result: Result) -> dict[str, Any]:
+    """Return the names of several outputs, in the order of the lists of their numbers."""
+    return {} if result.outputs is None else {"outputs": list(result.outputs)}
+
+
 def state(result: Result) -> dict[str, Any]:
     """Return estimate, cost, reason to stop and counts of evaluations of a run as JSON types, None where unknown."""
     now: dict[str, Any] = plain(
         {
+            **_outputs(result),
             "mean": result.mean,
             "std": result.std,
             "spent": result.spent,
@@ -74,13 +84,23 @@ def state(result: Result) -> dict[str, Any]:
 
 def state_text(now: dict[str, Any]) -> str:
     """Return what `state` returned as a few lines of text."""
-    std = "" if now["std"] is None else f" ± {now['std']:.2g} (std)"
     none = f"{next(iter(now['sources']))} has no value yet"
-    known = none if now["mean"] is None else f"integral: {now['mean']:.6g}{std}"
+    if "outputs" not in now:
+        known = none if now["mean"] is None else f"integral: {_mean_and_std(now['mean'], now['std'])}"
+    else:
+        rows = zip(now["outputs"], now["mean"], now["std"], strict=True)
+        width = max(len(name) for name in now["outputs"]) + 1
+        known = "\n".join(
+            f"{name + ':':{width}} {none if mean is None else _mean_and_std(mean, std)}" for name, mean, std in rows
+        )
     of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
     state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
     return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
+
+
+def _mean_and_std(mean: float, std: float | None) -> str:
+    return f"{mean:.6g}" + ("" if std is None else f" ± {std:.2g} (std)")
 
 
 def table(result: Result) -> Iterator[str]:
@@ -92,12 +112,22 @@ def table(result: Result) -> Iterator[str]:
     answered = False  # without a value of the primary source there is no estimate worth printing
     for e in result.evaluations:
         answered = answered or (e.source == 0 and e.status == "ok")
-        value = f"{e.value:12.6g}" if e.status == "ok" else f"{'failed':>12}"
-        integral = "" if math.isnan(e.std) or not answered else f"{e.mean:.6g} ± {e.std:.2g}"
+        value = f"{numbers_text(e.value):>12}" if e.status == "ok" else f"{'failed':>12}"
+        unknown = not answered or bool(np.isnan(e.std).all())
+        integral = "" if unknown else f"{numbers_text(e.mean)} ± {numbers_text(e.std, 2)}"
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number = "-" if e.id is None else e.id
         yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
+
+
+def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
+    """Yield each run with its name, one with several outputs as a run of each."""
+    for name, result in runs.items():
+        if result.outputs is None:
+            yield name, result
+        else:
+            yield from ((f"{name}: {output}", result[output]) for output in result.outputs)
 
 
 def comparison(runs: Mapping[str, Result]) -> Iterator[str]:

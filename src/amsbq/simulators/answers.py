@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
-from ..design.sources import Observation
+from ..outputs.observations import CheckedObservation, Observation
 from ..validation import brief, non_negative_number, number, positive_number
 
 
@@ -127,6 +127,8 @@ def as_observation(returned: Any) -> Observation:
     Traceback (most recent call last):
     ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]
     """
+    if isinstance(returned, CheckedObservation):  # of several outputs
+        return returned
     observation = returned if isinstance(returned, Observation) else Observation(returned)
     try:
         return Observation(

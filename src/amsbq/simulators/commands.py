@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..design.failures import rejection
-from ..design.sources import Observation
+from ..outputs.observations import Observation
 from ..validation import Array, brief
 from .answers import SimulatorError, log_output
 from .digests import digests
@@ -67,6 +67,9 @@ class Command:
         Environment variables beside those of this process; ``{name}`` stands for an input, as in the arguments.
     delimiters : (str, str)
         What stands before and after the name of an input in a template.
+    outputs : list of str
+        Names of several outputs, each with a rule of that name in ``output``. Without rules, the last line that the
+        program prints has a number for each, or is a JSON object of them.
 
     Raises
     ------
@@ -105,6 +108,7 @@ class Command:
         keep: Keep = "failed",
         environment: Mapping[str, str] | None = None,
         delimiters: Delimiters = ("{", "}"),
+        outputs: Sequence[str] = (),
     ) -> None:
         if isinstance(arguments, str) or not arguments or not all(isinstance(a, str) for a in arguments):
             raise TypeError(f"a command is a list of strings, the program first, got {brief(arguments)}")
@@ -112,6 +116,13 @@ class Command:
         self.folder = str(Path(folder).resolve())
         self.environment = dict(environment or {})
         self.rules: Rules = None if output is None else rules_of(output)
+        self.outputs = tuple(outputs)
+        if self.outputs and self.rules is not None:
+            ruled = () if isinstance(self.rules, OutputRule) else tuple(self.rules)
+            if missing := [name for name in self.outputs if name not in ruled]:
+                raise ValueError(
+                    f"output has no rule for {missing[0]!r}: give one for each of {', '.join(self.outputs)}"
+                )
         self.__name__ = Path(self.arguments[0]).name
         for text in (*self.arguments, *self.environment.values()):
             filled_argument(text, dict.fromkeys(self.names, 0.5))  # raises if it is wrong, before anything is run
@@ -160,6 +171,8 @@ class Command:
         variables, where there are any, and digests of the files.
         """
         described: dict[str, Any] = {"command": self.arguments, "inputs": self.names, "folder": self.folder}
+        if self.outputs:
+            described["outputs"] = list(self.outputs)
         if self.environment:
             described["environment"] = self.environment
         if isinstance(self.rules, OutputRule):
@@ -223,7 +236,7 @@ class Command:
             if ended.cut and count_from_the_start(self.rules):
                 raise SimulatorError("it printed too much to count rows from the beginning: let it write a file")
             try:
-                found = read_quantities(self.rules, ended.stdout, work.folder)
+                found = read_quantities(self.rules, ended.stdout, work.folder, self.outputs)
                 answer = as_answer(found)  # raises if a variance is negative, for example
             except (SimulatorError, ValueError) as error:
                 raise SimulatorError(f"{error}{quoted_end(ended.stderr)}") from None

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ..design.sources import Observation
+from ..outputs.observations import Observation
 from ..validation import brief, number
 from .answers import SimulatorError, as_observation, one_line
 from .numerals import Quantity, last_quantity, quantity
@@ -174,10 +174,11 @@ def _listed(rules: Rules) -> list[OutputRule]:
     return [rules] if isinstance(rules, OutputRule) else list((rules or {}).values())
 
 
-def read_quantities(rules: Rules, printed: str, folder: Path) -> dict[str, Quantity]:
+def read_quantities(rules: Rules, printed: str, folder: Path, outputs: Sequence[str] = ()) -> dict[str, Quantity]:
     """Return the quantities that rules find, by name; "value", "variance" and "cost" make up an observation.
 
-    Without rules, the last line of the standard output is the value, or a JSON object of these three.
+    Without rules, the last line of the standard output is the value, or a JSON object of these three; with names of
+    several outputs it has a number for each of them, or is a JSON object of these by name.
 
     Raises
     ------
@@ -185,7 +186,7 @@ def read_quantities(rules: Rules, printed: str, folder: Path) -> dict[str, Quant
         If one is not found. The message says what was looked for, and quotes the end of where it was looked for.
     """
     if rules is None:
-        return _last_line(printed)
+        return _last_outputs(printed, outputs) if outputs else _last_line(printed)
     named = {"value": rules} if isinstance(rules, OutputRule) else rules
     found = {}
     for name, rule in named.items():
@@ -229,6 +230,29 @@ def _last_line(printed: str) -> dict[str, Quantity]:
         raise SimulatorError(
             f"{said}. Say where the value is with an output rule, such as {_suggestion(lines)}"
         ) from None
+
+
+def _last_outputs(printed: str, outputs: Sequence[str]) -> dict[str, Quantity]:
+    """Return several outputs on the last line: numbers in their order, or a JSON object."""
+    lines = printed.strip().splitlines()
+    if not lines:
+        raise SimulatorError("it printed nothing")
+    try:
+        answer = json_value(lines[-1])
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and set(outputs) <= set(answer):
+        listed = [answer[name] for name in outputs]
+    else:
+        listed = answer if isinstance(answer, list) else re.split(r"[\s,;]+", lines[-1].strip())
+    try:
+        numbers = [float("nan" if each is None else each) for each in listed]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != len(outputs):
+        wanted = f"{len(outputs)} numbers, or a JSON object with {', '.join(outputs)}"
+        raise SimulatorError(f"the last line of its output must be {wanted}; it is {one_line(lines[-1])}")
+    return {name: Quantity(value) for name, value in zip(outputs, numbers, strict=True)}
 
 
 def _suggestion(lines: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +54,9 @@ class UMBridge:
     config : dict, optional
         The configuration that is sent with each request. Sources that are levels of one model differ in it, such as
         ``{"level": 1}``.
-    output : int
-        The number of the output that is the value, counted from 0 through all output vectors of the model.
+    output : int or list of int
+        The number of the output that is the value, counted from 0 through all output vectors of the model; or those of
+        several outputs.
     timeout : float, optional
         Seconds to wait for a complete answer. By default there is no limit.
 
@@ -79,13 +81,13 @@ class UMBridge:
         url: str,
         model: str = "forward",
         config: dict[str, Any] | None = None,
-        output: int = 0,
+        output: int | Sequence[int] = 0,
         timeout: float | None = None,
     ) -> None:
         if not str(url).startswith(("http://", "https://")):
             raise ValueError(f"url must start with http:// or https://, got {url!r}")
         self.url, self.model, self.config = str(url).rstrip("/"), model, dict(config or {})
-        self.output, self.timeout = output, timeout
+        self.output, self.timeout = output if isinstance(output, int) else list(output), timeout
         self.__name__ = model
         self._sizes: list[int] | None = None  # of the model's input vectors; asked for at the first evaluation
 
@@ -94,8 +96,8 @@ class UMBridge:
         address = re.sub(r"//[^/]*@", "//", self.url)  # without a password
         return {"umbridge": address, "model": self.model, "config": self.config, "output": self.output}
 
-    def __call__(self, x: Array) -> float:
-        """Evaluate the model at x, of shape (D,), and return the chosen output.
+    def __call__(self, x: Array) -> float | list[float]:
+        """Evaluate the model at x, of shape (D,), and return the chosen output, or a list of several.
 
         Inputs are given to the model's input vectors in their order.
 
@@ -117,7 +119,10 @@ class UMBridge:
             vectors.append(rest[:size])
             rest = rest[size:]
         try:
-            return self._chosen_output(self._request("Evaluate", {"input": vectors}))
+            answer = self._request("Evaluate", {"input": vectors})
+            if isinstance(self.output, int):
+                return self._chosen_output(answer, self.output)
+            return [self._chosen_output(answer, chosen) for chosen in self.output]
         except BaseException:
             self._sizes = None  # to be asked for again: another server may have taken the place of the first
             raise
@@ -132,16 +137,16 @@ class UMBridge:
             raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {wanted}")
         return sizes
 
-    def _chosen_output(self, answer: dict[str, Any]) -> float:
-        """Return the output that is the value of the source."""
+    def _chosen_output(self, answer: dict[str, Any], chosen: int) -> float:
+        """Return the output of that number."""
         vectors = answer.get("output")
         outputs = []
         if isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors):
             outputs = [value for vector in vectors for value in vector]
-        if not 0 <= self.output < len(outputs):
-            raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {self.output}")
+        if not 0 <= chosen < len(outputs):
+            raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {chosen}")
         try:
-            return number(outputs[self.output], f"output {self.output}")
+            return number(outputs[chosen], f"output {chosen}")
         except (TypeError, ValueError) as error:
             raise SimulatorError(f"the server answered {one_line(answer)}: {error}") from None
 

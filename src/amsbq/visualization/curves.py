@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ..design.integrator import Integrator
 from ..design.search import Choice
 from ..execution.reader import read_result
-from ..inference.belief import Belief
 from ..measures.base import Measure
 from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
@@ -26,7 +25,7 @@ from ..measures.gaussian import Gaussian, GaussianCopula
 from ..measures.product import Product
 from ..results import analysis
 from ..results.analysis import Correlations, Residuals
-from ..results.result import Result
+from ..results.result import NO_MODEL, Result
 from ..validation import Array, IntArray, brief, source_number
 
 #: whatever a figure can be drawn of: a result, an integrator, or the path of a journal
@@ -128,33 +127,22 @@ class Rates:
 
 
 def as_result(run: Run) -> Result:
-    """Return the result of a run; the journal of a run in progress is read as far as it goes."""
+    """Return the result of a run, as far as it goes; of several outputs of the one that is furthest from its goal."""
     if isinstance(run, Result):
-        return run
+        return run.furthest()
     if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "")
+        return Result.of(run, run.stopped or "").furthest()
     if isinstance(run, str | os.PathLike):
-        return read_result(run)
+        return read_result(run).furthest()
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {brief(run)}")
 
 
 def integrator_of(result: Result) -> Integrator:
     """Return the integrator of a result; raise ValueError if it has no model, or nothing was observed yet."""
     if result.integrator is None:
-        raise ValueError(
-            "this figure needs a model, and there is none: the result is of another method, or its journal does not "
-            "hold enough to rebuild it"
-        )
-    if result.integrator.learner.belief is None:
-        raise ValueError("nothing is known yet: look again after the first evaluations")
+        raise ValueError(f"this figure needs a model, and there is none: {NO_MODEL}")
+    analysis.belief_of(result.integrator)
     return result.integrator
-
-
-def belief_of(result: Result) -> Belief:
-    """Return the averaged posterior of a result; raise ValueError as `integrator_of` does."""
-    belief = integrator_of(result).learner.belief
-    assert belief is not None
-    return belief
 
 
 def known_source(result: Result, source: int) -> int:
@@ -242,7 +230,7 @@ def effect(result: Result, source: int, input: int, t: Array) -> Curve:
     """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
     y = integrator_of(result).learner.data.of_source(source).y
     spread = float(np.std(y / (unit := np.abs(y).max(initial=0.0) or 1.0)) * unit) if len(y) else 0.0
-    return Curve(t, *belief_of(result).main_effect(source, input, t[:, None]), spread)
+    return Curve(t, *analysis.belief_of(integrator_of(result)).main_effect(source, input, t[:, None]), spread)
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
@@ -254,7 +242,7 @@ def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, A
     n, m = len(ti), len(tj)
     X = np.tile(integrator_of(result).measure.median, (n * m, 1))
     X[:, i], X[:, j] = np.tile(ti, m), np.repeat(tj, n)
-    mean, _ = belief_of(result).predict(source, X)
+    mean, _ = analysis.belief_of(integrator_of(result)).predict(source, X)
     return ti, tj, mean.reshape(m, n)
 
 

@@ -73,7 +73,7 @@ class LiveContent:
         self.journal = Path(journal)
         self.version = 0
         self._troubles = {"journal": "", "model": ""}
-        self._quick = content(result_of(read_state(journal)))
+        self._quick = content(result_of(read_state(journal)).furthest())
         self._whole: dict[str, Any] = {}
         self._renewed, self._ended = threading.Condition(), threading.Event()
         self._threads = [threading.Thread(target=follow, daemon=True) for follow in (self._follow, self._follow_model)]
@@ -119,7 +119,7 @@ class LiveContent:
             if now == size:
                 continue
             with self._noted("journal"):
-                self._publish(quick=content(result_of(read_state(self.journal))))
+                self._publish(quick=content(result_of(read_state(self.journal)).furthest()))
                 size = now
 
     def _follow_model(self) -> None:
@@ -130,7 +130,7 @@ class LiveContent:
             if now != size:
                 size = now
                 with self._noted("model"):
-                    self._publish(whole=content(read_result(self.journal)))
+                    self._publish(whole=content(read_result(self.journal).furthest()))
             self._ended.wait(max(time.monotonic() - start, SETTINGS.look_again))
 
     @contextmanager
@@ -172,7 +172,7 @@ class PageServer(ThreadingHTTPServer):
         self.live, self.token = live, secrets.token_urlsafe(24)
         self.host = f"127.0.0.1:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current())
+        text = page(result_of(read_state(live.journal)).furthest(), live.journal.stem, live=live.current())
         self.page = text.encode("utf-8", errors="backslashreplace")
 
     def handle_error(self, request: Any, client_address: Any) -> None:

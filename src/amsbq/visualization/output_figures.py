@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..quantities.sensitivity import Sensitivity
-from ..results.outputs import quickly_known
+from ..results.quantities import quickly_known
 from ..results.result import Result
 from ..validation import Array
 from .output_curves import ends, indices, output_curve

@@ -22,7 +22,7 @@ from typing import Any
 from ..design.integrator import Integrator
 from ..measures.adapters import measure_from_dict
 from ..results.findings import Finding
-from ..results.outputs import quickly_known
+from ..results.quantities import quickly_known
 from ..results.result import REASONS, Result
 from ..serialisation import plain
 from .curves import Run, as_result
@@ -39,7 +39,8 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     Parameters
     ----------
     run : Result, Integrator, or the path of a journal
-        The run; it may be in progress.
+        The run; it may be in progress. Of several outputs the one that is furthest from its goal is shown; give
+        ``result["peak"]`` for another one.
     path : path
         Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
     refresh : float, optional
@@ -106,9 +107,10 @@ def content(result: Result, whole: bool = False) -> dict[str, Any]:
     What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
     """
     limited, rows = math.isfinite(result.budget), result.rows()
+    summary = result.estimate.summary() if result.known else "no answer"
     columns = ["evaluation", *(rows[0] if rows else {})]
     return {
-        "title": f"{result.names[0]}: {'no answer' if math.isnan(result.mean) else result.estimate.summary()}",
+        "title": f"{result.output or result.names[0]}: {summary}",
         "stopped": REASONS.get(result.stopped, result.stopped),
         "answer": asdict(Answer.of(result)),
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),

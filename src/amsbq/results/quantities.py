@@ -16,8 +16,8 @@ from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike, as_measure
 from ..messages import warn
+from ..outputs.estimates import Estimates
 from ..quantities.distribution import OutputDistribution
-from ..quantities.ensemble import Estimates
 from ..quantities.sensitivity import Sensitivity, grouped
 from ..quantities.what_if import check_other, conditional, integral_under
 from ..threads import threads_for
@@ -48,8 +48,10 @@ def known_belief(it: Integrator) -> Belief:
 
 
 def quickly_known(it: Integrator | None) -> bool:
-    """Return whether there is something to know of the output, and few enough observations to find it in seconds."""
-    return it is not None and has_primary_value(it) and len(it.learner) <= ANALYSIS.forecast_observations
+    """Return whether there is something to know of one output, and few enough observations to find it in seconds."""
+    if it is None or it.outputs is not None or not has_primary_value(it):
+        return False
+    return len(it.learner) <= ANALYSIS.forecast_observations
 
 
 @once_per_state

@@ -1,0 +1,84 @@
+"""Goals of a run with several outputs: how accurate each is to be, and how much each matters for decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..validation import Array, positive, vector
+from .estimates import Estimates
+from .names import by_output
+
+#: how much outputs matter: a number for each, in a list or by name
+Weights: TypeAlias = Sequence[float] | Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class GoalSettings:
+    """How outputs are weighed against each other."""
+
+    #: the smallest weight of an output, as a share of that of the one that is furthest from its goal: what the best
+    #: known one gets for nothing from evaluations for the others is still seen
+    least_weight: float = 0.1
+
+
+SETTINGS = GoalSettings()
+
+
+def checked_weights(weights: Weights, outputs: Sequence[str] | None) -> Array:
+    """Return a positive weight for each output, 1 for those that a dictionary leaves out, or raise an error."""
+    if outputs is None:
+        raise ValueError("weights are for several outputs: name them, as in outputs=['peak', 'time']")
+    if isinstance(weights, Mapping):
+        weights = [1.0 if each is None else each for each in by_output(weights, outputs)]
+    return positive(vector(weights, "weights", len(outputs)), "weights")
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The goals of M outputs.
+
+    Attributes
+    ----------
+    relative, absolute : (M,) array or None
+        Tolerances: shares of the means, and numbers in the units of the integrals, of which the larger one counts. By
+        default all outputs are to reach the same relative accuracy.
+    importance : (M,) array or None
+        How much each output matters to the user; by default all matter equally.
+    """
+
+    relative: Array | None = None
+    absolute: Array | None = None
+    importance: Array | None = None
+
+    def distances(self, estimates: Estimates, primary: Array) -> Array:
+        """Return how far each output is from its goal, shape (M,); infinite where nothing is known.
+
+        That is its standard deviation over its tolerance; without tolerances, over its absolute mean, or over the
+        spread of the values of the primary source (n, M) if that is larger.
+        """
+        mean, std = np.abs(estimates.mean), estimates.std
+        if self.relative is not None and self.absolute is not None:
+            goal = np.maximum(self.relative * mean, self.absolute)
+        else:
+            goal = np.fmax(mean, [np.std(y[np.isfinite(y)]) if np.isfinite(y).any() else 0.0 for y in primary.T])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(std == 0, 0.0, std / goal)
+        return np.where(np.isnan(found), np.inf, found)
+
+    def weights(self, estimates: Estimates, primary: Array) -> Array:
+        """Return how much what is learned of each output counts, shape (M,); the largest weight is 1.
+
+        Outputs count by their distances from their goals, so that all of these are reached together. Those that have
+        not varied so far count least: there is nothing to learn of them.
+        """
+        far = self.distances(estimates, primary)
+        known = np.isfinite(far)
+        furthest = far.max(initial=0.0, where=known) or 1.0
+        constant = [len(primary) > 1 and len(set(y[np.isfinite(y)].tolist())) == 1 for y in primary.T]
+        shares = np.where(constant, 0.0, np.where(known, far, furthest) / furthest)
+        weights = np.clip(shares, SETTINGS.least_weight, 1.0) * (1.0 if self.importance is None else self.importance)
+        return np.asarray(weights / weights.max())

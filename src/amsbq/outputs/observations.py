@@ -1,0 +1,105 @@
+"""What a source returns when it knows more than a number: `Observation`, of one output or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..definitions import definition_of
+from ..validation import Array, Values, brief, non_negative, positive_number, read_only
+from .names import output_values
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The return value of a source that knows more than a number.
+
+    Parameters
+    ----------
+    value : float; with several outputs M numbers, as an array, a sequence or a dictionary by name
+        The value of the source; NaN for an output that has none.
+    variance : float; with several outputs also M numbers
+        Variance of the noise on this value, for example the squared standard error of a Monte Carlo average.
+    cost : float, optional
+        The cost of this evaluation, if it differs from the ``cost`` of the source.
+    """
+
+    value: Values
+    variance: Values = 0.0
+    cost: float | None = None
+
+
+class CheckedObservation(Observation):
+    """An observation of M outputs in their order: arrays of values, NaN where there is none, and of variances."""
+
+
+def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str]) -> CheckedObservation:
+    """Return what a source with several outputs returned in one form, or raise if it is not valid.
+
+    Parameters
+    ----------
+    returned : array, sequence, dictionary by name, or Observation
+        Of all M outputs, or of those that the source has.
+    names : list of str
+        Names of all outputs.
+    own : list of str
+        Names of the outputs that the source has.
+
+    >>> checked_observation({"peak": 2, "time": 0.5}, ["time", "peak"], ["time", "peak"]).value
+    array([0.5, 2. ])
+    """
+    given = returned if isinstance(returned, Observation) else Observation(returned)
+    try:
+        values, variances = checked_values(given.value, given.variance, names, own)
+        cost = None if given.cost is None else positive_number(given.cost, "the cost")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; the simulator returned {brief(returned)}") from None
+    return CheckedObservation(values, variances, cost)
+
+
+def checked_values(value: Any, variance: Any, names: Sequence[str], own: Sequence[str]) -> tuple[Array, Array]:
+    """Return values and variances of M outputs, NaN and zero where there is none; raise if they are not numbers."""
+    if np.ndim(value) == 0 and len(own) == 1 and not isinstance(value, Mapping):
+        value = [value]
+    values = output_values(value, names, own, "the value")
+    alike = np.ndim(variance) == 0 and not isinstance(variance, Mapping)
+    spread = output_values([variance] * len(own) if alike else variance, names, own, "the variance")
+    if np.isnan(spread[~np.isnan(values)]).any():
+        raise ValueError(f"the variance must be finite, got {brief(variance)}")
+    return values, read_only(np.where(np.isnan(values), 0.0, non_negative(np.nan_to_num(spread), "the variance")))
+
+
+@dataclass(frozen=True)
+class OutputsFunction:
+    """A function of a source that returns several outputs, all of them in one form.
+
+    Attributes
+    ----------
+    function : function of x (D,)
+        Returns what `checked_observation` takes.
+    names, own : tuple of str
+        Names of all outputs, and of those that the source has.
+    """
+
+    function: Callable[[Array], Any]
+    names: tuple[str, ...]
+    own: tuple[str, ...]
+
+    def __call__(self, x: Array) -> CheckedObservation:
+        """Return all outputs at x."""
+        return checked_observation(self.function(x), self.names, self.own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "numbered":  # it works in a directory that is named after the evaluation
+            numbered = self.function.numbered  # type: ignore[attr-defined]
+            return lambda *evaluation: replace(self, function=numbered(*evaluation))
+        if name not in ("__name__", "one_by_one"):
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def source_definition(self) -> dict[str, Any]:
+        """Return what the function is, as JSON types."""
+        return definition_of(getattr(self.function, "__self__", self.function))

@@ -1,0 +1,191 @@
+"""Reduction of many outputs to a few: principal components of their values, each with a model of its own.
+
+The outputs y(x), shape (M,), are c + B s(x) + e(x), with R components s, uncorrelated and of unit variance in the
+values so far, and what is left, e. The integral of y is c + B ∫s + ∫e: those of the components are independent, and
+what is left has the mean zero at the evaluations of the primary source, with a standard error. It is measured at
+evaluations in turn, by bases without them: the basis that an evaluation is used for fits it by construction.
+
+Notation: N evaluations of M outputs Y, NaN where there is none; in standard units z = (y - c) / scale, z ≈ V σ s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..gp.data import Data
+from ..inference.estimate import Estimate
+from ..validation import Array, IntArray
+
+
+@dataclass(frozen=True)
+class ReductionSettings:
+    """When outputs are reduced, and to how many components."""
+
+    outputs: int = 10  #: that have models of their own; if there are more, they are reduced
+    most: int = 12  #: components: a step takes about as long as with so many outputs
+    left: float = 1e-6  #: share of the variance of all outputs, in standard units, that is left to what is left
+    #: values of the primary source up to which the basis is renewed with each, and growth of their number beyond
+    renewed_until: int = 6
+    growth: float = 1.3
+    left_out: int = 8  #: latest evaluations of the primary source that are left out in turn to see what is left
+    mixed: int = 32  #: combinations of the hyperparameter draws of all components in an estimate
+
+
+SETTINGS = ReductionSettings()
+
+
+def basis_made_at(s: IntArray) -> int:
+    """Return the number of evaluations that the present basis is made from, from the sources s (n,) of all in turn.
+
+    >>> [basis_made_at(np.array(s)) for s in ([1, 1, 1], [1, 0, 1], [0] * 7, [0] * 8)]
+    [2, 2, 6, 8]
+    """
+    primary = np.flatnonzero(s == 0)
+    if not len(primary):
+        return 1 << (len(s).bit_length() - 1)  # the latest power of two
+    n = SETTINGS.renewed_until
+    while (more := int(np.ceil(n * SETTINGS.growth))) <= len(primary):
+        n = more
+    return int(primary[min(n, len(primary)) - 1]) + 1
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Principal components of M outputs.
+
+    Attributes
+    ----------
+    centre, scale : (M,) array
+        Mean and standard deviation of each output.
+    directions : (M, R) array
+        The principal directions in standard units, orthonormal.
+    sizes : (R,) array
+        Standard deviation of the values along each of them.
+    left : (M,) array
+        Mean square of what is left of each output of the primary source, in standard units.
+    n_primary : int
+        Number of values of the primary source.
+    """
+
+    centre: Array
+    scale: Array
+    directions: Array
+    sizes: Array
+    left: Array
+    n_primary: int
+
+    @classmethod
+    def of(cls, data: Data) -> Basis:
+        """Return the components of evaluations of all outputs, Y of shape (N, M)."""
+        s, Y = data.s, data.y
+        whole = np.array([np.isfinite(y).all() for y in Y])
+        use = whole if whole[s == 0].sum() > 1 else np.ones(len(s), dtype=bool)
+        of_primary = Y[s == 0] if (s == 0).any() else Y
+        centre = _mean(of_primary)
+        scale = _spread(of_primary) if len(of_primary) > 1 else _spread(Y)
+        directions, sizes = _components(s[use], (Y[use] - centre) / scale)
+        primary, left = np.flatnonzero((s == 0) & whole), np.zeros_like(centre)
+        if len(primary) > 2:  # without one of two there is nothing to tell from
+            squares = []
+            for one in primary[-SETTINGS.left_out :]:
+                others = use & (np.arange(len(s)) != one)
+                V, _ = _components(s[others], (Y[others] - centre) / scale)
+                z = (Y[one] - _mean(Y[others & (s == 0)])) / scale
+                squares.append((z - V @ (V.T @ z)) ** 2)
+            left = np.mean(squares, axis=0)
+        return cls(centre, scale, directions, sizes, left, len(primary))
+
+    @property
+    def loadings(self) -> Array:
+        """What one unit of each component is of each output, in the units of the outputs, shape (M, R)."""
+        return self.scale[:, None] * self.directions * self.sizes
+
+    def scores(self, Y: Array, variances: Array) -> tuple[Array, Array]:
+        """Return the components of each of N evaluations, shape (N, R), and the variances of their noise.
+
+        Where outputs are missing, components are inferred from the others; what is not known of them is noise.
+        """
+        Z, noise = (Y - self.centre) / self.scale, variances / self.scale**2
+        found, uncertain = np.empty((len(Y), len(self.sizes))), np.empty((len(Y), len(self.sizes)))
+        patterns, which = np.unique(np.isfinite(Z), axis=0, return_inverse=True)
+        for number, observed in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == number)
+            W = self.directions[observed] * self.sizes
+            if observed.all():
+                inverse, unknown = self.directions.T / self.sizes[:, None], np.zeros(len(self.sizes))
+            else:  # the posterior of components with a standard normal prior, given the outputs that are there
+                precise = W.T / np.maximum(self.left[observed], SETTINGS.left)
+                covariance = np.linalg.inv(precise @ W + np.eye(len(self.sizes)))
+                inverse, unknown = covariance @ precise, np.diag(covariance)
+            found[rows] = Z[np.ix_(rows, observed)] @ inverse.T
+            uncertain[rows] = noise[np.ix_(rows, observed)] @ (inverse**2).T + unknown
+        return found, uncertain
+
+    def noise(self, levels: Array) -> Array:
+        """Return the noise variances of the components, (R,), from those of the outputs, (M,)."""
+        return np.asarray((self.directions.T / self.sizes[:, None]) ** 2 @ (levels / self.scale**2))
+
+    def shares(self, stds: Array) -> Array:
+        """Return the share of each component, with these standard deviations (R,), in the variance of each output."""
+        parts = (self.loadings / self.scale[:, None] * stds) ** 2
+        return np.asarray(parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+    def predicted(self, means: Array, stds: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of all outputs, (n, M), from those of the components, (n, R)."""
+        left = self.scale**2 * self.left
+        return self.centre + means @ self.loadings.T, np.sqrt(stds**2 @ (self.loadings**2).T + left)
+
+    def integrals(self, components: Sequence[Estimate]) -> list[Estimate]:
+        """Return the estimates of the integrals of all outputs, from those of the components.
+
+        They are mixtures of combinations of the hyperparameter draws of the components, which are independent.
+        """
+        J = SETTINGS.mixed
+        rng = np.random.default_rng(0)
+        centres, scales = np.empty((J, len(components))), np.empty((J, len(components)))
+        for r, one in enumerate(components):
+            at = (rng.permutation(J) + 0.5) / J
+            draws = np.minimum(np.searchsorted(np.cumsum(one.weights), at), len(one.weights) - 1)
+            centres[:, r] = one.centres[draws] + (one.mean - one.centres[draws].mean())
+            scales[:, r] = one.scales[draws]
+        means = self.centre + centres @ self.loadings.T
+        error_left = self.scale**2 * self.left / max(self.n_primary, 1)
+        bars = np.sqrt(scales**2 @ (self.loadings**2).T + error_left)
+        dof, effective = min(one.dof for one in components), min(one.effective_draws for one in components)
+        return [Estimate(mean, bar, None, dof, effective) for mean, bar in zip(means.T, bars.T, strict=True)]
+
+
+def _mean(Y: Array) -> Array:
+    """Return the mean of each output where it is known; zero where it never is."""
+    known = np.isfinite(Y)
+    return np.asarray(np.where(known, Y, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+def _spread(Y: Array) -> Array:
+    """Return the standard deviation of each output where it is known; one where it is constant."""
+    deviations = np.where(np.isfinite(Y), Y - _mean(Y), 0.0)
+    largest = np.abs(deviations).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of tiny numbers would be zero
+    spread = unit * np.sqrt(np.mean((deviations / unit) ** 2, axis=0))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _components(s: IntArray, Z: Array) -> tuple[Array, Array]:
+    """Return the principal directions (M, R) of values in standard units, and the sizes (R,) of values along them.
+
+    The values of each source are centred, and all sources count alike, however many values they have.
+    """
+    rows = []
+    for source in np.unique(s):
+        own = Z[s == source]
+        rows.append(np.where(np.isfinite(own), own - _mean(own), 0.0) / np.sqrt(len(own)))
+    _, singular, Vt = np.linalg.svd(np.concatenate(rows), full_matrices=False)
+    energy = singular**2
+    left = 1 - np.cumsum(energy) / max(energy.sum(), np.finfo(float).tiny)
+    R = min(int(np.argmax(left <= SETTINGS.left)) + 1, SETTINGS.most)
+    V = Vt[:R].T
+    V = V * np.where(V[np.abs(V).argmax(axis=0), np.arange(R)] < 0, -1.0, 1.0)  # LAPACK may return either sign
+    return V, np.where(singular[:R] > 0, singular[:R], 1.0)

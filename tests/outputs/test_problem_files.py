@@ -1,0 +1,104 @@
+"""Problem files and the command line with several outputs."""
+
+import json
+
+import numpy as np
+import pytest
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.problems.problem_file import ProblemError, load_problem
+from amsbq.simulators.commands import Command
+from amsbq.simulators.umbridge import UMBridge
+
+PROBLEM = r"""
+budget = 3.0
+outputs = ["peak", "time"]
+rel_tol = { peak = 0.001 }
+model = "icm"
+[inputs]
+a = { low = 0.0, high = 1.0 }
+b = { low = 0.0, high = 1.0 }
+[[sources]]
+name = "fine"
+command = ["awk", "BEGIN { print exp(-{a}), 10 + {a} * {b} }"]
+[[sources]]
+name = "coarse"
+command = ["awk", "BEGIN { print \"t =\", 10.2 + {a} * {b} }"]
+output = { time = { regex = 't = (\S+)' } }
+outputs = ["time"]
+cost = 0.05
+"""
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "problem.toml"
+    path.write_text(PROBLEM)
+    return path
+
+
+def test_the_command_line_shows_all_outputs(problem, capsys):
+    assert main(["check", str(problem)]) == 0
+    assert main(["run", str(problem), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert answer["outputs"] == ["peak", "time"]
+    assert answer["mean"] == pytest.approx([1 - np.exp(-1), 10.25], rel=0.1)
+    assert any(e["value"][0] is None for e in answer["evaluations"] if e["source"] == "coarse")
+    journal = problem.with_suffix(".jsonl")
+    assert main(["status", str(journal)]) == 0
+    assert "time: 10" in capsys.readouterr().out
+    assert main(["report", str(journal), "--text"]) == 0
+    assert main(["show", str(journal), "0"]) == 0
+    assert main(["forecast", str(journal), "--budget", "5"]) == 0
+    assert "expected std of" in capsys.readouterr().out
+    assert main(["report", str(journal), "--of", "time"]) == 0
+    assert "time: 10" in journal.with_suffix(".html").read_text()
+    assert main(["report", str(journal), "--of", "size"]) == 2
+    assert main(["correct", str(journal), "0", "3.0"]) == 2
+    assert "several outputs" in capsys.readouterr().err
+    assert main(["exclude", str(journal), "0"]) == 0
+
+
+def test_a_run_from_a_file_is_that_of_the_same_calls(problem):
+    described = load_problem(problem)
+    found = amsbq.integrate(
+        described.sources, described.measure, budget=3, outputs=["peak", "time"], model="icm", rel_tol={"peak": 0.001}
+    )
+    assert main(["run", str(problem)]) == 0
+    assert np.array_equal(amsbq.read_result(problem.with_suffix(".jsonl")).mean, found.mean)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('outputs = ["peak", "time"]', 'outputs = "peak"', "outputs: must be a list of names"),
+        ('outputs = ["peak", "time"]', 'outputs = ["peak", "peak"]', "outputs: outputs must be different names"),
+        ('outputs = ["time"]', 'outputs = ["size"]', r"sources\[1\].outputs: must be some of peak, time"),
+        ("{ peak = 0.001 }", "{ size = 0.001 }", "rel_tol.size: is not known"),
+        ("{ time = {", "{ size = {", "no rule for 'time'"),
+        ('model = "icm"', "weights = [1, 2, 3]", "weights"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(problem, old, new, says):
+    problem.write_text(PROBLEM.replace(old, new))
+    with pytest.raises(ProblemError, match=says):
+        load_problem(problem)
+
+
+@pytest.mark.parametrize("printed", ["0.5 12", "0.5, 12", "[0.5, 12]", '{"time": 12, "steps": 7, "peak": 0.5}'])
+def test_a_command_prints_several_numbers(printed):
+    assert Command(["echo", printed], ["x"], outputs=["peak", "time"])(np.zeros(1)) == {"peak": 0.5, "time": 12.0}
+
+
+@pytest.mark.parametrize("printed", ["0.5", "0.5 12 13", "0.5 many", '{"peak": 0.5}'])
+def test_a_command_that_prints_something_else_has_failed(printed):
+    with pytest.raises(RuntimeError, match="must be 2 numbers, or a JSON object with peak, time"):
+        Command(["echo", printed], ["x"], outputs=["peak", "time"])(np.zeros(1))
+
+
+def test_a_server_has_several_outputs():
+    model = UMBridge("http://127.0.0.1:1", output=[0, 3])
+    answer = {"output": [[1.5, 2.5], [3.5, 4.5]]}
+    assert [model._chosen_output(answer, chosen) for chosen in model.output] == [1.5, 4.5]
+    assert model.source_definition()["output"] == [0, 3]
