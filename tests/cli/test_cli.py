@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -519,3 +520,20 @@ def test_a_lost_scheduler_ends_the_run_and_is_not_charged(problem, typed):
     (problem.parent / "wait").unlink()
     resumed = json.loads(typed("resume", journal, "--json").out)
     assert {e["status"] for e in resumed["evaluations"]} == {"ok"}
+
+
+def test_a_report_shows_the_mean_under_other_inputs(problem, typed):
+    typed("run", problem, "--budget", 4)
+    journal, heavier = problem.with_suffix(".jsonl"), problem.with_name("heavier.toml")
+    heavier.write_text("[inputs]\nload = { low = 0.5, high = 1.0 }\n")
+    said = typed("report", journal, "--text", "--under", heavier).out.splitlines()[-1]
+    truth = (0.2 * (math.cos(2.5) - math.cos(5)) + 0.375) / 0.5  # the mean of sin(5 x) + x above a half
+    mean, std = (float(number) for number in re.match(r"mean under heavier: (\S+) ± (\S+)", said).groups())
+    assert abs(mean - truth) < 4 * std
+    assert std < 0.3
+    typed("report", journal, "--under", heavier)
+    assert "mean under heavier" in journal.with_suffix(".html").read_text()
+    heavier.write_text("[inputs]\nwind = { low = 0.5, high = 1.0 }\n")
+    assert "its inputs are wind" in typed("report", journal, "--under", heavier, code=2).err
+    heavier.write_text("[inputs]\nload = { low = 0.5 }\n")
+    assert "inputs.load" in typed("report", journal, "--under", heavier, code=2).err

@@ -6,15 +6,19 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ..execution.progress import working
 from ..execution.reader import read_result
+from ..measures.base import Measure
+from ..problems.problem_file import load_inputs
 from ..results.result import Result
 from ..results.summary import comparison, of_each_output, state, state_text, table
 from ..visualization.comparison import compare
 from ..visualization.live import LiveContent, PageServer
+from ..visualization.output_curves import what_if_rows
 from ..visualization.report import report
 from .arguments import CommandParser, Subparsers, add_command, positive
 from .commands import ExitCode, UserError
@@ -31,14 +35,17 @@ def report_command(options: argparse.Namespace) -> int:
     """Write the HTML page of a run, once or whenever its journal grows; or print a table of its evaluations."""
     journal = options.journal
     if options.text:
-        print("\n".join(table(read_result(journal, model=False))))
+        result = read_result(journal, model=bool(options.under))
+        rows = what_if_rows(_shown(result, options.of), _others(result, options.under))
+        print("\n".join([*table(result), *(f"{name}: {value}" for name, value in rows)]))
         return ExitCode.DONE
     output = options.output or journal.with_suffix(".html")
     if not output.name or output.is_dir():
         raise UserError(f"--output must be the name of a file, got {output}")
     if not options.watch:
         with working(f"making the page of {journal}"):
-            written = report(_shown(read_result(journal), options.of), output)
+            result = read_result(journal)
+            written = report(_shown(result, options.of), output, under=_others(result, options.under))
         print(f"wrote {written}")
         return ExitCode.DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
@@ -56,6 +63,17 @@ def _shown(result: Result, of: str | None) -> Result:
         return result[of]
     except KeyError as error:
         raise UserError(f"--of: {error.args[0]}") from None
+
+
+def _others(result: Result, paths: Sequence[Path]) -> dict[str, Measure]:
+    """Return other distributions of the inputs of a run, by the names of the files that have them."""
+    found = {}
+    for path in paths:
+        names, measure = load_inputs(path)
+        if names != list(result.inputs):
+            raise UserError(f"--under {path}: its inputs are {', '.join(names)}, those of the run {result.inputs}")
+        found[path.stem] = measure
+    return found
 
 
 def _watch(journal: Path, output: Path, every: float, of: str | None) -> None:
@@ -143,6 +161,7 @@ examples:
   amsbq report run.jsonl --watch   write it again while the run continues:
                                    keep it open in a browser
   amsbq report run.jsonl --text    print a table instead
+  amsbq report run.jsonl --under heavier.toml    what if the inputs were these?
 """,
     )
     parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
@@ -153,6 +172,14 @@ examples:
         "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
     )
     parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
+    parser.add_argument(
+        "--under",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="other.toml",
+        help="also show the mean under the [inputs] of another file: what if they were these?",
+    )
     return parser
 
 

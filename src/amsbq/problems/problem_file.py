@@ -108,16 +108,28 @@ class Problem:
 
 def load_problem(path: str | Path) -> Problem:
     """Read and check a problem file; raise `ProblemError` with all mistakes if there are any."""
-    path = Path(path)
+    return _checked_problem(Path(path), _content(Path(path)))
+
+
+def load_inputs(path: Path) -> tuple[list[str], Measure]:
+    """Read the names and the distribution of the inputs of a problem file, or of a file that has nothing else."""
+    checker = Checker()
+    names, measure = InputsReader(path.resolve().parent, checker).read(_content(path))
+    if checker.errors or measure is None:
+        raise ProblemError(path, checker.errors)
+    return names, measure
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return the tables of a file."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may begin with a byte-order mark
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may begin with a byte-order mark
     except OSError as error:
         raise ProblemError(path, [f"cannot be read: {error.strerror or error}"]) from None
     except UnicodeDecodeError:
         raise ProblemError(path, ["is not a text file in UTF-8"]) from None
     except (ValueError, RecursionError) as error:  # integers may have too many digits, and tables too many levels
         raise ProblemError(path, [f"is not TOML: {error}"]) from None
-    return _checked_problem(path, content)
 
 
 def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:

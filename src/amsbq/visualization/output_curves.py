@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..inference.estimate import Estimate
+from ..measures.base import Measure
+from ..messages import collected_warnings
 from ..quantities.sensitivity import Sensitivity
 from ..results.result import Result
 from ..validation import Array
@@ -42,13 +45,23 @@ def indices(result: Result) -> Sensitivity | None:
     return None if it is None or it.measure.marginals is None else result.sensitivity()
 
 
-def output_rows(result: Result) -> list[tuple[str, str]]:
-    """Return names and values of what is known of the output, as text."""
+def output_rows(result: Result, under: Mapping[str, Measure]) -> list[tuple[str, str]]:
+    """Return names and values of what is known of the output, as text, and its mean under other distributions."""
     output = result.distribution()
     rows = [("standard deviation", output.std().summary())]
     rows += [(f"{p:.0%} quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
     if (found := indices(result)) is not None:
         rows.append(("inputs", " ".join(found.sentences())))
+    return rows + what_if_rows(result, under)
+
+
+def what_if_rows(result: Result, under: Mapping[str, Measure]) -> list[tuple[str, str]]:
+    """Return the mean of the output under other distributions of the inputs, as text, by their names."""
+    rows = []
+    for name, measure in under.items():
+        with collected_warnings() as warned:
+            said = result.under(measure).summary()
+        rows.append((f"mean under {name}", "; ".join([said, *warned])))
     return rows
 
 

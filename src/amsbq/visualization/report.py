@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ..design.integrator import Integrator
-from ..measures.adapters import measure_from_dict
+from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
+from ..measures.base import Measure
 from ..results.findings import Finding
 from ..results.quantities import quickly_known
 from ..results.result import REASONS, Result
@@ -33,7 +34,12 @@ from .plotly_figures import charts
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
 
 
-def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None) -> Path:
+def report(
+    run: Run,
+    path: str | os.PathLike[str],
+    refresh: float | None = None,
+    under: Mapping[str, MeasureLike] | None = None,
+) -> Path:
     """Write the HTML page of a run and return its path.
 
     Parameters
@@ -45,12 +51,15 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
         Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
     refresh : float, optional
         Seconds after which an open page reloads itself, as long as the run continues.
+    under : dictionary of measures by name, optional
+        Other distributions of the inputs, under which the page also shows the mean of the output.
     """
     result = as_result(run)
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
-    text = page(result, path.stem, refresh=None if result.stopped else refresh)
+    others = {name: as_measure(other) for name, other in (under or {}).items()}
+    text = page(result, path.stem, refresh=None if result.stopped else refresh, under=others)
     beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
         with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
@@ -61,7 +70,13 @@ def report(run: Run, path: str | os.PathLike[str], refresh: float | None = None)
     return path
 
 
-def page(result: Result, name: str, refresh: float | None = None, live: dict[str, Any] | None = None) -> str:
+def page(
+    result: Result,
+    name: str,
+    refresh: float | None = None,
+    live: dict[str, Any] | None = None,
+    under: Mapping[str, Measure] | None = None,
+) -> str:
     """Return the HTML text of the page.
 
     Parameters
@@ -74,6 +89,8 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
         Seconds after which the page reloads itself.
     live : dict, optional
         What the page shows at first, instead of the content of the result; it then asks its server for more.
+    under : dictionary of Measure, optional
+        Other distributions of the inputs.
     """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -89,7 +106,7 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
     )
     # the filter `tojson` also escapes "<", ">" and "&", so that no text can end the script element that holds it
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    parts, shown = files(__package__) / "page", live or content(result, whole=True)
+    parts, shown = files(__package__) / "page", live or content(result, whole=True, under=under)
     return environment.get_template("page.html").render(
         **shown,
         primary=result.names[0],
@@ -101,7 +118,7 @@ def page(result: Result, name: str, refresh: float | None = None, live: dict[str
     )
 
 
-def content(result: Result, whole: bool = False) -> dict[str, Any]:
+def content(result: Result, whole: bool = False, under: Mapping[str, Measure] | None = None) -> dict[str, Any]:
     """Return what the page shows of a run and what changes while it goes on, as JSON types.
 
     What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
@@ -116,7 +133,7 @@ def content(result: Result, whole: bool = False) -> dict[str, Any]:
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
         "findings": [asdict(finding) for finding in _findings(result)],
-        "output": output_rows(result) if whole and quickly_known(result.integrator) else [],
+        "output": output_rows(result, under or {}) if whole and quickly_known(result.integrator) else [],
         "figures": [*charts(result), *(output_charts(result) if whole else ())],
         "columns": columns,
         "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
