@@ -70,6 +70,16 @@ def test_what_is_known_of_one_output_is_a_result_of_its_own(result):
         result["peak"]
 
 
+def test_what_is_asked_of_an_output_is_asked_by_its_name(result):
+    assert result.distribution("bump").std().mean == result["bump"].distribution().std().mean
+    assert result.sensitivity(output=1).first.mean[0] == result["product"].sensitivity().first.mean[0]
+    with pytest.raises(ValueError, match="several outputs: look at one of them, as in result\\['bump'\\]"):
+        result.distribution()
+    narrow = amsbq.Uniform([0.4, 0.4], [0.6, 0.6])
+    assert result.under(narrow)["product"].mean == result["product"].under(narrow).mean
+    assert result.under(narrow).mean[1] == pytest.approx(1.25e12, rel=0.02)
+
+
 def test_diagnosis_is_about_the_output_that_is_furthest_from_its_goal(result):
     share = result.std / np.abs(result.mean)
     furthest = result.outputs[int(share.argmax())]

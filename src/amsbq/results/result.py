@@ -198,19 +198,24 @@ class Result:
         """
         return self._model("to predict with").predict(source, X)
 
-    def distribution(self) -> OutputDistribution:
+    def distribution(self, output: str | int | None = None) -> OutputDistribution:
         """Return the distribution of the primary source's output under the distribution of the inputs.
 
         Its ``variance()``, ``std()``, ``probability(above=...)``, ``quantile(p)``, ``cdf(grid)`` and ``density(grid)``
-        are estimates from the same evaluations as the integral. The first of them takes a second or two.
+        are estimates from the same evaluations as the integral. The first of them takes a second or two. With several
+        outputs, ``output`` is the name or number of one.
         """
-        return output_distribution(self._model("to ask for a distribution"))
+        return output_distribution(self._model("to ask for a distribution", output))
 
-    def sensitivity(self, *, groups: Mapping[str, Sequence[str]] | None = None) -> Sensitivity:
+    def sensitivity(
+        self, output: str | int | None = None, *, groups: Mapping[str, Sequence[str]] | None = None
+    ) -> Sensitivity:
         """Return which inputs matter: the shares of the variance of the output that they explain, Sobol' indices.
 
         Parameters
         ----------
+        output : str or int, optional
+            With several outputs, the name or number of one.
         groups : dictionary of lists of names of inputs, optional
             Groups of inputs, by name, whose indices are wanted instead of those of their members.
 
@@ -220,10 +225,12 @@ class Result:
             Its ``first`` are the shares that inputs explain by themselves, ``total`` those with all interactions;
             ``print`` shows a table and what to make of it. Inputs that depend on each other have none: `ValueError`.
         """
-        return sensitivity(self._model("to ask for sensitivities"), self.inputs, groups)
+        return sensitivity(self._model("to ask for sensitivities", output), self.inputs, groups)
 
-    def under(self, other: MeasureLike) -> Estimate:
-        """Return the integral under another distribution of the inputs, from the same evaluations.
+    def under(self, other: MeasureLike) -> AnyEstimate:
+        """Return the integral, or those of all outputs, under another distribution of the inputs.
+
+        It is an `Estimate`, or `Estimates`, from the same evaluations.
 
         Parameters
         ----------
@@ -231,7 +238,9 @@ class Result:
             Of the same inputs: shifted, narrower, wider, correlated, or samples. Where evaluations do not reach, the
             error bar grows; if they do not reach a tenth of the other distribution or more, there is a warning.
         """
-        return under(self._model("to integrate"), other)
+        if self.outputs is None:
+            return under(self._model("to integrate"), other)
+        return Estimates([self[output].under(other) for output in self.outputs], self.outputs)
 
     def given(self, /, **values: ArrayLike) -> Estimate | Estimates:
         """Return the average output for a given value of one input, as in ``given(x0=0.3)``, over all other inputs.
@@ -241,10 +250,10 @@ class Result:
         """
         return given(self._model("to ask for conditional expectations"), self.inputs, values)
 
-    def _model(self, purpose: str) -> Integrator:
+    def _model(self, purpose: str, output: str | int | None = None) -> Integrator:
         if self.integrator is None:
             raise ValueError(f"there is no model {purpose}: {NO_MODEL}")
-        return self.integrator
+        return self.integrator if output is None else self.integrator.of_output(output)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the evaluations as a table, one row for each, with a column for each input."""
