@@ -170,7 +170,7 @@ def integrate(
     model, acquisition, seed, initial, order, rng, target
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
-        Stop when half the width of the 95 % interval is below this share of the mean, or below this number, for all
+        Stop when half the width of the 95 % interval stays below this share of the mean, or below this number, for all
         outputs; one that a dictionary leaves out has no tolerance. With a target, these are the interval and the mean
         of that quantity; they take a second or two after each evaluation.
     executor : concurrent.futures.Executor or distributed.Client, optional

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from ..inference.belief import FixedBelief
 from ..outputs.names import by_output
 from ..quantities.targets import target_estimate
 from ..validation import Array, count, number, positive, positive_number, vector
@@ -18,8 +20,18 @@ from .integrator import Integrator
 Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
 StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
 
-#: probability of the interval whose half width a tolerance is compared with
-TOLERANCE_LEVEL = 0.95
+
+@dataclass(frozen=True)
+class ToleranceSettings:
+    """When a tolerance is met."""
+
+    level: float = 0.95  #: of the interval whose half width it is compared with
+    #: latest values of the primary source after which, and after all evaluations since, it must have been met: along a
+    #: run, the first interval that is narrow enough is one that happens to look narrow, and holds the truth less often
+    confirmed: int = 3
+
+
+SETTINGS = ToleranceSettings()
 
 
 def tolerances(
@@ -53,9 +65,11 @@ def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | Non
 def tolerance(
     relative: Tolerance | None = None, absolute: Tolerance | None = None, outputs: Sequence[str] | None = None
 ) -> StopRule:
-    """Return a rule that stops when half the width of the 95 % interval is within a tolerance.
+    """Return a rule that stops when half the width of the 95 % interval stays within a tolerance.
 
-    The rule waits until the initial design is evaluated and the primary source has a value.
+    It must have been within it since the last but two of the values of the primary source was told: an interval that is
+    narrow for the first time may happen to look so. The rule waits until the initial design is evaluated. With fixed
+    hyperparameters, and for another target than the mean, the first narrow interval is taken.
 
     Parameters
     ----------
@@ -73,11 +87,34 @@ def tolerance(
         if belief is None:
             return None
         estimate = target_estimate(belief, it.measure, it.target)
-        low, high = estimate.interval(TOLERANCE_LEVEL)
-        met = 0.5 * (np.asarray(high) - low) <= np.maximum(share * np.abs(estimate.mean), size)
-        return "tolerance" if met.all() else None
+        low, high = estimate.interval(SETTINGS.level)
+        half, goal = 0.5 * (np.asarray(high) - low), np.maximum(share * np.abs(estimate.mean), size)
+        if (half > goal).any():
+            return None
+        if isinstance(belief, FixedBelief) or it.target != "mean":
+            return "tolerance"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            widest = np.where(half > 0, goal * estimate.std / half, goal)
+        return "tolerance" if _stayed_below(it, widest) else None
 
     return rule
+
+
+def _stayed_below(it: Integrator, widest: Array) -> bool:
+    """Return whether the standard deviation has been small enough since some values of the primary source ago.
+
+    Values that were there before the run were not looked at one by one.
+    """
+    primary = 0
+    for e in reversed(it.evaluations):
+        if e.id is None:
+            return True
+        if not (np.asarray(e.std) <= widest).all():
+            return False
+        primary += e.source == 0 and e.status == "ok"
+        if primary == SETTINGS.confirmed:
+            return True
+    return False
 
 
 def repeated_failure(since: int) -> StopRule:
