@@ -55,8 +55,22 @@ def test_the_command_line_shows_all_outputs(problem, capsys):
     assert main(["report", str(journal), "--of", "time"]) == 0
     assert "time: 10" in journal.with_suffix(".html").read_text()
     assert main(["report", str(journal), "--of", "size"]) == 2
+    read = amsbq.read_result(journal, model=False)
+    whole = amsbq.read_result(journal)
+    for name in ("peak", "time"):  # without a model as with one: sources that lack an output are not evaluated for it
+        assert [e.id for e in read[name].evaluations] == [e.id for e in whole[name].evaluations]
+        assert all(e.status == "ok" for e in read[name].evaluations)
+    assert read.distances() == pytest.approx(read.std / read.mean)
+    assert read.furthest().output == read.outputs[int(np.argmax(read.std / read.mean))]
+    picture = journal.with_suffix(".png")
+    assert main(["compare", str(journal), "--output", str(picture)]) == 0
+    assert "failed" not in capsys.readouterr().out
     assert main(["correct", str(journal), "0", "3.0"]) == 2
-    assert "several outputs" in capsys.readouterr().err
+    assert "must be 2 numbers, peak, time" in capsys.readouterr().err
+    assert main(["correct", str(journal), "0", "time=10.5", "peak=0.7", "--variance", "peak=0.01,time=0"]) == 0
+    corrected = amsbq.read_result(journal, model=False).evaluations[0]
+    assert corrected.value.tolist() == [0.7, 10.5]
+    assert corrected.variance.tolist() == [0.01, 0.0]
     assert main(["exclude", str(journal), "0"]) == 0
 
 
@@ -78,12 +92,24 @@ def test_a_run_from_a_file_is_that_of_the_same_calls(problem):
         ("{ peak = 0.001 }", "{ size = 0.001 }", "rel_tol.size: is not known"),
         ("{ time = {", "{ size = {", "no rule for 'time'"),
         ('model = "icm"', "weights = [1, 2, 3]", "weights"),
+        ("cost = 0.05", "valid = { size = [0, 1] }", r"sources\[1\].valid.size: is not known"),
+        ("cost = 0.05", "valid = { time = [1, 0] }", r"sources\[1\].valid.time: must be \[low, high\]"),
+        ("cost = 0.05", "noise = { time = -1 }", r"sources\[1\].noise.time: must not be negative"),
+        ("cost = 0.05", 'noise = { time = "high" }', r"sources\[1\].noise.time: must be a number or 'learn'"),
     ],
 )
 def test_mistakes_in_a_file_are_named(problem, old, new, says):
     problem.write_text(PROBLEM.replace(old, new))
     with pytest.raises(ProblemError, match=says):
         load_problem(problem)
+
+
+def test_settings_of_single_outputs(problem):
+    settings = 'valid = { peak = [0, 1], time = [5, 20] }\nnoise = { time = "learn" }\n[[sources]]\nname = "coarse"'
+    problem.write_text(PROBLEM.replace('[[sources]]\nname = "coarse"', settings))
+    [fine, _] = load_problem(problem).sources
+    assert fine.valid == {"peak": (0.0, 1.0), "time": (5.0, 20.0)}
+    assert fine.noise == {"time": "learn"}
 
 
 @pytest.mark.parametrize("printed", ["0.5 12", "0.5, 12", "[0.5, 12]", '{"time": 12, "steps": 7, "peak": 0.5}'])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -46,6 +46,35 @@ def add_command(
     )
     parser.set_defaults(command=command, parser=parser)
     return parser
+
+
+def numbers_by_output(texts: Sequence[str]) -> float | list[float] | dict[str, float]:
+    """Return the number that arguments stand for; of several outputs a list, or a dictionary by name.
+
+    Numbers are separated by spaces or commas, and have no names or all of them: ``0.5 12``, or ``peak=0.5,time=12``.
+
+    >>> numbers_by_output(["0.5"]), numbers_by_output(["0.5", "nan"]), numbers_by_output(["peak=0.5,time=12"])
+    (0.5, [0.5, nan], {'peak': 0.5, 'time': 12.0})
+    """
+    parts = [part.strip() for text in texts for part in text.split(",")]
+    pairs = [(name.strip(), value) for name, equals, value in (part.rpartition("=") for part in parts) if equals]
+    try:
+        if not pairs:
+            numbers = [float(part) for part in parts]
+            return numbers[0] if len(numbers) == 1 else numbers
+        if len({name for name, _ in pairs}) == len(parts):
+            return {name: float(value) for name, value in pairs}
+    except ValueError:
+        pass
+    raise ValueError(f"must be numbers, such as 0.5 12, or peak=0.5 time=12, got {' '.join(texts)}")
+
+
+def add_values(parser: CommandParser, what: str, count: Literal["*", "+"]) -> None:
+    """Add the value of an evaluation, or those of several outputs, and their variance."""
+    parser.add_argument("value", nargs=count, metavar="VALUE", help=f"{what}; several outputs in order, or NAME=VALUE")
+    parser.add_argument(
+        "--variance", action="append", metavar="V", help="of the noise on it (default: 0); by output NAME=V,NAME=V"
+    )
 
 
 def whole_number(text: str) -> int:

@@ -20,17 +20,21 @@ from ..design.integrator import Integrator
 from ..design.stopping import repeated_failure
 from ..execution.journal import Journal
 from ..execution.resume import begin_or_resume
-from ..execution.revisions import Answer, tell
+from ..execution.revisions import Answer, Given, tell
 from ..execution.state import read_state
 from ..problems.problem_file import Problem, load_problem
 from ..results.result import REASONS, Result, input_names
 from ..simulators.template import filled_template
 from ..validation import numbers_text
-from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
+from .arguments import CommandParser, Subparsers, add_command, add_values, positive, whole_number
 from .commands import ExitCode, UserError, header_of, problem_of
+from .revisions import given_values
 
 #: columns of a table of answers; the first two are needed
 COLUMNS = ("id", "value", "variance", "cost", "reason")
+
+#: beginnings of the columns that several outputs have instead
+BY_OUTPUT = ("value.", "variance.")
 
 #: what a job file may name beside the inputs
 JOB_NAMES = ("id", "source", "journal")
@@ -41,9 +45,7 @@ def ask_command(options: argparse.Namespace) -> int:
     is_problem = options.run.suffix == ".toml"
     journal = options.journal or (options.run.with_suffix(".jsonl") if is_problem else options.run)
     if options.pending:
-        state = read_state(journal)
-        names = state.header.get("inputs") or input_names(len(state.queries[0].x) if state.queries else 0)
-        _print_queries(state.pending, state.names, names, journal, options)
+        _print_queries(None, journal, options)
         return ExitCode.DONE
     problem = load_problem(options.run) if is_problem else problem_of(journal)
     it = problem.integrator(options.budget)
@@ -59,7 +61,7 @@ def ask_command(options: argparse.Namespace) -> int:
         if not queries and not it.pending:
             known = any(e.source == 0 and e.status == "ok" for e in it.evaluations)
             log.stopped(stopped or it.stopped or "", Result.of(it, "").estimate if known else None)
-    _print_queries(queries, it.names, problem.names, journal, options)
+    _print_queries(queries, journal, options)
     if len(queries) < options.n:
         print(_why_fewer(it, stopped, len(queries)), file=sys.stderr)
     return ExitCode.DONE
@@ -79,15 +81,16 @@ def _why_fewer(it: Integrator, stopped: StopReason | None, asked: int) -> str:
     return f"{asked or 'no'} new queries, {len(it.pending)} pending: {why}{again}"
 
 
-def _print_queries(
-    queries: Sequence[Query], sources: Sequence[str], inputs: Sequence[str], journal: Path, options: argparse.Namespace
-) -> None:
-    """Print queries as lines of JSON; or write a job file for each, and print their names."""
-    for query in queries:
-        job = _filled_job(query, sources, inputs, journal, options.template)
+def _print_queries(queries: Sequence[Query] | None, journal: Path, options: argparse.Namespace) -> None:
+    """Print queries of a journal, by default all that are pending, as lines of JSON; or write a job file for each."""
+    state = read_state(journal)
+    inputs = state.header.get("inputs") or input_names(len(state.queries[0].x) if state.queries else 0)
+    for query in state.pending if queries is None else queries:
+        job = _filled_job(query, state.names, inputs, journal, options.template)
         if job is None:
-            x = dict(zip(inputs, query.x.tolist(), strict=True))
-            print(json.dumps({"id": query.id, "source": sources[query.source], "x": x, "cost": query.cost}))
+            x, source = dict(zip(inputs, query.x.tolist(), strict=True)), state.sources[query.source]
+            line = {"id": query.id, "source": source["name"], "x": x, "cost": query.cost}
+            print(json.dumps(line if state.outputs is None else {**line, "outputs": source["outputs"]}))
             continue
         path = (options.into or journal.resolve().parent / "jobs") / f"{options.template.stem}-{query.id}"
         path = path.with_name(path.name + options.template.suffix)
@@ -124,13 +127,11 @@ def tell_command(options: argparse.Namespace) -> int:
             raise UserError("give either an ID with its value, or --from and a table")
         answers = list(_answers(options.table))
     else:
-        if options.id is None or (options.value is None) == (options.failed is None):
+        if options.id is None or bool(options.value) == (options.failed is not None):
             raise UserError("give an ID and its value, or an ID and --failed with the reason, or --from and a table")
-        value = math.nan if options.value is None else options.value
-        answers = [Answer(options.id, value, options.variance, options.cost, options.failed or "")]
+        value, variance = given_values(options) if options.value else (math.nan, 0.0)
+        answers = [Answer(options.id, value, variance, options.cost, options.failed or "")]
     for answer in answers:
-        if not 0 <= answer.variance < math.inf:
-            raise UserError(f"the variance of query {answer.id} must not be negative, got {answer.variance:g}")
         if answer.cost is not None and not 0 < answer.cost < math.inf:
             raise UserError(f"the cost of query {answer.id} must be positive, got {answer.cost:g}")
     new = tell(options.journal, answers, options.wait)
@@ -147,22 +148,36 @@ def tell_command(options: argparse.Namespace) -> int:
 
 
 def _answers(table: Path) -> Iterator[Answer]:
-    """Yield the answers in a CSV file: its columns are id and value, and, where they are needed, the others."""
+    """Yield the answers in a CSV file: its columns are id and value, and, where they are needed, the others.
+
+    With several outputs it has a column for each, such as value.peak.
+    """
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file, skipinitialspace=True)
-            wrong = [name for name in rows.fieldnames or () if name not in COLUMNS]
-            if wrong or not {"id", "value"} <= set(rows.fieldnames or ()):
-                raise UserError(f"the columns of {table} must be id and value, and may be {', '.join(COLUMNS[2:])}")
+            columns = list(rows.fieldnames or ())
+            wrong = [name for name in columns if name not in COLUMNS and not name.startswith(BY_OUTPUT)]
+            if wrong or "id" not in columns or not any(name.split(".")[0] == "value" for name in columns):
+                raise UserError(
+                    f"the columns of {table} must be id and value, and may be {', '.join(COLUMNS[2:])}; with several "
+                    f"outputs value.NAME for each, and may be variance.NAME"
+                )
             for row in rows:
-                value = row["value"] or "nan"
                 cost = float(row["cost"]) if row.get("cost") else None
-                reason = row.get("reason") or ""
-                yield Answer(int(row["id"]), float(value), float(row.get("variance") or 0.0), cost, reason)
+                value, variance = _cells(row, "value", math.nan), _cells(row, "variance", 0.0)
+                yield Answer(int(row["id"]), value, variance, cost, row.get("reason") or "")
     except OSError as error:
         raise UserError(f"{table} cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError) as error:
         raise UserError(f"{table}, line {rows.line_num}: {error}") from None
+
+
+def _cells(row: dict[str, str], name: str, empty: float) -> Given:
+    """Return the number in a column of a row, or those of several outputs by name; what it is if a cell is empty."""
+    cells = {column.partition(".")[2]: cell for column, cell in row.items() if column.startswith(f"{name}.")}
+    if not cells:
+        return float(row.get(name) or empty)
+    return {output: float(cell or empty) for output, cell in cells.items()}
 
 
 def add_ask(subparsers: Subparsers) -> CommandParser:
@@ -209,19 +224,21 @@ def add_tell(subparsers: Subparsers) -> CommandParser:
         """\
 Write the value of a query, or why it has none, into the journal. Only the
 journal is needed, and several hosts may tell at the same time. A table has the
-columns id and value, and may have variance, cost and reason; answers that the
-journal has already are left out, so a growing table can be told again.""",
+columns id and value, and may have variance, cost and reason; with several
+outputs it has value.NAME, and may have variance.NAME, for each. Answers that
+the journal has already are left out, so a growing table can be told again.""",
         """\
 examples:
   amsbq tell problem.jsonl 7 1.62
+  amsbq tell problem.jsonl 7 1.62 12               several outputs, in order
+  amsbq tell problem.jsonl 7 peak=1.62 time=nan    by name; time has no value
   amsbq tell problem.jsonl 8 --failed 'did not converge'
   amsbq tell problem.jsonl --from results.csv
 """,
     )
     parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
     parser.add_argument("id", type=int, nargs="?", metavar="ID", help="number of the query, as ask has printed it")
-    parser.add_argument("value", type=float, nargs="?", metavar="VALUE", help="what the source has returned")
-    parser.add_argument("--variance", type=float, default=0.0, metavar="V", help="of the noise on it (default: 0)")
+    add_values(parser, "what the source has returned", "*")
     parser.add_argument("--cost", type=float, metavar="C", help="what it has cost (default: as expected)")
     parser.add_argument("--failed", metavar="REASON", help="instead of a value")
     parser.add_argument("--from", dest="table", type=Path, metavar="TABLE.csv", help="answers in a table")

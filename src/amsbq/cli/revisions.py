@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from ..design.accounting import Evaluation, Query
-from ..execution.revisions import correct, exclude, shown_evaluation
+from ..execution.revisions import Given, correct, exclude, shown_evaluation
 from ..execution.state import RunState
 from ..results.result import input_names
 from ..validation import numbers_text
+from .arguments import numbers_by_output
 from .commands import ExitCode, UserError
 
 
@@ -58,13 +58,16 @@ def exclude_command(options: argparse.Namespace) -> int:
 
 
 def correct_command(options: argparse.Namespace) -> int:
-    """Replace the value of one evaluation."""
-    for number in (options.value, options.variance):
-        if not math.isfinite(number):
-            raise UserError(f"a value and its variance must be finite numbers, got {number}")
-    if options.variance < 0:
-        raise UserError(f"--variance must not be negative, got {options.variance:g}")
-    return _revised(correct(options.journal, options.id, options.value, options.variance), options.journal)
+    """Replace the value of one evaluation, or with several outputs all of them."""
+    return _revised(correct(options.journal, options.id, *given_values(options)), options.journal)
+
+
+def given_values(options: argparse.Namespace) -> tuple[Given, Given]:
+    """Return the value and its variance that the user gives on the command line, one for each output."""
+    try:
+        return numbers_by_output(options.value), numbers_by_output(options.variance or ["0"])
+    except ValueError as error:
+        raise UserError(f"a value and its variance {error}") from None
 
 
 def _revised(now: Evaluation, journal: Path) -> int:

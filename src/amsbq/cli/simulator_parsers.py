@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arguments import CommandParser, Subparsers, add_command
+from .arguments import CommandParser, Subparsers, add_command, add_values
 from .check import check_command
 from .init import KINDS, init_command
 from .revisions import correct_command, exclude_command, show_command
@@ -104,11 +104,14 @@ def add_correct(subparsers: Subparsers) -> CommandParser:
         """\
 Write another value of an evaluation into the journal. An evaluation that has
 failed gets a value in this way. The journal must not be in use by a run.""",
-        "example:\n  amsbq correct problem.jsonl 3 1.62",
+        """\
+examples:
+  amsbq correct problem.jsonl 3 1.62
+  amsbq correct problem.jsonl 3 peak=1.62 time=12
+""",
     )
     _with_evaluation(parser)
-    parser.add_argument("value", type=float, metavar="VALUE", help="the right value")
-    parser.add_argument("--variance", type=float, default=0.0, metavar="V", help="of the noise on it (default: 0)")
+    add_values(parser, "the right value", "+")
     return parser
 
 

@@ -6,18 +6,26 @@ Nothing has to be running, and neither the problem file nor the simulators are n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..design.accounting import Evaluation, Query
-from ..design.failures import recorded_reason, rejection
+from ..design.failures import recorded_reason, rejection, usable_outputs
 from ..design.integrator import Integrator
 from ..messages import warn
+from ..outputs.names import by_output
+from ..outputs.observations import checked_values
 from ..simulators.answers import EvaluationLog
+from ..validation import Values, brief, non_negative_number
 from .changes import described_problem, function_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import RunState, interpreted, read_state
+
+#: a number; with several outputs one for each, in their order or by name
+Given: TypeAlias = float | Sequence[float] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,8 @@ class Answer:
     """What became of a query elsewhere: a value, or the reason why there is none."""
 
     id: int
-    value: float = math.nan
-    variance: float = 0.0
+    value: Given = math.nan  #: NaN for an output that has none
+    variance: Given = 0.0
     cost: float | None = None  #: what was paid; None if it is the expected cost
     reason: str = ""  #: why it has failed; empty if it has not
 
@@ -56,7 +64,6 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     with Journal(path, patience, shared=True) as journal:
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
-        _refuse_several(path, state, [answer.id for answer in answers if not answer.reason])
         queries = {query.id: query for query in state.queries}
         told = {event["id"]: event for event in journal.events if event["event"] in ("told", "failed")}
         new: dict[int, tuple[Answer, Event]] = {}
@@ -64,11 +71,11 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
             query = queries.get(answer.id)
             if query is None:
                 raise JournalError(f"{path} has no query {answer.id}: {_there_are(list(queries))}")
-            event = _answered(answer, query, state.sources[query.source], path)
+            event = _answered(answer, query, state, path)
             before = new[answer.id][1] if answer.id in new else told.get(answer.id)
             if before is None:
                 new[answer.id] = answer, event
-            elif (before.get("value"), before.get("reason")) != (event.get("value"), event.get("reason")):
+            elif not _same_answer(before, event):
                 raise JournalError(
                     f"query {answer.id} of {path} has another answer already, {before.get('value', 'a failure')}: to "
                     f"replace it, use amsbq correct {path} {answer.id} VALUE"
@@ -78,16 +85,51 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     return [answer for answer, _ in new.values()]
 
 
-def _answered(answer: Answer, query: Query, source: dict[str, Any], path: JournalPath) -> Event:
-    """Return the event of an answer to a query of a source."""
-    cost = answer.cost
+def _answered(answer: Answer, query: Query, state: RunState, path: JournalPath) -> Event:
+    """Return the event of an answer to a query."""
+    cost, source = answer.cost, state.sources[query.source]
     if cost is None and source["cost"] == "measured":
         raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
     cost = query.cost if cost is None else cost
-    reason = answer.reason or rejection(answer.value, source.get("valid"), answer.variance)
+    value: Values = math.nan
+    variance: Values = 0.0
+    reason = answer.reason
+    if not reason:
+        value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
     if reason:
         return {"event": "failed", "id": query.id, "reason": recorded_reason(reason), "cost": cost}
-    return {"event": "told", "id": query.id, "value": answer.value, "variance": answer.variance, "cost": cost}
+    return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost}
+
+
+def _same_answer(one: Event, other: Event) -> bool:
+    """Return whether two answers to a query say the same: equal reasons, or equal values, NaN in the same places."""
+    first, second = (np.asarray(answer.get("value", math.nan), dtype=float) for answer in (one, other))
+    return one.get("reason") == other.get("reason") and np.array_equal(first, second, equal_nan=True)
+
+
+def _checked_value(
+    value: Given, variance: Given, source: Mapping[str, Any], state: RunState, what: str
+) -> tuple[Values, Values, str]:
+    """Return a value of a source and its variance in the form of a journal, and why the value cannot be used.
+
+    With several outputs both are lists of M numbers, NaN where there is no value. Raise an error that begins with
+    ``what`` if these are not the numbers of the source's outputs.
+    """
+    names = state.outputs
+    try:
+        if names is None:
+            for each in (value, variance):
+                if isinstance(each, Mapping | Sequence):
+                    raise ValueError(f"there is one output, so give one number, got {brief(each)}")
+            noise = non_negative_number(variance, "the variance")  # type: ignore[arg-type]
+            return value, noise, rejection(value, source.get("valid"), noise)  # type: ignore[arg-type]
+        for each in (value, variance):
+            by_output(each, names)
+        values, variances = checked_values(value, variance, names, source.get("outputs") or names)
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"{what}: {error}") from None
+    usable, reason = usable_outputs(values, variances, by_output(source.get("valid"), names), names)
+    return usable.tolist(), variances.tolist(), reason
 
 
 def shown_evaluation(path: JournalPath, number: int) -> tuple[RunState, Query, Evaluation | None, EvaluationLog]:
@@ -110,12 +152,14 @@ def exclude(path: JournalPath, number: int, reason: str) -> Evaluation:
     return _revise(path, number, {"event": "excluded", "reason": recorded_reason(reason)})
 
 
-def correct(path: JournalPath, number: int, value: float, variance: float = 0.0) -> Evaluation:
+def correct(path: JournalPath, number: int, value: Given, variance: Given = 0.0) -> Evaluation:
     """Append to a journal another value of an evaluation, which may have failed, and return it as it is from now on."""
-    return _revise(path, number, {"event": "corrected", "value": value, "variance": variance})
+    return _revise(path, number, {"event": "corrected"}, value, variance)
 
 
-def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
+def _revise(
+    path: JournalPath, number: int, revision: Event, value: Given | None = None, variance: Given = 0.0
+) -> Evaluation:
     read_state(path)  # raises if there is no journal; opening one would make it
     with Journal(path) as journal:
         assert journal.header is not None
@@ -123,24 +167,16 @@ def _revise(path: JournalPath, number: int, revision: Event) -> Evaluation:
         before = next((e for e in state.evaluations if e.id == number), None)
         if before is None:
             raise _unknown(path, number, state)
-        _refuse_several(path, state, [number] if "value" in revision else [])
-        valid = state.sources[before.source].get("valid")
-        wrong = "" if "value" not in revision else rejection(revision["value"], valid, revision["variance"])
-        if wrong:
-            raise JournalError(wrong)
         event = {**revision, "id": number}
+        if value is not None:
+            source = state.sources[before.source]
+            right, noise, wrong = _checked_value(value, variance, source, state, f"evaluation {number}")
+            if wrong:
+                raise JournalError(wrong)
+            event |= {"value": right, "variance": noise}
         journal.write(event)
         revised = interpreted(journal.header, [*journal.events, event], path)
     return next(e for e in revised.evaluations if e.id == number)
-
-
-def _refuse_several(path: JournalPath, state: RunState, numbers: Sequence[int]) -> None:
-    """Raise an error if values of single queries are given to a run with several outputs."""
-    if state.outputs is not None and numbers:
-        raise JournalError(
-            f"{path} has several outputs, {', '.join(state.outputs)}: query {numbers[0]} cannot be answered with "
-            "one number; exclude it, or use an Integrator in Python"
-        )
 
 
 def _unknown(path: JournalPath, number: int, state: RunState) -> JournalError:

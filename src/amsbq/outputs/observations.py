@@ -10,7 +10,7 @@ import numpy as np
 
 from ..definitions import definition_of
 from ..validation import Array, Values, brief, non_negative, positive_number, read_only
-from .names import output_values
+from .names import by_output, output_values
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Observation:
     value : float; with several outputs M numbers, as an array, a sequence or a dictionary by name
         The value of the source; NaN for an output that has none.
     variance : float; with several outputs also M numbers
-        Variance of the noise on this value, for example the squared standard error of a Monte Carlo average.
+        Variance of the noise on this value, for example the squared standard error of a Monte Carlo average. Outputs
+        that a dictionary leaves out have no noise.
     cost : float, optional
         The cost of this evaluation, if it differs from the ``cost`` of the source.
     """
@@ -61,10 +62,17 @@ def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str])
 
 
 def checked_values(value: Any, variance: Any, names: Sequence[str], own: Sequence[str]) -> tuple[Array, Array]:
-    """Return values and variances of M outputs, NaN and zero where there is none; raise if they are not numbers."""
+    """Return values and variances of M outputs, NaN and zero where there is none; raise if they are not numbers.
+
+    Outputs that a dictionary of variances leaves out have no noise.
+    """
+    value_names = value if isinstance(value, Mapping) else ()
     if np.ndim(value) == 0 and len(own) == 1 and not isinstance(value, Mapping):
         value = [value]
     values = output_values(value, names, own, "the value")
+    if isinstance(variance, Mapping):
+        by_output({name: each for name, each in variance.items() if name not in value_names}, names)
+        variance = {**dict.fromkeys(own, 0.0), **variance}
     alike = np.ndim(variance) == 0 and not isinstance(variance, Mapping)
     spread = output_values([variance] * len(own) if alike else variance, names, own, "the variance")
     if np.isnan(spread[~np.isnan(values)]).any():

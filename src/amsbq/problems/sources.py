@@ -69,7 +69,8 @@ class SourcesReader:
         if name is not None and not (isinstance(name, str) and name):
             self.checker.add(f"{key}.name", f"must be a string, got {brief(name)}")
         timeout = self.checker.number(entry, "timeout", within=key, positive=True)
-        cost, noise, valid = self._cost(key, entry), self._noise(key, entry), self._valid(key, entry)
+        cost, noise = self._cost(key, entry), self._by_output(key, entry, "noise", self._noise)
+        valid = self._by_output(key, entry, "valid", self._valid)
         vectorized, bulk, own = self._vectorized(key, entry), self._bulk(key, entry), self._own(key, entry)
         function = self._function(key, kinds[0], entry, timeout) if len(kinds) == 1 else None
         if len(self.checker.errors) > before:
@@ -111,22 +112,30 @@ class SourcesReader:
             return 0.0
         return self.checker.number(entry, "cost", within=key, positive=True, otherwise="'measured'")
 
-    def _noise(self, key: str, entry: dict[str, Any]) -> Any:
-        if entry.get("noise") == "learn" or "noise" not in entry:
-            return entry.get("noise", 0.0)
-        noise = self.checker.number(entry, "noise", within=key, otherwise="'learn'")
+    def _by_output(self, key: str, entry: dict[str, Any], name: str, read: Callable[..., Any]) -> Any:
+        """Return a setting that ``read`` reads; with several outputs it may be a table of them by name."""
+        given = entry.get(name)
+        if not self.outputs or not isinstance(given, dict):
+            return read(key, entry, name)
+        self.checker.known_keys(given, self.outputs, f"{key}.{name}")
+        return {output: read(f"{key}.{name}", given, output) for output in given}
+
+    def _noise(self, key: str, entry: dict[str, Any], name: str) -> Any:
+        if entry.get(name) == "learn" or name not in entry:
+            return entry.get(name, 0.0)
+        noise = self.checker.number(entry, name, within=key, otherwise="'learn'")
         if noise is not None and noise < 0:
-            self.checker.add(f"{key}.noise", f"must not be negative, got {noise:g}")
+            self.checker.add(f"{key}.{name}", f"must not be negative, got {noise:g}")
         return noise
 
-    def _valid(self, key: str, entry: dict[str, Any]) -> tuple[float, float] | None:
-        match entry.get("valid"):
+    def _valid(self, key: str, entry: dict[str, Any], name: str) -> tuple[float, float] | None:
+        match entry.get(name):
             case None:
                 return None
             case [low, high] if is_number(low) and is_number(high) and low < high:
                 return float(low), float(high)
             case wrong:
-                self.checker.add(f"{key}.valid", f"must be [low, high] with low below high, got {brief(wrong)}")
+                self.checker.add(f"{key}.{name}", f"must be [low, high] with low below high, got {brief(wrong)}")
                 return None
 
     def _function(self, key: str, kind: str, entry: dict[str, Any], timeout: float | None) -> Callable[..., Any] | None:

@@ -18,6 +18,7 @@ from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
+from ..outputs.goals import Goals
 from ..outputs.names import output_number
 from ..quantities.distribution import OutputDistribution
 from ..quantities.sensitivity import Sensitivity
@@ -173,18 +174,31 @@ class Result:
             raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
         m = output_number(self.outputs, output)
         it = None if self.integrator is None else self.integrator.of_output(m)
-        evaluations = [e.of_output(m) for e in self.evaluations] if it is None else it.evaluations
+        evaluations = self._evaluations_of(m) if it is None else it.evaluations
         return replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it, output=self.outputs[m])
 
-    def furthest(self) -> Result:
-        """Return the result of the output that is furthest from its goal; the result itself if there is one output.
+    def _evaluations_of(self, output: int) -> list[Evaluation]:
+        """Return the evaluations of one output alone, by the journal: of the sources that have it."""
+        assert self.outputs is not None
+        described = [] if self.header is None else self.header["problem"]["sources"]
+        lacking = {s for s, source in enumerate(described) if self.outputs[output] not in source["outputs"]}
+        return [e.of_output(output) for e in self.evaluations if e.source not in lacking]
 
-        Without a model, and before anything is known, it is that of the first output.
+    def distances(self) -> Array:
+        """Return how far each output is from its goal, shape (M,), as the ratio of its standard deviation to its goal.
+
+        The goal is the tolerance, if the run has any; else a share of the mean, the same for all outputs.
         """
         if self.outputs is None:
-            return self
-        it = self.integrator
-        return self[0 if it is None or it.learner.belief is None else int(np.argmax(it.distances()))]
+            raise ValueError("there is one output: its error bar is std")
+        if self.integrator is not None and self.integrator.learner.belief is not None:
+            return self.integrator.distances()
+        values = [e.value for e in self.evaluations if e.source == 0 and e.status == "ok"]
+        return Goals().distances(self.estimate, np.reshape(values, (-1, len(self.outputs))))
+
+    def furthest(self) -> Result:
+        """Return the result of the output that is furthest from its goal; the result itself if there is one output."""
+        return self if self.outputs is None else self[int(np.argmax(self.distances()))]
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
