@@ -11,11 +11,12 @@ Arguments that the functions share:
 - ``input``: the number or the name of an input. Without ``ax`` and ``input``, functions that have it draw a panel for
   each input; they return an array of Axes then, if there are several.
 
-Each source has a colour, line and marker of its own. Bands are 95 % intervals.
+Of several outputs, `outputs` draws all, and each other function the one that is furthest from its goal: give
+``result["peak"]`` for another one. Each source has a colour, line and marker of its own. Bands are 95 % intervals.
 """
 
 from .visualization.comparison import compare
-from .visualization.output_plots import distribution, sensitivity
+from .visualization.output_plots import distribution, outputs, sensitivity
 from .visualization.plots import (
     convergence,
     correlation,
@@ -37,6 +38,7 @@ __all__ = [
     "costs",
     "distribution",
     "forecast",
+    "outputs",
     "overview",
     "rates",
     "residuals",

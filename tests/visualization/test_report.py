@@ -42,7 +42,8 @@ def script_data(path):
 
 
 def content(path):
-    return json.loads(script_data(path))
+    found = json.loads(script_data(path))
+    return {**found, **found["parts"][found["chosen"]]}
 
 
 @pytest.fixture(scope="module")

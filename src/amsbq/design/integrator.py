@@ -222,12 +222,13 @@ class Integrator(DecisionMaker):
         """
         if self.outputs is None or not isinstance(self.learner, OutputsLearner):
             raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
-        m = output_number(self.outputs, output)
-        name, view = self.outputs[m], copy(self)
-        view.outputs, view.learner = None, self.learner.of_output(m)
-        view.evaluations = [e.of_output(m) for e in self.evaluations if name in (self.sources[e.source].outputs or ())]
-        view.sources = tuple(source.of_output(self.outputs, m) for source in self.sources)
-        view.failures, view.missing, view._pending = deepcopy(self.failures), [], dict(self._pending)
+        m, view = output_number(self.outputs, output), copy(self)
+        lacking = {s for s, source in enumerate(self.sources) if self.outputs[m] not in (source.outputs or ())}
+        view.outputs, view.learner, view.missing = None, self.learner.of_output(m), []
+        view.evaluations = [e.of_output(m) for e in self.evaluations if e.source not in lacking]
+        view.sources, view.failures = tuple(s.of_output(self.outputs, m) for s in self.sources), deepcopy(self.failures)
+        view.failures.retired |= lacking  # they would tell nothing of it
+        view._pending = {number: query for number, query in self._pending.items() if query.source not in lacking}
         return view
 
     def _known_belief(self, otherwise: str) -> Belief | OutputsBelief:

@@ -37,6 +37,11 @@ def checked_weights(weights: Weights, outputs: Sequence[str] | None) -> Array:
     return positive(vector(weights, "weights", len(outputs)), "weights")
 
 
+def spreads(values: Array) -> Array:
+    """Return the standard deviation of the values (n, M) of each output, shape (M,), without those that are NaN."""
+    return np.array([np.std(y[np.isfinite(y)]) if np.isfinite(y).any() else 0.0 for y in values.T])
+
+
 @dataclass(frozen=True)
 class Goals:
     """The goals of M outputs.
@@ -64,7 +69,7 @@ class Goals:
         if self.relative is not None and self.absolute is not None:
             goal = np.maximum(self.relative * mean, self.absolute)
         else:
-            goal = np.fmax(mean, [np.std(y[np.isfinite(y)]) if np.isfinite(y).any() else 0.0 for y in primary.T])
+            goal = np.fmax(mean, spreads(primary))
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(std == 0, 0.0, std / goal)
         return np.where(np.isnan(found), np.inf, found)

@@ -184,6 +184,11 @@ class Result:
         lacking = {s for s, source in enumerate(described) if self.outputs[output] not in source["outputs"]}
         return [e.of_output(output) for e in self.evaluations if e.source not in lacking]
 
+    def primary_values(self) -> Array:
+        """Return the values of the primary source, shape (n,), or (n, M) with NaN for outputs that are missing."""
+        values = [e.value for e in self.evaluations if e.source == 0 and e.status == "ok"]
+        return np.reshape(values, (-1,) if self.outputs is None else (-1, len(self.outputs)))
+
     def distances(self) -> Array:
         """Return how far each output is from its goal, shape (M,), as the ratio of its standard deviation to its goal.
 
@@ -193,8 +198,7 @@ class Result:
             raise ValueError("there is one output: its error bar is std")
         if self.integrator is not None and self.integrator.learner.belief is not None:
             return self.integrator.distances()
-        values = [e.value for e in self.evaluations if e.source == 0 and e.status == "ok"]
-        return Goals().distances(self.estimate, np.reshape(values, (-1, len(self.outputs))))
+        return Goals().distances(self.estimate, self.primary_values())
 
     def furthest(self) -> Result:
         """Return the result of the output that is furthest from its goal; the result itself if there is one output."""

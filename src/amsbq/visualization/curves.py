@@ -128,12 +128,17 @@ class Rates:
 
 def as_result(run: Run) -> Result:
     """Return the result of a run, as far as it goes; of several outputs of the one that is furthest from its goal."""
+    return whole_result(run).furthest()
+
+
+def whole_result(run: Run) -> Result:
+    """Return the result of a run, as far as it goes, with all of its outputs."""
     if isinstance(run, Result):
-        return run.furthest()
+        return run
     if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "").furthest()
+        return Result.of(run, run.stopped or "")
     if isinstance(run, str | os.PathLike):
-        return read_result(run).furthest()
+        return read_result(run)
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {brief(run)}")
 
 
@@ -281,11 +286,6 @@ def forecast(result: Result, budget: float | None = None) -> Array:
     ahead = analysis.outlook(it) if budget is None else analysis.forecast(it, budget)
     rows = np.array([row for row in ahead if row[1] > 0]).reshape(-1, 2)
     return rows if len(rows) > 1 else np.zeros((0, 2))
-
-
-def needs_log_scale(values: Array) -> bool:
-    """Return whether positive values differ so much that a linear axis would hide the smaller ones."""
-    return bool(values.max() > 5 * values.min() > 0)
 
 
 def residuals(result: Result) -> Residuals:

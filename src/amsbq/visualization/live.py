@@ -24,7 +24,7 @@ from ..execution.journal import JournalPath
 from ..execution.reader import read_result, result_of
 from ..execution.state import read_state
 from ..simulators.answers import error_text
-from .report import content, page
+from .report import content, details, page, shown_outputs
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class LiveContent:
         self.journal = Path(journal)
         self.version = 0
         self._troubles = {"journal": "", "model": ""}
-        self._quick = content(result_of(read_state(journal)).furthest())
-        self._whole: dict[str, Any] = {}
+        self._quick = content(result_of(read_state(journal)))
+        self._whole: dict[str, Any] = {}  # what needs the model, by output
         self._renewed, self._ended = threading.Condition(), threading.Event()
         self._threads = [threading.Thread(target=follow, daemon=True) for follow in (self._follow, self._follow_model)]
 
@@ -99,15 +99,12 @@ class LiveContent:
     def current(self) -> dict[str, Any]:
         """Return the content with its version: all that is known at once, and the latest of what needs the model."""
         with self._renewed:
-            quick, whole = self._quick, self._whole
-            known = {figure["id"] for figure in quick["figures"]}
-            figures = [*quick["figures"], *(f for f in whole.get("figures", ()) if f["id"] not in known)]
-            findings = whole.get("findings", LEARNING)
-            return {**quick, "figures": figures, "findings": findings, "version": self.version}
+            parts = {name: _merged(part, self._whole.get(name)) for name, part in self._quick["parts"].items()}
+            return {**self._quick, "parts": parts, "version": self.version}
 
     def _publish(self, quick: dict[str, Any] | None = None, whole: dict[str, Any] | None = None) -> None:
         with self._renewed:
-            self._quick, self._whole = quick or self._quick, whole or self._whole
+            self._quick, self._whole = quick or self._quick, {**self._whole, **(whole or {})}
             self.version += 1
             self._renewed.notify_all()
 
@@ -119,7 +116,7 @@ class LiveContent:
             if now == size:
                 continue
             with self._noted("journal"):
-                self._publish(quick=content(result_of(read_state(self.journal)).furthest()))
+                self._publish(quick=content(result_of(read_state(self.journal))))
                 size = now
 
     def _follow_model(self) -> None:
@@ -130,7 +127,8 @@ class LiveContent:
             if now != size:
                 size = now
                 with self._noted("model"):
-                    self._publish(whole=content(read_result(self.journal).furthest()))
+                    for name, one in shown_outputs(read_result(self.journal)).items():
+                        self._publish(whole={name: details(one)})
             self._ended.wait(max(time.monotonic() - start, SETTINGS.look_again))
 
     @contextmanager
@@ -147,6 +145,14 @@ class LiveContent:
             return self.journal.stat().st_size
         except OSError:
             return -1
+
+
+def _merged(quick: dict[str, Any], whole: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the details of one output: what can be told at once, and the latest of what needs the model."""
+    if whole is None:
+        return {**quick, "findings": LEARNING}
+    known = {figure["id"] for figure in quick["figures"]}
+    return {**whole, "figures": [*quick["figures"], *(f for f in whole["figures"] if f["id"] not in known)]}
 
 
 class PageServer(ThreadingHTTPServer):
@@ -172,7 +178,7 @@ class PageServer(ThreadingHTTPServer):
         self.live, self.token = live, secrets.token_urlsafe(24)
         self.host = f"127.0.0.1:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        text = page(result_of(read_state(live.journal)).furthest(), live.journal.stem, live=live.current())
+        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current())
         self.page = text.encode("utf-8", errors="backslashreplace")
 
     def handle_error(self, request: Any, client_address: Any) -> None:

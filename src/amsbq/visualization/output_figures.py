@@ -1,4 +1,4 @@
-"""Figures of the report on the output beyond its mean, for Plotly: its distribution, and the indices of the inputs."""
+"""Figures of the report for Plotly: a profile of outputs, the distribution of one, and the indices of the inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..quantities.sensitivity import Sensitivity
 from ..results.quantities import quickly_known
 from ..results.result import Result
 from ..validation import Array
-from .output_curves import ends, indices, output_curve
+from .output_curves import ends, indices, output_curve, several_outputs
 from .plotly_figures import Chart, Trace, _band, _line, _rounded, _single, _text, _titles
 from .style import GREY, source_style
 
@@ -23,6 +23,18 @@ def output_charts(result: Result) -> Iterator[Chart]:
     yield _distribution(result)
     if (found := indices(result)) is not None and len(found.names) > 1:
         yield _indices(found)
+
+
+def profile_charts(result: Result) -> Iterator[Chart]:
+    """Yield the means of all outputs as a curve with its band, if there are several and they are a profile."""
+    seen = several_outputs(result) if result.outputs is not None else None
+    if seen is None or seen.at is None or not result.known:
+        return
+    order, colour = np.argsort(seen.at), source_style(0)["color"]
+    t, mean, low, high = (each[order] for each in (seen.at, seen.mean, seen.low, seen.high))
+    traces = [*_band(t, low, high, colour), _line(t, mean, colour, "mean")]
+    caption = f"The means of {len(t)} outputs, by their names, with 95 % intervals."
+    yield _single("outputs", "The outputs", caption, traces, _titles("output", "integral"))
 
 
 def _distribution(result: Result) -> Chart:

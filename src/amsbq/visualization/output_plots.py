@@ -1,18 +1,56 @@
-"""Matplotlib figures of the output beyond its mean; `amsbq.plots` is their public name."""
+"""Matplotlib figures of several outputs, and of one beyond its mean; `amsbq.plots` is their public name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .axes import FAINT, legend_above, literal, ready_axes
-from .curves import Run, as_result
-from .output_curves import ends, output_curve
+from ..validation import Array
+from .axes import FAINT, draw_line, legend_above, literal, panels, ready_axes
+from .curves import Run, as_result, whole_result
+from .output_curves import SeveralOutputs, ends, output_curve, several_outputs
 from .style import BAND_NAME, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def outputs(run: Run, ax: Axes | None = None, at: ArrayLike | None = None) -> Axes:
+    """Draw the means of several outputs with their 95 % intervals.
+
+    Numbers along something are a curve with its band: over ``at``, shape (M,), the heights or times of the outputs; by
+    default over their names, if there are three or more and all of them are numbers. Other outputs are points with
+    bars, each relative to its mean, or to the spread of its values if that is larger. Returns the Axes.
+    """
+    seen = several_outputs(whole_result(run), at)
+    if ax is None and seen.at is None:
+        _, [[ax]] = panels(width=6.4, height=1.0 + 0.5 * len(seen.names))
+    ax = ready_axes(ax)
+    if seen.at is None:
+        _draw_bars(ax, seen)
+    else:
+        _draw_profile(ax, seen, seen.at)
+    return ax
+
+
+def _draw_profile(ax: Axes, seen: SeveralOutputs, at: Array) -> None:
+    order = np.argsort(at)
+    draw_line(ax, at[order], seen.mean[order], 0, "mean", (seen.low[order], seen.high[order]))
+    ax.fill_between([], [], color=source_style(0)["color"], alpha=0.15, linewidth=0, label=BAND_NAME)
+    ax.set(xlabel="output", ylabel="integral")
+    legend_above(ax)
+
+
+def _draw_bars(ax: Axes, seen: SeveralOutputs) -> None:
+    rows, unit = np.arange(len(seen.names)), seen.scale / 100
+    lengths = [np.maximum(seen.mean - seen.low, 0.0) / unit, np.maximum(seen.high - seen.mean, 0.0) / unit]
+    ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    look: dict[str, Any] = {"fmt": "o", "color": source_style(0)["color"], "markersize": 6, "capsize": 4}
+    ax.errorbar(np.where(np.isfinite(seen.mean), 0.0, np.nan), rows, xerr=lengths, linewidth=2, **look)
+    ax.set_yticks(rows, [literal(f"{name}\n{text}") for name, text in zip(seen.names, seen.texts, strict=True)])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"95 % interval, in % of {seen.units}")
 
 
 def distribution(run: Run, ax: Axes | None = None) -> Axes:

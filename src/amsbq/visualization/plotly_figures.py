@@ -16,7 +16,7 @@ from ..results.result import Result
 from ..serialisation import plain
 from ..validation import Array
 from . import curves
-from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, source_style
+from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: more than a screen shows, and half the file
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
@@ -210,7 +210,7 @@ def _costs_panel(result: Result, d: int, t: Array) -> Panel:
         markers = _markers([e.x[d] for e in of], [e.cost for e in of], source, result.names[source])
         traces.append({**markers, "showlegend": False})
     layout = _titles(result.inputs[d], "cost of an evaluation")
-    layout["yaxis"] |= {"type": "log", "dtick": 1} if curves.needs_log_scale(expected) else {"rangemode": "tozero"}
+    layout["yaxis"] |= {"type": "log", "dtick": 1} if needs_log_scale(expected) else {"rangemode": "tozero"}
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
 
 

@@ -25,7 +25,7 @@ from .axes import (
     titled,
 )
 from .curves import Run
-from .style import BAND_NAME, RATE_NAMES, effect_name, source_style
+from .style import BAND_NAME, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,7 +222,7 @@ def _costs(result: Result, ax: Axes, d: int) -> None:
         draw_line(ax, t, values, source, literal(result.names[source]))
         of = [e for e in result.evaluations if e.source == source and e.cost > 0]
         draw_markers(ax, [e.x[d] for e in of], [e.cost for e in of], source, 4.0, alpha=0.7)
-    if curves.needs_log_scale(expected):
+    if needs_log_scale(expected):
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)

@@ -19,6 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..design.integrator import Integrator
 from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
 from ..measures.base import Measure
@@ -26,12 +28,25 @@ from ..results.findings import Finding
 from ..results.quantities import quickly_known
 from ..results.result import REASONS, Result
 from ..serialisation import plain
-from .curves import Run, as_result
-from .output_curves import output_rows
-from .output_figures import output_charts
+from .curves import Run, whole_result
+from .output_curves import output_rows, output_table, what_if_rows
+from .output_figures import output_charts, profile_charts
 from .plotly_figures import charts
 
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """Of how many outputs the page shows details, which take seconds to find out for each."""
+
+    all_shown: int = 10  #: outputs up to which all have details; more are reduced, and learned one by one for this
+    #: of more than that, those that are furthest from their goals have details; of fewer, these show the distribution
+    #: of the output too, which takes longest
+    furthest_shown: int = 3
+
+
+SETTINGS = ReportSettings()
 
 
 def report(
@@ -45,8 +60,7 @@ def report(
     Parameters
     ----------
     run : Result, Integrator, or the path of a journal
-        The run; it may be in progress. Of several outputs the one that is furthest from its goal is shown; give
-        ``result["peak"]`` for another one.
+        The run; it may be in progress. With several outputs the page shows all of them, and details of one at a time.
     path : path
         Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
     refresh : float, optional
@@ -54,7 +68,7 @@ def report(
     under : dictionary of measures by name, optional
         Other distributions of the inputs, under which the page also shows the mean of the output.
     """
-    result = as_result(run)
+    result = whole_result(run)
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
@@ -108,7 +122,7 @@ def page(
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     parts, shown = files(__package__) / "page", live or content(result, whole=True, under=under)
     return environment.get_template("page.html").render(
-        **shown,
+        **{**shown, **shown["parts"][shown["chosen"]]},
         primary=result.names[0],
         settings=list(_settings(result)),
         data={**shown, "name": name, "refresh": refresh, "live": live is not None},
@@ -124,20 +138,55 @@ def content(result: Result, whole: bool = False, under: Mapping[str, Measure] | 
     What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
     """
     limited, rows = math.isfinite(result.budget), result.rows()
-    summary = result.estimate.summary() if result.known else "no answer"
     columns = ["evaluation", *(rows[0] if rows else {})]
+    shown, furthest = shown_outputs(result), furthest_outputs(result)
     return {
-        "title": f"{result.output or result.names[0]}: {summary}",
+        "title": _title(result),
         "stopped": REASONS.get(result.stopped, result.stopped),
-        "answer": asdict(Answer.of(result)),
+        "answer": None if result.outputs else asdict(Answer.of(result)),
+        "answers": output_table(result) if result.outputs else [],
         "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
-        "findings": [asdict(finding) for finding in _findings(result)],
-        "output": output_rows(result, under or {}) if whole and quickly_known(result.integrator) else [],
-        "figures": [*charts(result), *(output_charts(result) if whole else ())],
+        "profile": list(profile_charts(result)),
+        "parts": {name: details(one, whole and name in furthest, under) for name, one in shown.items()},
+        "chosen": furthest[0],
         "columns": columns,
         "words": [columns.index(column) for column in TEXT_COLUMNS if column in columns],
         "rows": [[number, *(plain(row[key]) for key in columns[1:])] for number, row in enumerate(rows, 1)],
+    }
+
+
+def shown_outputs(result: Result) -> dict[str, Result]:
+    """Return the results whose details are shown, by output: of many outputs those furthest from their goals.
+
+    Of a result of one output it is that result.
+    """
+    if result.outputs is None:
+        return {result.output: result}
+    few, furthest = len(result.outputs) <= SETTINGS.all_shown, furthest_outputs(result)
+    return {name: result[name] for name in result.outputs if few or name in furthest}
+
+
+def furthest_outputs(result: Result) -> list[str]:
+    """Return the names of the few outputs that are furthest from their goals, the furthest first."""
+    if result.outputs is None:
+        return [result.output]
+    order = np.argsort(-result.distances(), kind="stable")[: SETTINGS.furthest_shown]
+    return [result.outputs[m] for m in order]
+
+
+def details(result: Result, whole: bool = False, under: Mapping[str, Measure] | None = None) -> dict[str, Any]:
+    """Return what the page shows of one output: findings, what is known beside its mean, and figures.
+
+    What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
+    """
+    return {
+        "findings": [asdict(finding) for finding in _findings(result)],
+        "output": [
+            *(output_rows(result) if whole and quickly_known(result.integrator) else []),
+            *what_if_rows(result, under or {}),
+        ],
+        "figures": [*charts(result), *(output_charts(result) if whole else ())],
     }
 
 
@@ -162,6 +211,12 @@ class Answer:
         mean, _, rest = estimate.summary().partition(" ± ")
         std, _, interval = rest.partition(", ")
         return cls(mean, std.split()[0], f"{interval}; ± is the standard deviation.")
+
+
+def _title(result: Result) -> str:
+    if result.outputs is not None:
+        return f"{result.names[0]}: {len(result.outputs)} outputs"
+    return f"{result.output or result.names[0]}: {result.estimate.summary() if result.known else 'no answer'}"
 
 
 def _findings(result: Result) -> list[Finding]:
@@ -191,6 +246,8 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
     problem = (header or {}).get("problem", {})
     yield "distribution of the inputs", _described_measure(it, problem)
     yield "names of the inputs", ", ".join(result.inputs)
+    if result.outputs is not None:
+        yield "outputs", ", ".join(result.outputs)
     for source, name in enumerate(result.names):
         if problem:
             described = problem["sources"][source]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ..validation import Array
+
 GREY = "#808891"  #: whatever belongs to no source; readable on a white and on a black ground
 
 DENSE = 150  #: evaluations above which markers of the usual size would hide each other
@@ -45,3 +47,8 @@ SOURCE_STYLES: list[SourceStyle] = [
 def source_style(source: int) -> SourceStyle:
     """Return the style of a source by its number; they repeat after the sixth."""
     return SOURCE_STYLES[source % len(SOURCE_STYLES)]
+
+
+def needs_log_scale(values: Array) -> bool:
+    """Return whether positive values differ so much that a linear axis would hide the smaller ones."""
+    return bool(values.max() > 5 * values.min() > 0)

@@ -6,6 +6,18 @@
     try { if (value !== undefined) sessionStorage.setItem(key, value); return sessionStorage.getItem(key); } catch { return null; }
   };
 
+  // of several outputs one is chosen; the others are shown in the table of all outputs only
+  const choice = document.getElementById("chosen");
+  const shown = (name) => Object.hasOwn(data.parts, name);
+  const choose = () => {
+    const name = choice && shown(choice.value) ? choice.value : data.chosen;
+    Object.assign(data, data.parts[name], { shown: name });
+    data.hidden = data.columns.map((column) => data.answers.some((row) => row.name !== name && /^(value|variance|mean|std)\./.test(column) && column.slice(column.indexOf(".") + 1) === row.name));
+  };
+  const figures = () => [...data.profile, ...data.figures];
+  if (choice && shown(remembered("output"))) choice.value = remembered("output");
+  choose();
+
   // light or dark: as the system says, unless somebody has chosen
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const paint = () => { root.dataset.theme = remembered("theme") || (dark.matches ? "dark" : "light"); };
@@ -19,6 +31,7 @@
     const line = document.createElement("tr");
     if (row[status] === "failed") line.className = "failed";
     row.forEach((value, i) => {
+      if (data.hidden[i]) return;
       const cell = line.insertCell();
       cell.textContent = text(value);
       if (data.words.includes(i)) { cell.className = "words"; cell.title = cell.textContent; }
@@ -37,8 +50,9 @@
     headings.forEach((heading, i) => heading.setAttribute("aria-sort", i !== column ? "none" : up ? "ascending" : "descending"));
   };
   const head = table.createTHead().insertRow();
-  let headings = [], status = -1;
+  let headings = [], status = -1, titled = "";
   const entitle = () => {
+    titled = String(data.hidden);
     status = data.columns.indexOf("status");
     headings = data.columns.map((name, i) => {
       const heading = document.createElement("th"), button = document.createElement("button");
@@ -50,7 +64,7 @@
       heading.append(button);
       return heading;
     });
-    head.replaceChildren(...headings);
+    head.replaceChildren(...headings.filter((_, i) => !data.hidden[i]));
   };
   table.append(body);
   entitle();
@@ -89,14 +103,14 @@
       title.append(choice);
     }
     box.append(title, plot, element("figcaption"));
-    document.getElementById("pictures").append(box);
+    document.getElementById(data.profile.includes(figure) ? "profile" : "pictures").append(box);
     describe(figure);
   };
   const start = () => {
     const script = document.createElement("script");
     script.textContent = document.getElementById("library").textContent;
     document.head.append(script);
-    for (const figure of data.figures) seen.observe(document.getElementById(`plot-${figure.id}`));
+    for (const figure of figures()) seen.observe(document.getElementById(`plot-${figure.id}`));
     setTimeout(() => { if (body.rows.length < data.rows.length) fill(); }, 500);
   };
   const layout = (panel) => {
@@ -105,7 +119,7 @@
       exponentformat: "power" };
     const axes = {};
     for (const key of ["xaxis", "yaxis", "yaxis2"]) if (key !== "yaxis2" || panel.layout.yaxis2) axes[key] = { ...axis, ...panel.layout[key] };
-    return { ...panel.layout, ...axes, uirevision: panel.label || "kept", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    return { ...panel.layout, ...axes, uirevision: `${data.shown} ${panel.label}`, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 56, r: 40, t: 8, b: 44 }, modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hoverlabel: { align: "left" } };
   };
@@ -113,7 +127,7 @@
   const config = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const drawn = new Set();  // only what somebody has scrolled to
   const draw = (id) => {
-    const figure = data.figures.find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
+    const figure = figures().find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
     const panel = figure.panels[choice ? Number(choice.value) : 0];
     drawn.add(id);
     return Plotly.react(`plot-${id}`, structuredClone(panel.traces), layout(panel), config);
@@ -124,12 +138,12 @@
     seen.unobserve(entry.target);
     draw(entry.target.id.slice("plot-".length));
   }), { rootMargin: "400px" });
-  data.figures.forEach(make);
+  figures().forEach(make);
   dark.addEventListener("change", () => { paint(); redraw(); });
   document.getElementById("theme").addEventListener("click", () => {
     remembered("theme", root.dataset.theme === "dark" ? "light" : "dark"); paint(); redraw();
   });
-  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; if (window.Plotly) data.figures.forEach((figure) => draw(figure.id)); });
+  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; if (window.Plotly) figures().forEach((figure) => draw(figure.id)); });
   window.addEventListener("afterprint", () => { paint(); redraw(); });
   window.addEventListener("load", () => setTimeout(start, 0));
 
@@ -139,32 +153,59 @@
   if (data.refresh) setTimeout(() => { remembered("place", String(window.scrollY)); location.reload(); }, 1000 * data.refresh);
   const say = (id, text) => { document.getElementById(id).textContent = text; };
   const show = (next) => {
-    const columns = data.columns.join();
     Object.assign(data, next);
+    choose();
     document.title = data.title;
     say("state", data.stopped ? "" : "— the run continues");
-    say("mean", data.answer.mean);
-    say("pm", data.answer.std ? "±" : "");
-    say("std", data.answer.std);
-    say("interval", data.answer.interval);
+    if (data.answer) {
+      say("mean", data.answer.mean);
+      say("pm", data.answer.std ? "±" : "");
+      say("std", data.answer.std);
+      say("interval", data.answer.interval);
+    } else {
+      document.getElementById("answers").replaceChildren(...data.answers.map((row) => {
+        const line = element("tr"), bar = element("div", "", { class: "accuracy" });
+        bar.append(element("div"));
+        bar.firstElementChild.style.width = `${100 * row.share}%`;
+        const accuracy = element("td", "", { class: "words" });
+        accuracy.append(bar, row.accuracy);
+        line.append(element("td", row.name, { class: "words" }), element("td", row.mean), element("td", row.interval), accuracy);
+        return line;
+      }));
+      const kept = choice.value;
+      choice.replaceChildren(...Object.keys(data.parts).map((name) => element("option", name)));
+      choice.value = shown(kept) ? kept : data.chosen;
+    }
     say("spent", `${data.spent}. ${data.stopped ? `Stopped: ${data.stopped}.` : ""}`);
     const bar = document.getElementById("budget");
     bar.setAttribute("aria-label", data.spent);
     bar.firstElementChild.style.width = `${100 * data.share}%`;
+    present();
+  };
+  const present = () => {  // all that is about the chosen output
     document.getElementById("findings").replaceChildren(...data.findings.map((finding) => {
       const line = element("li", "", { class: finding.level });
       line.append(element("b", finding.about), `: ${finding.text} ${finding.advice}`);
       return line;
     }));
-    if (data.columns.join() !== columns) entitle();
+    document.getElementById("more").hidden = !data.output.length;
+    document.getElementById("output").replaceChildren(...data.output.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+    if (String(data.hidden) !== titled) entitle();
     fill();
-    for (const figure of data.figures) {
+    for (const plot of document.querySelectorAll(".plot")) {
+      const id = plot.id.slice("plot-".length);
+      if (figures().some((figure) => figure.id === id)) continue;
+      drawn.delete(id);
+      plot.parentElement.remove();
+    }
+    for (const figure of figures()) {
       if (document.getElementById(`plot-${figure.id}`)) { describe(figure); continue; }
       make(figure);
       if (window.Plotly) seen.observe(document.getElementById(`plot-${figure.id}`));
     }
     redraw();
   };
+  if (choice) choice.addEventListener("change", () => { remembered("output", choice.value); choose(); present(); });
   const listen = async () => {  // an answer comes when there is something new, or after some seconds
     let pause = 0;
     try {
