@@ -132,6 +132,10 @@ def test_findings_print_as_text(named):
     [
         (float("nan"), "the value must be finite, got nan; the simulator returned nan"),
         ([1.0, 2.0], "the value must be one number, got shape (2,); the simulator returned [1.0, 2.0]"),
+        (
+            {"peak": 1.0},
+            "the simulator returned {'peak': 1.0}. Give several outputs names, as in outputs=['peak', 'time']",
+        ),
         ("1.5 m", "the value must be a number, got '1.5 m'; the simulator returned '1.5 m'"),
         (None, "the value must be a number, got None; the simulator returned None"),
     ],

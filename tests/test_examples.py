@@ -29,7 +29,8 @@ def run(monkeypatch):
 def test_the_epidemic_as_a_script(run, capsys):
     run(EXAMPLES / "epidemic" / "script.py", 1.003)
     shown = capsys.readouterr().out
-    assert "integral: 7" in shown  # the truth is 70.5
+    assert "peak: 7" in shown  # the truth is 70.5
+    assert "time: 0." in shown  # the truth is 0.86
     assert "equations" in shown
 
 

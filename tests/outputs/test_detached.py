@@ -111,7 +111,7 @@ def test_values_that_cannot_be_used_are_missing_or_failures(journal, typed):
     one, other = [query for query in asked if query["source"] == "fine"][:2]
     assert "= nan, 12" in typed("tell", journal, one["id"], 1.2, 12)
     assert "failed: peak: the value 1.2 is outside" in typed("tell", journal, other["id"], 1.2, "nan")
-    typed("correct", journal, other["id"], 0.9, 12.5)
+    typed("correct", journal, other["id"], "0.9 12.5")  # as a program has printed it
     assert "value = 0.9, 12.5" in typed("show", journal, other["id"])
     assert "outside the valid range" in typed("correct", journal, other["id"], "peak=7", "time=nan", code=2)
 

@@ -51,15 +51,16 @@ def add_command(
 def numbers_by_output(texts: Sequence[str]) -> float | list[float] | dict[str, float]:
     """Return the number that arguments stand for; of several outputs a list, or a dictionary by name.
 
-    Numbers are separated by spaces or commas, and have no names or all of them: ``0.5 12``, or ``peak=0.5,time=12``.
+    Either none of the numbers or all of them have names. One argument may hold several numbers, with commas between
+    them, or with spaces if they have no names: the last line of what a program has printed.
 
-    >>> numbers_by_output(["0.5"]), numbers_by_output(["0.5", "nan"]), numbers_by_output(["peak=0.5,time=12"])
-    (0.5, [0.5, nan], {'peak': 0.5, 'time': 12.0})
+    >>> numbers_by_output(["0.5"]), numbers_by_output(["0.5 nan"]), numbers_by_output(["peak=0.5", "end time=12"])
+    (0.5, [0.5, nan], {'peak': 0.5, 'end time': 12.0})
     """
-    parts = [part.strip() for text in texts for part in text.split(",")]
+    parts = [part for text in texts for part in (text.split(",") if "=" in text else text.replace(",", " ").split())]
     pairs = [(name.strip(), value) for name, equals, value in (part.rpartition("=") for part in parts) if equals]
     try:
-        if not pairs:
+        if parts and not pairs:
             numbers = [float(part) for part in parts]
             return numbers[0] if len(numbers) == 1 else numbers
         if len({name for name, _ in pairs}) == len(parts):

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..outputs.observations import Observation
+from ..outputs.observations import Observation, checked_observation
 from ..simulators.answers import EvaluationLog, SimulatorError, as_observation, error_text, evaluation_log
 from ..validation import Array, read_only
 
@@ -90,7 +90,8 @@ def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: 
 def _place(error: BaseException) -> str:
     """Return the function and the line of a source that raised an error; nothing if it is about what was returned."""
     where = traceback.extract_tb(error.__traceback__)[-1]
-    return "" if where.name == as_observation.__name__ else f" ({where.name}, line {where.lineno})"
+    ours = (as_observation.__name__, checked_observation.__name__)
+    return "" if where.name in ours else f" ({where.name}, line {where.lineno})"
 
 
 def _log_traceback(log: EvaluationLog, error: BaseException) -> None:

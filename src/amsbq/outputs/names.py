@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,22 +19,23 @@ def output_names(outputs: OutputsLike) -> tuple[str, ...]:
     >>> output_names(["peak", "time"]), output_names(3)
     (('peak', 'time'), ('0', '1', '2'))
     """
-    if isinstance(outputs, int | np.integer):
+    if isinstance(outputs, int | np.integer) and not isinstance(outputs, bool):
         listed = [str(number) for number in range(count(outputs, "outputs"))]
     else:
-        listed = [outputs] if isinstance(outputs, str) else list(outputs)
+        listed = [outputs] if isinstance(outputs, str) else list(outputs) if isinstance(outputs, Iterable) else []
     if not listed or not all(isinstance(name, str) and name for name in listed) or len(set(listed)) < len(listed):
         raise ValueError(f"outputs must be different names, such as ['peak', 'time'], got {brief(outputs)}")
     return tuple(listed)
 
 
 def output_number(names: Sequence[str], output: str | int) -> int:
-    """Return the number of an output, from its name or its number; raise KeyError if there is none."""
+    """Return the number of an output, from its name or its number; if there is none, raise KeyError or IndexError."""
     if isinstance(output, str) and output in names:
         return list(names).index(output)
     if isinstance(output, int | np.integer) and 0 <= output < len(names):
         return int(output)
-    raise KeyError(f"there is no output {output!r}; there are {', '.join(names)}")
+    error = KeyError if isinstance(output, str) else IndexError  # by which a loop over the outputs ends
+    raise error(f"there is no output {output!r}; there are {', '.join(names)}")
 
 
 def by_output(given: Any, names: Sequence[str]) -> list[Any]:

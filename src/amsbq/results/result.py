@@ -295,7 +295,7 @@ class Result:
             "note",
             "outputs",
             f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {of_one.estimate.summary()}.",
-            f"What follows is about {of_one.output}; result['name'].diagnose() is about another one.",
+            f"All findings are about {of_one.output}; result['name'].diagnose() is about another one.",
         )
         assert of_one.integrator is not None
         return Findings([said, *diagnose(of_one.integrator, of_one.estimate, self.inputs)])

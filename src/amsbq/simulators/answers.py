@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
+
+import numpy as np
 
 from ..outputs.observations import CheckedObservation, Observation
 from ..validation import brief, non_negative_number, number, positive_number
@@ -125,7 +127,8 @@ def as_observation(returned: Any) -> Observation:
     Observation(value=2.0, variance=0.0, cost=None)
     >>> as_observation([1.5, 2.5])
     Traceback (most recent call last):
-    ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]
+    ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]. Give several
+    outputs names, as in outputs=['peak', 'time']
     """
     if isinstance(returned, CheckedObservation):  # of several outputs
         return returned
@@ -137,7 +140,14 @@ def as_observation(returned: Any) -> Observation:
             None if observation.cost is None else positive_number(observation.cost, "the cost"),
         )
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}; the simulator returned {brief(returned)}") from None
+        hint = ". Give several outputs names, as in outputs=['peak', 'time']" if _is_several(observation.value) else ""
+        raise type(error)(f"{error}; the simulator returned {brief(returned)}{hint}") from None
+
+
+def _is_several(value: Any) -> bool:
+    """Return whether a value that is not one number looks like several outputs."""
+    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple) else 1
+    return isinstance(value, Mapping) or size > 1
 
 
 def error_text(error: BaseException) -> str:

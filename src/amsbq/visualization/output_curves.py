@@ -52,14 +52,13 @@ class SeveralOutputs:
 
 def several_outputs(result: Result, at: ArrayLike | None = None) -> SeveralOutputs:
     """Return the integrals of all outputs; they are along ``at``, (M,), or along their names if these are numbers."""
-    if result.outputs is None:
-        raise ValueError("there is one output: this figure is for several, as in outputs=['peak', 'time']")
-    names, mean = result.outputs, result.estimate.mean
-    texts = [part.summary().partition(" (std)")[0] for part in result.estimate]
-    spread = spreads(result.primary_values())
+    parts = [result.estimate] if result.outputs is None else list(result.estimate)
+    names, mean = result.outputs or (result.output or result.names[0],), np.array([part.mean for part in parts])
+    texts = [part.summary().partition(" (std)")[0] for part in parts]
+    spread = spreads(result.primary_values().reshape(-1, len(parts)))
     scale = np.fmax(np.abs(mean), spread)
     where = _numbers(names) if at is None else vector(at, "at", len(names))
-    (low, high), unit = result.estimate.interval(), np.where(scale > 0, scale, 1.0)
+    (low, high), unit = np.array([part.interval() for part in parts]).T, np.where(scale > 0, scale, 1.0)
     return SeveralOutputs(names, where, texts, mean, low, high, unit, spread > np.abs(mean))
 
 

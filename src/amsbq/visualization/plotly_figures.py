@@ -16,7 +16,7 @@ from ..results.result import Result
 from ..serialisation import plain
 from ..validation import Array
 from . import curves
-from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, needs_log_scale, source_style
+from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: more than a screen shows, and half the file
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
@@ -89,7 +89,7 @@ def _convergence(result: Result) -> Chart:
         traces.append(_markers(seen.cost[of], seen.mean[of], source, name, texts))
     if seen.failed.any():
         traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
-    layout = _titles("cost", "integral")
+    layout = _titles("cost", _text(integral_name(result.output)))
     layout["yaxis"]["range"] = [bottom, top]
     caption = f"From {len(result.evaluations)} evaluations: {result.estimate.summary()}."
     return _single("convergence", "The estimate against cost", caption, traces, layout)

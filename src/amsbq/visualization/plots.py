@@ -25,7 +25,7 @@ from .axes import (
     titled,
 )
 from .curves import Run
-from .style import BAND_NAME, RATE_NAMES, effect_name, needs_log_scale, source_style
+from .style import BAND_NAME, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     if seen.failed.any():
         at = np.full(seen.failed.sum(), 0.02)
         ax.plot(seen.cost[seen.failed], at, "kx", markersize=5, transform=ax.get_xaxis_transform(), label="failed")
-    ax.set(xlabel="cost", ylabel="integral", ylim=seen.limits())
+    ax.set(xlabel="cost", ylabel=literal(integral_name(result.output)), ylim=seen.limits())
     legend_above(ax)
     return ax
 
@@ -239,7 +239,7 @@ def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> A
     ahead = curves.forecast(result, budget)
     if len(ahead):
         ax.plot(*ahead.T, color=source_style(1)["color"], linestyle="--", label="expected")
-    ax.set(xlabel="cost", ylabel="standard deviation of the integral", yscale="log")
+    ax.set(xlabel="cost", ylabel=literal(f"standard deviation of the {integral_name(result.output)}"), yscale="log")
     legend_above(ax)
     return ax
 
