@@ -6,6 +6,7 @@ given, what is accepted, how to fix it. ``name`` is what the argument is called 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any, TypeAlias, TypeVar
 
@@ -192,15 +193,17 @@ def value_range(valid: Any) -> tuple[float, float]:
     return low, high
 
 
-def numbers_text(value: Values, digits: int = 6, most: int = 4) -> str:
-    """Return a number, or the first few of several, as text with so many significant digits.
+def numbers_text(value: Values, digits: int = 6, most: int = 4, names: Sequence[str] | None = None) -> str:
+    """Return a number, or the first few of several, by name if they have any, as text with so many significant digits.
 
-    >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan, 1e12])), numbers_text(np.arange(9.0))
-    ('0.5', '0.5, nan, 1e+12', '0, 1, 2, 3, ... (9 in all)')
+    >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan])), numbers_text(np.arange(9.0), most=2)
+    ('0.5', '0.5, nan', '0, 1, ... (9 in all)')
+    >>> numbers_text(np.array([0.5, 12.0]), names=["peak", "time"])
+    'peak 0.5, time 12'
     """
-    listed = np.atleast_1d(value).tolist()
-    text = ", ".join(f"{each:.{digits}g}" for each in listed[:most])
-    return text if len(listed) <= most else f"{text}, ... ({len(listed)} in all)"
+    listed = [f"{each:.{digits}g}" for each in np.atleast_1d(value).tolist()]
+    shown = listed if names is None else [f"{name} {each}" for name, each in zip(names, listed, strict=True)]
+    return ", ".join(shown[:most]) + ("" if len(shown) <= most else f", ... ({len(shown)} in all)")
 
 
 def _regular(value: Any, name: str) -> NDArray[Any]:

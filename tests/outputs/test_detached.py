@@ -75,7 +75,7 @@ def test_a_table_has_a_column_for_each_output(journal, typed):
     fine = next(query["id"] for query in asked if query["source"] == "fine")
     table = journal.with_name("table.csv")
     table.write_text(f"id,value.peak,value.time,variance.peak,reason\n{fine},0.5,,0.01,\n{coarse},,11.5,,\n")
-    assert "= 0.5, nan" in typed("tell", journal, "--from", table)
+    assert "= peak 0.5, time nan" in typed("tell", journal, "--from", table)
     assert typed("tell", journal, "--from", table) == ""  # the journal has all of them
     told = {e.id: e for e in amsbq.read_result(journal, model=False).evaluations}
     assert np.array_equal(told[fine].value, [0.5, math.nan], equal_nan=True)
@@ -109,10 +109,10 @@ def test_wrong_values_are_refused(journal, typed, given, says):
 def test_values_that_cannot_be_used_are_missing_or_failures(journal, typed):
     asked = queries(typed("ask", journal.with_suffix(".toml"), "--n", 12, "--budget", 20))
     one, other = [query for query in asked if query["source"] == "fine"][:2]
-    assert "= nan, 12" in typed("tell", journal, one["id"], 1.2, 12)
+    assert "= peak nan, time 12" in typed("tell", journal, one["id"], 1.2, 12)
     assert "failed: peak: the value 1.2 is outside" in typed("tell", journal, other["id"], 1.2, "nan")
     typed("correct", journal, other["id"], "0.9 12.5")  # as a program has printed it
-    assert "value = 0.9, 12.5" in typed("show", journal, other["id"])
+    assert "peak = 0.9\ntime = 12.5\n" in typed("show", journal, other["id"])
     assert "outside the valid range" in typed("correct", journal, other["id"], "peak=7", "time=nan", code=2)
 
 

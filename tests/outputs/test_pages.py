@@ -99,6 +99,14 @@ def test_named_outputs_are_bars_relative_to_their_means(result):
     assert one[:, 0] == pytest.approx(drawn[0])
 
 
+def test_runs_are_compared_by_output(result):
+    figure = plots.compare({"of one": result["balance"], "of all": result})
+    drawn = {ax.get_ylabel(): [line.get_label() for line in ax.get_lines()] for ax in figure.axes[::2]}
+    assert drawn["integral of balance"] == ["of one", "of all"]
+    assert drawn["integral of peak"] == drawn[f"integral of {NASTY}"] == ["of all"]
+    assert len({ax.get_lines()[-1].get_color() for ax in figure.axes[::2]}) == 1  # a run has one colour
+
+
 def test_the_page_shows_all_outputs_and_details_of_each(result, page_file):
     text, shown = page_file.read_text("utf-8"), held(page_file)
     assert [row["name"] for row in shown["answers"]] == ["peak", NASTY, "balance"]

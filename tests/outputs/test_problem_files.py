@@ -74,6 +74,14 @@ def test_the_command_line_shows_all_outputs(problem, capsys):
     assert main(["exclude", str(journal), "0"]) == 0
 
 
+def test_a_check_sees_which_output_is_wrong(problem, capsys):
+    problem.write_text(PROBLEM.replace('outputs = ["time"]', 'outputs = ["time"]\nvalid = { time = [0, 5] }'))
+    assert main(["check", str(problem)]) == 1
+    printed = capsys.readouterr().out
+    assert "time: the value 10.45 is outside the valid range, 0 to 5" in printed
+    assert "wrong: coarse" in printed
+
+
 def test_a_run_from_a_file_is_that_of_the_same_calls(problem):
     described = load_problem(problem)
     found = amsbq.integrate(
@@ -128,3 +136,21 @@ def test_a_server_has_several_outputs():
     answer = {"output": [[1.5, 2.5], [3.5, 4.5]]}
     assert [model._chosen_output(answer, chosen) for chosen in model.output] == [1.5, 4.5]
     assert model.source_definition()["output"] == [0, 3]
+
+
+def test_values_are_taken_from_a_run_with_other_outputs_by_their_names(problem, capsys):
+    assert main(["run", str(problem)]) == 0
+    old = amsbq.read_result(problem.with_suffix(".jsonl"))
+    other = problem.with_name("other.toml")
+    of_time = PROBLEM.replace('outputs = ["peak", "time"]', 'outputs = ["time"]').replace(
+        "rel_tol = { peak = 0.001 }", ""
+    )
+    other.write_text(of_time.replace("exp(-{a}), ", ""))
+    assert main(["run", str(other), "--from", str(problem.with_suffix(".jsonl")), "--accept-changes"]) == 0
+    taken = [e for e in amsbq.read_result(other.with_suffix(".jsonl")).evaluations if e.id is None]
+    assert [e.value.tolist() for e in taken] == [[e.value[1]] for e in old.evaluations]
+    without = problem.with_name("without.toml")
+    without.write_text(of_time.replace('outputs = ["time"]', "").replace("{ time = { regex", "{ value = { regex"))
+    capsys.readouterr()
+    assert main(["run", str(without), "--from", str(problem.with_suffix(".jsonl"))]) == 2
+    assert "are peak, time, and now they are one without a name" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from ..design.failures import recorded_reason, rejection
 from ..design.sources import Source
 from ..execution.evaluate import Outcome
 from ..execution.executors import Dispatcher
+from ..outputs.names import by_output
 from ..outputs.observations import Observation, OutputsFunction
 from ..problems.problem_file import Problem, load_problem
 from ..processes.pool import ResilientProcessPool
@@ -67,7 +68,7 @@ def check_command(options: argparse.Namespace) -> int:
         for line in _described(source, x):
             print(f"  {line}")
         checked.append(_evaluated(source, name, x, it.outputs))
-        for line in _found(checked[-1], source):
+        for line in _found(checked[-1], it.outputs):
             print(f"  {line}", flush=True)
     wrong = [name for name, one in zip(names, checked, strict=True) if one.wrong]
     print()
@@ -143,19 +144,20 @@ def _evaluated(source: Source, name: str, x: Array, outputs: tuple[str, ...] | N
         if outputs is None:
             wrong = rejection(value, source.valid, variance)
         else:
-            lacking = [f"there is no finite {name}" for name in own if np.isnan(value[outputs.index(name)])]
-            wrong = "; ".join(lacking)
+            each = zip(outputs, value.tolist(), by_output(source.valid, outputs), variance.tolist(), strict=True)
+            why = {name: rejection(*of_output) for name, *of_output in each if name in own}
+            wrong = "; ".join(f"{name}: {reason}" for name, reason in why.items() if reason)
     return Checked(outcome, found, wrong)
 
 
-def _found(checked: Checked, source: Source) -> Iterator[str]:
+def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:
     """Yield what an evaluation has returned, how long it took, and what was wrong with it."""
     outcome, observation = checked.outcome, checked.outcome.observation
     yield f"took {outcome.seconds:.3g} s"
     for name, quantity in checked.found.items():
         yield f"{name} = {quantity.value:.10g} {quantity.unit}".rstrip()
     if observation is not None and not checked.found:
-        yield f"value = {numbers_text(observation.value, 10)}"
+        yield f"value = {numbers_text(observation.value, 10, names=outputs)}"
     if observation is not None and np.any(observation.variance) and "variance" not in checked.found:
         yield f"variance = {numbers_text(observation.variance)}"
     if not checked.wrong:

@@ -141,7 +141,7 @@ def tell_command(options: argparse.Namespace) -> int:
         e = told[answer.id]
         print(
             f"{e.id}: {state.names[e.source]} "
-            + (f"= {numbers_text(e.value, 10)}" if e.status == "ok" else f"failed: {e.reason}")
+            + (f"= {numbers_text(e.value, 10, names=state.outputs)}" if e.status == "ok" else f"failed: {e.reason}")
         )
     print(f"{len(new)} told, {len(answers) - len(new)} known before, {len(state.pending)} pending", file=sys.stderr)
     return ExitCode.DONE

@@ -41,15 +41,21 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
         yield f"pending; expected cost {query.cost:.6g}"
         return
     if answer.status == "ok":
-        noise = f", with variance {numbers_text(answer.variance)}" if np.any(answer.variance) else ""
-        yield f"value = {numbers_text(answer.value, 10)}{noise}"
+        values, variances = (np.atleast_1d(each).tolist() for each in (answer.value, answer.variance))
+        for name, value, variance in zip(state.outputs or ["value"], values, variances, strict=True):
+            yield f"{name} = {value:.10g}" + (f", with variance {variance:.6g}" if variance else "")
     else:
         yield f"failed: {answer.reason}"
     if answer.note and answer.note != answer.reason:
         yield answer.note
     yield f"cost = {answer.cost:.6g}"
     if np.isfinite(answer.std).any():
-        yield f"the integral after it: {numbers_text(answer.mean)} ± {numbers_text(answer.std, 2)}"
+        after = zip(*(np.atleast_1d(each).tolist() for each in (answer.mean, answer.std)), strict=True)
+        texts = [f"{mean:.6g} ± {std:.2g}" for mean, std in after]
+        named = (
+            texts if state.outputs is None else [f"{n} {text}" for n, text in zip(state.outputs, texts, strict=True)]
+        )
+        yield f"the integral after it: {', '.join(named)}"
 
 
 def exclude_command(options: argparse.Namespace) -> int:

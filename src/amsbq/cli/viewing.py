@@ -23,6 +23,9 @@ from ..visualization.report import report
 from .arguments import CommandParser, Subparsers, add_command, positive
 from .commands import ExitCode, UserError
 
+#: outputs of a run that are drawn in a comparison: as many rows of panels fit on two pages
+MOST_DRAWN = 6
+
 
 def status_command(options: argparse.Namespace) -> int:
     """Print the state of a run in a few lines, or as JSON."""
@@ -106,15 +109,22 @@ def watch_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Print a table of several runs, and draw them in one picture."""
-    runs = dict(of_each_output(_named_results(options.journals)))
-    print("\n".join(comparison(runs)))
-    figure = compare(runs)
+    runs = _named_results(options.journals)
+    print("\n".join(comparison(dict(of_each_output(runs)))))
+    figure = compare(_drawn(runs))
     try:
         figure.savefig(options.output, dpi=150)
     except ValueError as error:  # of an unknown kind of picture
         raise UserError(f"--output: {error}") from None
     print(f"wrote {options.output}", file=sys.stderr)
     return ExitCode.DONE
+
+
+def _drawn(runs: dict[str, Result]) -> dict[str, Result]:
+    """Return the runs for a picture: of many outputs, of which it would have no end, that furthest from its goal."""
+    return {
+        name: result.furthest() if len(result.outputs or ()) > MOST_DRAWN else result for name, result in runs.items()
+    }
 
 
 def _named_results(journals: list[Path]) -> dict[str, Result]:

@@ -187,6 +187,21 @@ def _there_are(numbers: Sequence[int | None]) -> str:
     return f"there are {numbers[0]} to {numbers[-1]}" if numbers else "there are none yet"
 
 
+def _of_outputs(
+    evaluation: Evaluation, before: Sequence[str] | None, now: Sequence[str] | None, path: JournalPath
+) -> Evaluation:
+    """Return an evaluation with the outputs of another run, by their names: NaN for those that it lacks."""
+    if before is None and now is None:
+        return evaluation
+    if before is None or now is None or not set(before) & set(now):
+        had, wanted = (", ".join(names) if names else "one without a name" for names in (before, now))
+        raise JournalError(f"the outputs of {path} are {had}, and now they are {wanted}")
+    places = [list(before).index(name) if name in before else None for name in now]
+    value = np.array([np.nan if place is None else evaluation.value[place] for place in places])
+    variance = np.array([0.0 if place is None else evaluation.variance[place] for place in places])
+    return replace(evaluation, value=value, variance=variance)
+
+
 def taken_evaluations(
     path: JournalPath, it: Integrator, inputs: Sequence[str] | None, accept_changes: bool = False
 ) -> list[Evaluation]:
@@ -213,7 +228,12 @@ def taken_evaluations(
     named = state.header.get("inputs")
     if named is not None and inputs is not None and list(named) != list(inputs):
         raise JournalError(f"the inputs of {path} are {', '.join(named)}, and now they are {', '.join(inputs)}")
-    made = [e for e in (*state.observed, *state.evaluations) if e.status == "ok"]
+    made = [
+        _of_outputs(e, state.outputs, it.outputs, path)
+        for e in (*state.observed, *state.evaluations)
+        if e.status == "ok"
+    ]
+    made = [e for e in made if not np.isnan(e.value).all()]
     wanted = {state.names[e.source] for e in made}
     missing = sorted(wanted - set(it.names))
     if missing:

@@ -108,17 +108,18 @@ def table(result: Result) -> Iterator[str]:
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)
-    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>12}  {'cost':>10}  integral ± std"
+    values = [numbers_text(e.value) if e.status == "ok" else "failed" for e in result.evaluations]
+    wide = max([12, *(len(text) for text in values)])
+    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>{wide}}  {'cost':>10}  integral ± std"
     answered = False  # without a value of the primary source there is no estimate worth printing
-    for e in result.evaluations:
+    for e, value in zip(result.evaluations, values, strict=True):
         answered = answered or (e.source == 0 and e.status == "ok")
-        value = f"{numbers_text(e.value):>12}" if e.status == "ok" else f"{'failed':>12}"
         unknown = not answered or bool(np.isnan(e.std).all())
         integral = "" if unknown else f"{numbers_text(e.mean)} ± {numbers_text(e.std, 2)}"
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number = "-" if e.id is None else e.id
-        yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value}  {e.cost:10.4g}  {integral}{reason}"
+        yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value:>{wide}}  {e.cost:10.4g}  {integral}{reason}"
 
 
 def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
