@@ -145,6 +145,26 @@ def test_a_killed_run_ends_where_the_unkilled_one_does(tmp_path, result):
         np.testing.assert_array_equal(again.std, result.std)
 
 
+def test_a_forecast_has_all_outputs(result):
+    ahead = result.integrator.forecast(7)
+    np.testing.assert_allclose(ahead[0][1], result.std, rtol=1e-12)
+    assert ahead[-1][1].shape == (24,)
+    assert (ahead[-1][1] <= result.std * (1 + 1e-12)).all()
+    assert (ahead[-1][1] < result.std).any()
+    assert "8 of 24 outputs" in str(ahead)
+    assert max(len(line) for line in str(ahead).splitlines()) < 100
+
+
+def test_bars_shrink_with_those_of_the_components():
+    basis = Basis.of(data_of(8, n_secondary=0))
+    stds, ratios = np.array([0.3, 0.1]), np.array([0.25, 1.0])
+    now, then = (
+        [one.std for one in basis.integrals([amsbq.Estimate([0.0], [std]) for std in of])]
+        for of in (stds, stds * np.sqrt(ratios))
+    )
+    np.testing.assert_allclose(now * basis.shrinkage(stds, ratios), then, rtol=1e-12)
+
+
 def test_outputs_that_are_constant_or_missing_are_known_or_unknown():
     def odd(x):
         values = profile(x)

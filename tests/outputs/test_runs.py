@@ -100,6 +100,13 @@ def test_a_forecast_has_all_outputs(result):
     assert "product" in str(ahead)
 
 
+def test_a_forecast_leaves_out_what_was_never_seen():
+    found = amsbq.integrate(lambda x: [x[0], math.nan], SQUARE, budget=4, **OPTIONS)
+    ahead = found.integrator.forecast(6)
+    assert ahead[-1][1][0] < found.std[0]
+    assert all(np.isnan(stds[1]) for _, stds in ahead)
+
+
 def test_scales_of_the_outputs_do_not_matter():
     def scaled(x):
         both = fine(x)

@@ -6,12 +6,14 @@ can be computed: choose, condition on the choice with any value, and repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..inference.belief import Belief
 from ..markup import curve, table
+from ..outputs.beliefs import OutputsBelief
 from ..outputs.rates import AnyRate
 from ..validation import Values
 from .search import Choice
@@ -27,6 +29,8 @@ class ForecastSettings:
     every: int = 2
     #: rows that are printed of a forecast
     printed: int = 12
+    #: outputs whose standard deviations are printed side by side: as many fit on a line
+    columns: int = 8
 
 
 SETTINGS = ForecastSettings()
@@ -64,12 +68,13 @@ class Forecast(list[tuple[float, Values]]):
         if self.outputs is None:
             lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in self._shown())]
         else:
-            width = max(8, *(len(name) for name in self.outputs))
+            columns = self._columns()
+            width = max(8, *(len(name) for name in columns))
             lines = [
-                f"{'cost':>10}  expected std of",
-                "  ".join([" " * 10, *(f"{name:>{width}}" for name in self.outputs)]),
+                f"{'cost':>10}  expected std of" + self._some(columns),
+                "  ".join([" " * 10, *(f"{name:>{width}}" for name in columns)]),
                 *(
-                    "  ".join([f"{cost:>10.4g}", *(f"{std:>{width}.3g}" for std in stds)])
+                    "  ".join([f"{cost:>10.4g}", *(f"{stds[m]:>{width}.3g}" for m in columns.values())])
                     for cost, stds in self._shown()
                 ),
             ]
@@ -78,13 +83,25 @@ class Forecast(list[tuple[float, Values]]):
     def _repr_html_(self) -> str:
         """Return the standard deviation against cost, on a logarithmic scale and as a table, for notebooks."""
         if self.outputs is not None:
-            shown = [(f"{cost:.4g}", *(f"{std:.3g}" for std in stds)) for cost, stds in self._shown()]
-            said = "" if self.exact else f"<p><em>{ESTIMATED}</em></p>"
-            return table(("cost", *(f"std of {name}" for name in self.outputs)), shown) + said
+            columns = self._columns()
+            shown = [(f"{cost:.4g}", *(f"{stds[m]:.3g}" for m in columns.values())) for cost, stds in self._shown()]
+            said = self._some(columns) + ("" if self.exact else f" ({ESTIMATED})")
+            return table(("cost", *(f"std of {name}" for name in columns)), shown) + f"<p><em>{said}</em></p>"
         drawn = np.array([row for row in self if row[1] > 0]).reshape(-1, 2)
         picture = curve(drawn[:, 0], np.log(drawn[:, 1]), label="expected std against cost") if len(drawn) > 1 else ""
         rows = [(f"{cost:.4g}", f"{std:.3g}") for cost, std in self._shown()]
         return picture + table(("cost", "expected std"), rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
+
+    def _columns(self) -> dict[str, int]:
+        """Return the names of the outputs that are printed, with their numbers: of many a few, from first to last."""
+        names = self.outputs or ()
+        every = np.linspace(0, len(names) - 1, min(len(names), SETTINGS.columns))
+        return {names[round(m)]: round(m) for m in every.tolist()}
+
+    def _some(self, columns: Mapping[str, int]) -> str:
+        """Return how many of the outputs are printed, if these are not all."""
+        n = len(self.outputs or ())
+        return "" if len(columns) == n else f" ({len(columns)} of {n} outputs)"
 
     def _shown(self) -> list[tuple[float, Values]]:
         """Return a few of the rows, from the first to the last."""
@@ -93,6 +110,7 @@ class Forecast(list[tuple[float, Values]]):
 
 
 def forecast_rows(
+    belief: Belief | OutputsBelief,
     std: Values,
     before: Values,
     rate: AnyRate,
@@ -105,10 +123,13 @@ def forecast_rows(
 
     Parameters
     ----------
+    belief : Belief or OutputsBelief
+        What is believed now.
     std : float; with several outputs an array (M,)
         Standard deviation of the integral now.
-    before : float, or (M,)
-        Variance of the integral by the posteriors that the rate is made of, conditioned on all observations.
+    before : float, or (parts,)
+        Variance of the integral, or of those of the parts of the belief, by the posteriors that the rate is made of,
+        conditioned on all observations.
     rate : Rate or SummedRate
         The acquisition rate by the same posteriors, extended by the pending queries.
     cost : float
@@ -120,9 +141,10 @@ def forecast_rows(
     steps : int
         The largest number of evaluations to look ahead.
     """
+    shrinkage = belief.shrinkage if isinstance(belief, OutputsBelief) else np.sqrt
     rows: list[tuple[float, Values]] = []
     while True:
-        expected = std * np.sqrt(rate.variance() / before)
+        expected = std * shrinkage(rate.variance() / before)
         rows.append((cost, expected if np.ndim(expected) else float(expected)))
         choice = next_choice(rate, len(rows) - 1, cost) if len(rows) <= steps else None
         if choice is None:

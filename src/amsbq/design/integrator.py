@@ -211,7 +211,7 @@ class Integrator(DecisionMaker):
                 return self._best(rate, among, k, budget, cost)
 
             std = target_estimate(belief, self.measure, self.target).std
-            rows = forecast_rows(std, before, rate, cost, next_choice, self._price, steps)
+            rows = forecast_rows(belief, std, before, rate, cost, next_choice, self._price, steps)
         return Forecast(rows, exact, self.outputs)
 
     @locked

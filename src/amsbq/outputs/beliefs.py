@@ -48,6 +48,15 @@ class OutputsBelief:
         """Return how much each part counts in decisions, from how much each output counts, (M,)."""
         return weights
 
+    def shrinkage(self, ratios: Array) -> Array:
+        """Return by what factor the standard deviation of each integral shrinks, (M,), NaN where it is not known.
+
+        The variances of the integrals of the parts that there are shrink by ratios, (parts,).
+        """
+        found = np.full(len(self.parts), np.nan)
+        found[[part is not None for part in self.parts]] = np.sqrt(ratios)
+        return found
+
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of all outputs of a source at each X_i, shape (n, M) each."""
         nothing = np.full(len(X), np.nan), np.full(len(X), np.nan)
@@ -79,8 +88,15 @@ class ReducedBelief(OutputsBelief):
 
     def part_weights(self, weights: Array) -> Array:
         """Return how much each component counts: its shares in the variances of the integrals, weighted."""
-        stds = np.array([part.estimate.std for part in self.parts if part is not None])
-        return np.asarray(weights @ self.basis.shares(stds))
+        return np.asarray(weights @ self.basis.shares(self._stds))
+
+    def shrinkage(self, ratios: Array) -> Array:
+        """Return by what factor the standard deviation of each integral shrinks, (M,), from those of the components."""
+        return self.basis.shrinkage(self._stds, ratios)
+
+    @property
+    def _stds(self) -> Array:
+        return np.array([part.estimate.std for part in self.parts if part is not None])
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of all outputs of a source at each X_i, shape (n, M) each."""

@@ -133,6 +133,16 @@ class Basis:
         parts = (self.loadings / self.scale[:, None] * stds) ** 2
         return np.asarray(parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
+    def shrinkage(self, stds: Array, ratios: Array) -> Array:
+        """Return by what factor the standard deviation of each integral shrinks, shape (M,).
+
+        The components have standard deviations (R,) now, and their variances shrink by ratios (R,); what is left of the
+        outputs stays.
+        """
+        parts, left = (self.loadings * stds) ** 2, self.scale**2 * self.left / max(self.n_primary, 1)
+        now = np.maximum(parts.sum(axis=1) + left, np.finfo(float).tiny)
+        return np.asarray(np.sqrt((parts @ ratios + left) / now))
+
     def predicted(self, means: Array, stds: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of all outputs, (n, M), from those of the components, (n, R)."""
         left = self.scale**2 * self.left
