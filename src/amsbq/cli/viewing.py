@@ -176,7 +176,7 @@ examples:
     )
     parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
     parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
-    parser.add_argument("--of", metavar="NAME", help="of several outputs: the one to show (default: the least certain)")
+    parser.add_argument("--of", metavar="NAME", help="of several outputs: the only one to show (default: all)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
     parser.add_argument(
         "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"

@@ -91,13 +91,12 @@ def _answered(answer: Answer, query: Query, state: RunState, path: JournalPath) 
     if cost is None and source["cost"] == "measured":
         raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
     cost = query.cost if cost is None else cost
-    value: Values = math.nan
-    variance: Values = 0.0
-    reason = answer.reason
-    if not reason:
-        value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
+    failed = {"event": "failed", "id": query.id, "cost": cost}
+    if answer.reason:
+        return {**failed, "reason": recorded_reason(answer.reason)}
+    value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
     if reason:
-        return {"event": "failed", "id": query.id, "reason": recorded_reason(reason), "cost": cost}
+        return {**failed, "reason": recorded_reason(reason)}
     return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost}
 
 
