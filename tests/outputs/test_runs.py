@@ -68,6 +68,9 @@ def test_what_is_known_of_one_output_is_a_result_of_its_own(result):
     assert mean[0, 1] == pytest.approx(product.predict(0, [[0.5, 0.5]])[0][0], rel=1e-12)
     with pytest.raises(KeyError, match="no output 'peak'; there are bump, product"):
         result["peak"]
+    with pytest.raises(IndexError, match="no output 2; there are bump, product"):
+        result[2]
+    assert [one.output for one in result] == ["bump", "product"]
 
 
 def test_what_is_asked_of_an_output_is_asked_by_its_name(result):
@@ -225,6 +228,17 @@ def test_observations_have_vectors():
     assert it.evaluations[0].value.tolist() == [2.0, 1.0]
     with pytest.raises(ValueError, match="2 numbers, bump, product"):
         it.tell(it.ask(), [1.0, 2.0, 3.0])
+    it.observe(0, [0.1, 0.5], [2.0, 1.0], {"product": 0.2})  # the other one has no noise
+    assert it.evaluations[1].variance.tolist() == [0.0, 0.2]
+    with pytest.raises(ValueError, match="no output 'prodcut'"):
+        it.observe(0, [0.2, 0.5], [2.0, 1.0], {"prodcut": 0.2})
+
+
+def test_messages_about_values_name_no_line_of_this_package():
+    with pytest.raises(RuntimeError, match="no evaluation was successful") as raised:
+        amsbq.integrate(lambda x: {"bump": 1.0}, SQUARE, budget=3, **OPTIONS)
+    assert "the value has no product: it must have bump, product" in str(raised.value)
+    assert " line " not in str(raised.value)
 
 
 def test_a_vectorized_function_returns_a_column_for_each_output():
@@ -239,6 +253,9 @@ def test_a_vectorized_function_returns_a_column_for_each_output():
     ("changed", "says"),
     [
         ({"outputs": ["a", "a"]}, "different names"),
+        ({"outputs": True}, "different names"),
+        ({"outputs": 2.5}, "different names"),
+        ({"target": "variance"}, "chosen to learn their means"),
         ({"sources": [fine, amsbq.Source(coarse, cost=0.1, outputs=["peak"])]}, "no output 'peak'"),
         ({"sources": [amsbq.Source(fine, outputs=["bump"])]}, "it must have all outputs"),
         ({"sources": [fine, amsbq.Source(coarse, cost=0)]}, "not evaluated in bulk with several outputs"),
