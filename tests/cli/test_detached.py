@@ -241,6 +241,55 @@ def test_a_detached_source_cannot_be_evaluated_here(problem, typed):
     assert "sources[0].detached: must be true" in typed("ask", problem, code=2).err
 
 
+FORMULA = """
+budget = 5.5
+model = "icm"
+[inputs]
+load = { low = 0.0, high = 1.0 }
+[[sources]]
+name = "fine"
+detached = true
+[[sources]]
+name = "formula"
+python = "sims:formula"
+vectorized = true
+cost = 0
+"""
+
+
+@pytest.mark.parametrize("cost", ["0", "0.00001"])
+def test_a_formula_beside_a_detached_source_is_evaluated_by_ask(problem, tmp_path, typed, cost):
+    problem.write_text(FORMULA.replace("cost = 0", f"cost = {cost}"))
+    (tmp_path / "sims.py").write_text("import numpy as np\ndef formula(X): return np.sin(5 * X[:, 0]) + 0.2\n")
+    journal = problem.with_suffix(".jsonl")
+    while asked := queries(typed("ask", problem)):
+        [query] = asked
+        assert query["source"] == "fine"
+        typed("tell", journal, query["id"], value("fine", query["x"]["load"], size=0.3))
+    _, events = read_journal(journal)
+    bulk = [event for event in events if event["event"] == "bulk"]
+    assert [(made["source"], made["cost"]) for made in bulk] == [(1, pytest.approx(bulk[0]["n"] * float(cost)))]
+    it, result = attended(problem, events), read_result(journal)
+    assert result.mean == it.estimate().mean
+    assert result.spent == it.spent
+    assert all(e.free == (pytest.approx(math.sin(5 * e.x[0]) + 0.2),) for e in result.evaluations)
+
+
+def test_a_formula_is_used_from_when_it_costs_nothing(problem, tmp_path, typed):
+    problem.write_text(FORMULA.replace("cost = 0", "cost = 0.5\nbulk = false"))
+    (tmp_path / "sims.py").write_text("import numpy as np\ndef formula(X): return np.sin(5 * X[:, 0]) + 0.2\n")
+    journal = problem.with_suffix(".jsonl")
+    for _ in range(2):
+        for query in queries(typed("ask", problem, "--n", 2)):
+            typed("tell", journal, query["id"], value(query["source"], query["x"]["load"]))
+    problem.write_text(FORMULA)
+    [query] = queries(typed("ask", problem, "--accept-changes"))
+    typed("tell", journal, query["id"], value("fine", query["x"]["load"]))
+    [query] = queries(typed("ask", problem))
+    assert query["source"] == "fine"
+    assert len(read_result(journal).evaluations) == 5
+
+
 def test_others_are_waited_for(problem, typed):
     journal = problem.with_suffix(".jsonl")
     typed("ask", problem)

@@ -54,10 +54,12 @@ def ask_command(options: argparse.Namespace) -> int:
     with Journal(journal, options.wait, shared=True) as opened:
         about, changed = header_of(problem, journal), options.accept_changes
         log = begin_or_resume(opened, it, about, changed, reinstate=options.retry)
+        for made in it.evaluate_bulk():
+            log.bulk(made)
         stopped = _reason_to_stop(it, problem, options.retry)
         queries = it.ask(options.n) if stopped is None else []
         for query in queries:
-            log.asked(query)
+            log.asked(query, it.values_beside(query.x))  # which cannot be had where answers are told
         if not queries and not it.pending:
             known = any(e.source == 0 and e.status == "ok" for e in it.evaluations)
             log.stopped(stopped or it.stopped or "", Result.of(it, "").estimate if known else None)

@@ -304,7 +304,8 @@ class DecisionMaker(BulkAccounting):
         self, source: int, x: Array, value: Values, variance: Values, cost: float, reason: str, free: tuple[float, ...]
     ) -> None:
         if not reason:
-            for other, known in zip(self.free, free, strict=True):
+            # There are none beside a failure that was corrected, or if there was no bulk when this was told.
+            for other, known in zip(self.free, free, strict=True) if free else ():
                 if math.isfinite(known):
                     self.learner.add(other, x, known, 0.0)
             self.learner.add(source, x, value, variance)

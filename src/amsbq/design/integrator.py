@@ -275,8 +275,9 @@ class Integrator(DecisionMaker):
         with collected_warnings():  # they were issued when it happened
             for made in bulk:
                 self._use_bulk(made)
-        if queries:  # what was not evaluated in bulk then is not now
-            self._counts = {made.source: made.n for made in bulk}
+        if queries:  # what was not evaluated in bulk then is not now, unless it costs nothing: no rate has it then
+            nothing = {source: n for source, n in self._counts.items() if not self._price_of(source)}
+            self._counts = {**nothing, **{made.source: made.n for made in bulk}}
         planned = self._initial_design()  # before any answer changes it
         for query in queries:
             self._n_asked, self.rate = query.id + 1, query.rate

@@ -31,8 +31,11 @@ SETTINGS = LogSettings()
 class EventLog:
     """Hears of all events of a run; this one keeps nothing."""
 
-    def asked(self, query: Query) -> None:
-        """Log a query, before it is evaluated."""
+    def asked(self, query: Query, free: Sequence[float] = ()) -> None:
+        """Log a query, before it is evaluated.
+
+        ``free`` are the values at its location of the sources that are evaluated in bulk, if they are known already.
+        """
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
         """Log what an evaluation has printed, before its answer."""
@@ -76,10 +79,10 @@ class JournalLog(EventLog):
         self._refitted_at = refitted_at
         self._stopped = stopped
 
-    def asked(self, query: Query) -> None:
+    def asked(self, query: Query, free: Sequence[float] = ()) -> None:
         """Write a query to the disk."""
         content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
-        self._write({"event": "asked", "id": query.id, **content})
+        self._write({"event": "asked", "id": query.id, **content, **_beside(free)})
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
         """Write what an evaluation has printed; the answer, which follows, takes it to the disk."""
@@ -93,8 +96,8 @@ class JournalLog(EventLog):
 
     def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float] = ()) -> None:
         """Write a value to the disk."""
-        beside = {"free": list(free)} if free else {}
-        self._write({"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside})
+        content = {"value": value, "variance": variance, "cost": cost}
+        self._write({"event": "told", "id": query.id, **content, **_beside(free)})
 
     def failed(self, query: Query, reason: str, cost: float) -> None:
         """Write a failure to the disk."""
@@ -135,6 +138,11 @@ class JournalLog(EventLog):
     def _write(self, event: Event, durable: bool = True) -> None:
         self.journal.write(event, durable)
         self._stopped = ""
+
+
+def _beside(free: Sequence[float]) -> Event:
+    """Return what an event holds of the sources that are evaluated in bulk; nothing if there are none."""
+    return {"free": list(free)} if free else {}
 
 
 def begin_or_resume(

@@ -65,13 +65,14 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
         queries = {query.id: query for query in state.queries}
+        asked = {event["id"]: event for event in journal.events if event["event"] == "asked"}
         told = {event["id"]: event for event in journal.events if event["event"] in ("told", "failed")}
         new: dict[int, tuple[Answer, Event]] = {}
         for answer in answers:
             query = queries.get(answer.id)
             if query is None:
                 raise JournalError(f"{path} has no query {answer.id}: {_there_are(list(queries))}")
-            event = _answered(answer, query, state, path)
+            event = _answered(answer, query, asked[query.id], state, path)
             before = new[answer.id][1] if answer.id in new else told.get(answer.id)
             if before is None:
                 new[answer.id] = answer, event
@@ -85,8 +86,8 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     return [answer for answer, _ in new.values()]
 
 
-def _answered(answer: Answer, query: Query, state: RunState, path: JournalPath) -> Event:
-    """Return the event of an answer to a query."""
+def _answered(answer: Answer, query: Query, asked: Event, state: RunState, path: JournalPath) -> Event:
+    """Return the event of an answer to a query, from the event with which it was asked."""
     cost, source = answer.cost, state.sources[query.source]
     if cost is None and source["cost"] == "measured":
         raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
@@ -97,7 +98,8 @@ def _answered(answer: Answer, query: Query, state: RunState, path: JournalPath) 
     value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
     if reason:
         return {**failed, "reason": recorded_reason(reason)}
-    return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost}
+    beside = {"free": asked["free"]} if "free" in asked else {}
+    return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside}
 
 
 def _same_answer(one: Event, other: Event) -> bool:
