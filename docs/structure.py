@@ -13,7 +13,17 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "amsbq"
 #: floors of the house: each imports only from those above it
 FLOORS = [
-    ("validation", "markup", "serialisation", "shared_context", "threads", "messages", "definitions", "processes"),
+    (
+        "validation",
+        "optimizer",
+        "markup",
+        "serialisation",
+        "shared_context",
+        "threads",
+        "messages",
+        "definitions",
+        "processes",
+    ),
     ("measures",),
     ("gp",),
     ("inference",),

@@ -7,7 +7,9 @@ import pytest
 
 import amsbq
 from amsbq.results.model_findings import undeclared_noise, wrong_value
-from amsbq.results.refits import hidden_noise, outlier, source_worths
+from amsbq.results.analysis import hidden_noise
+from amsbq.results.outliers import outlier
+from amsbq.results.refits import source_worths
 
 
 def fine(x):

@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..inference.optimizer import clip, maximise_batch
 from ..measures.base import Measure
+from ..optimizer import clip, maximise_batch
 from ..outputs.rates import AnyRate
 from ..validation import Array, IntArray
 from .costs import affordable

@@ -27,7 +27,7 @@ from .averaging import (
 )
 from .estimate import Estimate
 from .log_posterior import LEARNING_JITTER, LogPosterior
-from .modes import find_mode
+from .noise import undeclared_noise
 from .preparation import default_names, fewest_first, learning, primary_is_constant, regularised, warn_of_few
 from .sampling import HyperparameterDraws, allotted, draw, most_probable
 from .structures import Model, Noise
@@ -44,12 +44,6 @@ class LearningSettings:
     #: observations to condition on, at most, unless there are more of the primary source: beyond, more of a cheap
     #: source tell next to nothing, and the time grows with their cube
     most_conditioned: int = 2000
-    #: observations of a source from which on noise that nobody declared is looked for
-    enough_for_noise: int = 12
-    #: its variance, as a share of the squared spread of the outputs, and the log Bayes factor by which it must explain
-    #: the observations better than a rougher function: without noise, 1 of 43 arena runs is above 4, and none above 5
-    noticeable_noise: float = 1e-3
-    evidence_of_noise: float = 5.0
     fewest_effective: float = 1 / 3  #: share of the draws that must be different
     fewest_draws: int = 4  #: fewest draws for an answer, when there are more than `most_observations`
 
@@ -319,18 +313,16 @@ def _learn(
         warn(sentence, stacklevel=4)
     if not model.marginalised:
         warn_of_few(data, names[0])
-    log_posteriors = _log_posteriors(model, measure, data, noise, order)
-    with threads_for(len(log_posteriors[0].data.y)):
+    with threads_for(min(len(data.y), SETTINGS.most_observations)):
+        noisy = undeclared_noise(measure, data, noise) if model.marginalised else ()
+        for source in noisy:
+            warn(
+                f"the values of {names[source]} scatter as if they had noise, but less of it was declared: its noise "
+                "is learned; give noise='learn' or its variance",
+                stacklevel=4,
+            )
+        log_posteriors = _log_posteriors(model, measure, data, learning(noise, noisy), order)
         if model.marginalised:
-            noisy = _undeclared_noise(log_posteriors[0], noise, seed)
-            for source in noisy:
-                warn(
-                    f"the values of {names[source]} scatter as if they had noise, but it was said to be without: its "
-                    "noise is learned; give noise='learn' or its variance",
-                    stacklevel=4,
-                )
-            if noisy:
-                log_posteriors = _log_posteriors(model, measure, data, learning(noise, noisy), order)
             members = weighted([draw(density, SETTINGS.draws, seed) for density in log_posteriors])
             if effective_share(members) < SETTINGS.fewest_effective:
                 warn(
@@ -341,22 +333,6 @@ def _learn(
         else:
             members = weighted([most_probable(density, seed) for density in log_posteriors])
     return LearnedBelief(model, noise, order, data, members, integrals)
-
-
-def _undeclared_noise(log_posterior: LogPosterior, noise: Sequence[Noise], seed: int) -> list[int]:
-    """Return the sources that were said to be without noise, but whose observations noise explains much better."""
-    data = log_posterior.data
-    enough = np.bincount(data.s, minlength=len(noise)) >= SETTINGS.enough_for_noise
-    asked = [source for source, level in enumerate(noise) if level == 0.0 and enough[source]]
-    if not asked or (data.noise_var > 0).any():
-        return []
-    with_noise = LogPosterior(log_posterior.prior, log_posterior.measure, data, learning(noise, asked))
-    mode = find_mode(with_noise, seed)
-    variances = with_noise.models(mode.theta[None]).noise[0]
-    found = [source for source in asked if variances[source] > SETTINGS.noticeable_noise]
-    if found and mode.log_mass - find_mode(log_posterior, seed).log_mass > SETTINGS.evidence_of_noise:
-        return found
-    return []
 
 
 def from_hyperparameters(

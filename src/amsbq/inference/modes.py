@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..optimizer import CurvatureHistory, clip, maximise_batch
 from ..validation import Array, IntArray
 from .log_posterior import LogPosterior
-from .optimizer import CurvatureHistory, clip, maximise_batch
 
 
 @dataclass(frozen=True)

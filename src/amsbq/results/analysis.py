@@ -19,8 +19,10 @@ from scipy.spatial import cKDTree
 from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
+from ..gp.posterior import MultiSourceGP
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
+from ..inference.noise import undeclared_noise
 from ..outputs.beliefs import OutputsBelief
 from ..threads import threads_for
 from ..validation import Array, IntArray
@@ -138,6 +140,15 @@ def residuals(it: Integrator) -> Residuals:
     for row in np.argsort(data.y, kind="stable"):
         evaluations[row] = at[data.s[row], *data.X[row]].pop(0)
     return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
+
+
+@once_per_state
+def hidden_noise(it: Integrator) -> dict[int, float]:
+    """Return the standard deviation of the noise on each source whose values show more than was declared."""
+    if isinstance(it.model, MultiSourceGP):
+        return {}
+    with np.errstate(all="ignore"):
+        return undeclared_noise(it.measure, it.learner.data, [it.sources[source].noise for source in it._used()])
 
 
 @once_per_state

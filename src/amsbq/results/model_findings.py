@@ -11,16 +11,17 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
-from .analysis import Residuals
+from .analysis import Residuals, hidden_noise
 from .findings import Finding, brief, location
-from .refits import SETTINGS as REFITS
-from .refits import hidden_noise, outlier
+from .outliers import outlier
 
 
 @dataclass(frozen=True)
 class ModelFindingSettings:
     """Limits between what is good, worth a note, and worth a warning."""
 
+    #: observations of a source from which on its residuals tell how the model fits
+    enough: int = 8
     #: root mean square of standardised residuals, which should be one, from which on the model does not fit
     misfit: float = 1.6
     #: share of residuals beyond two standard deviations, which should be 5 %, from which on there are surprises
@@ -38,7 +39,7 @@ def fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
     """Yield how large the leave-one-out residuals of each source are, compared with what the model expects."""
     for source, name in enumerate(it.names):
         z = left.of(source)
-        if len(z) < REFITS.enough:
+        if len(z) < SETTINGS.enough:
             continue
         size, outside = float(np.sqrt(np.mean(z**2))), float(np.mean(np.abs(z) > 2))
         said = (
@@ -49,7 +50,7 @@ def fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
         if size > SETTINGS.misfit:
             advice = "The model does not fit: look for jumps and kinks, and trust the error bar less."
             yield Finding("warning", "fit", said, advice)
-        elif outside > SETTINGS.surprises and len(z) >= 2 * REFITS.enough:
+        elif outside > SETTINGS.surprises and len(z) >= 2 * SETTINGS.enough:
             yield Finding("note", "fit", said, "A few are surprises: see where, in the picture of the residuals.")
         else:
             yield Finding("good", "fit", said)
@@ -88,7 +89,7 @@ def evenness(it: Integrator, left: Residuals, inputs: Sequence[str]) -> Iterator
     """Yield each source and input for which the residuals are much larger in one part of the range than elsewhere."""
     for source, name in enumerate(it.names):
         rows = np.flatnonzero(left.sources == source)
-        if len(rows) < SETTINGS.parts * REFITS.enough:
+        if len(rows) < SETTINGS.parts * SETTINGS.enough:
             continue
         for d, label in enumerate(inputs):
             order = rows[np.argsort(left.X[rows, d], kind="stable")]

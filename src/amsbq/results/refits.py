@@ -1,4 +1,4 @@
-"""Models refitted to find out what answers rest on: without a source, with unknown noise, without one observation."""
+"""What sources were worth: the integral with and without each of them, for the same cost, by refits without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -14,41 +14,11 @@ from ..design.acquisition import AcquisitionName
 from ..design.integrator import Integrator
 from ..design.sources import CostLike, Source
 from ..gp.coregionalisation import Term
-from ..gp.data import Data
-from ..gp.kernels import Matern, ProductKernel
 from ..gp.posterior import MultiSourceGP
-from ..gp.posterior_batch import PosteriorBatch
-from ..inference.belief import FixedBelief, averaged, learn
 from ..inference.estimate import Estimate
-from ..inference.log_posterior import LogPosterior
-from ..inference.modes import find_mode
-from ..inference.preparation import StandardUnits, learning
-from ..inference.structures import ModelName, ModelPrior, Noise
+from ..inference.structures import ModelName
 from ..messages import collected_warnings
-from ..validation import Array
-from .analysis import belief_of, forecast, learned_belief, once_per_state, primary_log_density, residuals
-
-
-@dataclass(frozen=True)
-class RefitSettings:
-    """When to refit, and what its outcome has to be."""
-
-    #: observations of a source from which on its noise shows
-    enough: int = 8
-    #: observations that are searched for noise, at most: more show no less, and take longer
-    most_observations: int = 48
-    #: structures that are searched for noise, at most
-    structures: int = 2
-    #: log odds of noise against a smooth function without noise from which on there is noise: twenty to one
-    log_odds: float = math.log(20)
-    #: largest residual, in standard deviations, from which on the model is refitted without its observation
-    suspicious: float = 2.0
-    #: standard deviations from what the others predict, after a refit without it, from which on a value is an outlier
-    outlying: float = 5.0
-
-
-SETTINGS = RefitSettings()
-ROUGH = Matern(1.5, 1.0)  #: kernel of functions with kinks; its lengthscales do not matter
+from .analysis import belief_of, forecast, once_per_state, primary_log_density
 
 
 @dataclass(frozen=True)
@@ -146,128 +116,3 @@ def _model(it: Integrator, kept: Sequence[int]) -> ModelName | MultiSourceGP:
         return cast(ModelName, it.model_name)
     terms = [Term(term.B[np.ix_(kept, kept)], term.kernel) for term in it.model.terms]
     return MultiSourceGP(terms, it.measure, it.model.noise[kept], it.model.mean[kept])
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A value that is far from what all other observations predict.
-
-    Attributes
-    ----------
-    evaluation : int
-        Its place in the list of evaluations, from 0.
-    mean, std : float
-        The prediction from all other observations, by a model that was learned without this one.
-    """
-
-    evaluation: int
-    mean: float
-    std: float
-
-
-@once_per_state
-def outlier(it: Integrator) -> Outlier | None:
-    """Return the value with the largest leave-one-out residual, if a refit without it finds it far off; else None."""
-    if (found := _suspect(it)) is None:
-        return None
-    e = it.evaluations[found.evaluation]
-    noise = hidden_noise(it).get(e.source, 0.0)
-    return found if abs(e.value - found.mean) > SETTINGS.outlying * math.hypot(found.std, noise) else None
-
-
-@once_per_state
-def _suspect(it: Integrator) -> Outlier | None:
-    """Return the value with the largest leave-one-out residual, if it is an outlier unless there is hidden noise."""
-    left = residuals(it)
-    counts = np.bincount(left.sources, minlength=len(it.sources))
-    sizes = np.where(counts[left.sources] >= SETTINGS.enough, np.abs(left.z), 0.0)
-    if sizes.max(initial=0.0) < SETTINGS.suspicious:
-        return None
-    suspect = int(left.evaluations[sizes.argmax()])
-    data, row = it.learner.data, _row(it, suspect)
-    rest, value = data.rows(np.arange(len(data.y)) != row), data.rows([row])
-    with collected_warnings(), np.errstate(all="ignore"):
-        noise = [source.noise for source in it.sources]
-        refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
-        if isinstance(refitted, FixedBelief):
-            mean, std = _prediction(refitted.posteriors, value)
-        else:
-            density = refitted.log_posterior
-            mean, std = _prediction(refitted.posteriors, value, density.units)
-            # What is a surprise of a smooth function may be none of a rough one, such as the value at a kink.
-            rough = LogPosterior(replace(density.prior, kernel=ROUGH), it.measure, density.data, refitted.noise)
-            prediction = _prediction(rough.condition(find_mode(rough).theta[None]), value, rough.units)
-            mean, std = max((mean, std), prediction, key=lambda moments: moments[1])
-    return Outlier(suspect, mean, std) if abs(value.y[0] - mean) > SETTINGS.outlying * std else None
-
-
-def _prediction(posteriors: PosteriorBatch, value: Data, units: StandardUnits | None = None) -> tuple[float, float]:
-    """Return mean and standard deviation of one observation, its noise included, from posteriors in some units."""
-    s = int(value.s[0])
-    level, spread = (0.0, 1.0) if units is None else (float(units.levels[s]), float(units.spreads[s]))
-    means, variances = posteriors.predict(s, value.X)
-    noise = posteriors.models.noise[:, [s]] + value.noise_var / spread / spread
-    mean, variance = averaged((means, variances + noise))
-    return level + spread * float(mean[0]), spread * math.sqrt(variance[0])
-
-
-def _row(it: Integrator, evaluation: int) -> int:
-    """Return the number of the observation that an evaluation has made."""
-    e, data = it.evaluations[evaluation], it.learner.data
-    return int(np.flatnonzero((data.s == e.source) & (e.x == data.X).all(axis=1) & (data.y == e.value))[0])
-
-
-@once_per_state
-def hidden_noise(it: Integrator) -> dict[int, float]:
-    """Return the standard deviation of the noise on each source whose values show more than was declared.
-
-    Three explanations of the values are compared by their evidence: smooth functions without noise, smooth functions
-    with noise on one source, and rough functions without noise, such as those with kinks. There is noise if it is much
-    more probable than the first, and no less than the last. Then noise on another source is looked for.
-    """
-    if (learned := learned_belief(it)) is None:
-        return {}
-    data, noise = it.learner.data, list(learned.noise)
-    rows = data.s < len(noise)
-    if (suspect := _suspect(it)) is not None:  # it would look like noise
-        rows[_row(it, suspect.evaluation)] = False
-    data = data.rows(rows).sorted().thinned(SETTINGS.most_observations)
-    priors = [member.draws.log_posterior.prior for member in learned.members[: SETTINGS.structures]]
-    shown = [s for s in range(len(noise)) if np.count_nonzero(data.s == s) >= SETTINGS.enough]
-    found: dict[int, float] = {}
-    with np.errstate(all="ignore"):
-        while candidates := [source for source in shown if noise[source] != "learn"]:
-            noisy = {source: _explained(it, priors, data, learning(noise, [source])) for source in candidates}
-            source = max(candidates, key=lambda source: noisy[source].log_evidence)
-            log_evidence = noisy[source].log_evidence
-            if log_evidence - _explained(it, priors, data, noise).log_evidence < SETTINGS.log_odds:
-                break
-            if log_evidence < _explained(it, priors, data, noise, ROUGH).log_evidence:
-                break
-            noise = learning(noise, [source])
-            found[source] = float(noisy[source].noise[source])
-    return found
-
-
-class _Explained(NamedTuple):
-    """The log evidence of observations, and the standard deviation of the noise on each source."""
-
-    log_evidence: float
-    noise: Array
-
-
-def _explained(
-    it: Integrator,
-    priors: Sequence[ModelPrior],
-    data: Data,
-    noise: Sequence[Noise],
-    kernel: ProductKernel | None = None,
-) -> _Explained:
-    """Return the log evidence of observations, summed over structures of the model, whose kernel may be replaced."""
-    used = [prior if kernel is None else replace(prior, kernel=kernel) for prior in priors]
-    densities = [LogPosterior(prior, it.measure, data, noise) for prior in used]
-    modes = [find_mode(density) for density in densities]
-    masses = [mode.log_mass for mode in modes]
-    best = int(np.argmax(masses))
-    variances = densities[best].models(modes[best].theta[None]).noise[0]
-    return _Explained(float(np.logaddexp.reduce(masses)), densities[best].units.spreads * np.sqrt(variances))

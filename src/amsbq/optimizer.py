@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..validation import Array, IntArray
+from .validation import Array, IntArray
 
 Mask: TypeAlias = NDArray[np.bool_]
 #: function of points (n, P) and of the number of the start that each of them came from: returns values (n,), -inf where

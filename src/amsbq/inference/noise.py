@@ -1,0 +1,107 @@
+"""Noise that nobody declared: values of a source that scatter around a smooth function of its inputs.
+
+A function that varies faster than its evaluations can show looks the same. So does, to a model of smooth functions, one
+with a kink or a step, and these are common: noise is believed only if it explains the values better than functions with
+kinks do, and if it is in all of them, not just in those around a kink, beyond a step or of a wrong value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..gp.data import Data
+from ..gp.kernels import Matern, ProductKernel
+from ..measures.base import Measure
+from ..validation import IntArray
+from .log_posterior import LogPosterior
+from .modes import find_mode
+from .priors import Normal
+from .structures import ModelPrior, Noise, chain
+
+
+@dataclass(frozen=True)
+class NoiseSettings:
+    """When values are taken to have noise that nobody declared.
+
+    Measured on functions without noise, smooth, with kinks and with steps, of 1 to 6 inputs, and on smooth ones with
+    noise, of 3 to 30 % of their spread, that is at least twice the error with which the function could be predicted.
+    """
+
+    #: observations of a source from which on noise may show: with 15 of one input it is found in nine of ten problems
+    enough: int = 12
+    most_observations: int = 64  #: that are looked at: more take longer
+    #: prior of the log variance of noise, in units of the squared spread: that of noise which can be seen
+    log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-2)), 1.5))
+    #: least log Bayes factor of noise against a smooth function without: above, of 100 functions with kinks 18 are left
+    log_odds: float = 1.0
+    #: functions with kinks, which must not explain the values better: this leaves 7
+    rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
+    #: share of the values, those with the largest residuals, that are left out to see whether noise is in the others,
+    #: and the least log Bayes factor of it there: this leaves 2
+    left_out: float = 0.2
+    log_odds_of_others: float = 0.5
+
+
+SETTINGS = NoiseSettings()
+
+
+def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> dict[int, float]:
+    """Return the standard deviation of the noise on each source whose values show more of it than was declared.
+
+    Each source is looked at by itself. Those whose noise is learned have nothing undeclared.
+
+    Parameters
+    ----------
+    measure : Measure
+        The distribution of the inputs.
+    data : Data
+        Observations of all sources.
+    noise : one for each source
+        The variance that was declared, or "learn".
+    """
+    found = {}
+    for source, level in enumerate(noise):
+        of = data.of_source(source)
+        if level != "learn" and len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
+            sources = np.zeros(len(of.y), dtype=np.intp)
+            known = replace(of, s=sources, noise_var=of.noise_var + level).sorted()
+            std = _noise(measure, known.thinned(SETTINGS.most_observations))
+            found |= {source: std} if std > 0 else {}
+    return found
+
+
+def _noise(measure: Measure, data: Data) -> float:
+    """Return the standard deviation of noise on the values of a single source, beside what is known of it; or zero."""
+    prior = replace(chain([0], measure.dim), log_noise=SETTINGS.log_noise)
+    noisy = _explained(prior, measure, data, "learn")
+    if noisy.log_evidence - _explained(prior, measure, data).log_evidence < SETTINGS.log_odds:
+        return 0.0
+    rough = replace(prior, kernel=SETTINGS.rough)
+    if noisy.log_evidence < _explained(rough, measure, data).log_evidence:
+        return 0.0
+    others = data.rows(noisy.by_residual[: len(data.y) - max(int(SETTINGS.left_out * len(data.y)), 1)]).sorted()
+    still = _explained(prior, measure, others, "learn").log_evidence - _explained(prior, measure, others).log_evidence
+    return noisy.std if still > SETTINGS.log_odds_of_others else 0.0
+
+
+class _Explained(NamedTuple):
+    """How well observations are explained: log evidence, the standard deviation of their noise, and the worst ones."""
+
+    log_evidence: float
+    std: float
+    by_residual: IntArray  # the numbers of all observations, those with the smallest residuals first
+
+
+def _explained(prior: ModelPrior, measure: Measure, data: Data, noise: Noise = 0.0) -> _Explained:
+    """Return how well observations of a single source are explained by a structure, with or without noise."""
+    density = LogPosterior(prior, measure, data, [noise])
+    mode = find_mode(density)
+    posterior = density.condition(mode.theta[None])
+    mean, variance = posterior.leave_one_out()
+    sizes = (posterior.data.y - mean[0]) ** 2 / variance[0]
+    std = density.units.spreads[0] * np.sqrt(posterior.models.noise[0, 0])
+    return _Explained(mode.log_mass, float(std), np.argsort(sizes, kind="stable"))
