@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.results.model_findings import undeclared_noise, wrong_value
 from amsbq.results.analysis import hidden_noise
+from amsbq.results.model_findings import undeclared_noise, wrong_value
 from amsbq.results.outliers import outlier
 from amsbq.results.refits import source_worths
 
@@ -126,9 +126,27 @@ def test_noise_that_was_not_declared_is_found_in_either_source(seed):
         found = hidden_noise(it)
         assert list(found) == [source]
         assert 0.02 < found[source] / y.std() < 0.2  # it is 0.1
-        [finding] = undeclared_noise(it)
+        [finding] = undeclared_noise(it, ["rate"])
         assert finding.level == "warning"
-        assert f"noise='learn' for {it.names[source]}" in finding.advice
+        assert "by the model only" in finding.text
+        again = it.learner.data.of_source(source).X[-1]
+        cost = it.source_costs.expected(source, again)
+        where = f"evaluate {it.names[source]} again where it was evaluated before, at rate = {again[0]:.4g}"
+        assert f"{where}, for a cost of {cost:.3g}: another value is noise" in finding.advice
+
+
+def test_the_same_value_again_means_that_there_is_no_noise_and_another_one_that_there_is():
+    """Doing what the finding says settles it."""
+    it = given(smooth, 15, 0.1)
+    [again] = it.learner.data.X[-1:]
+    assert len(list(undeclared_noise(it, ["rate"]))) == 1
+    same, other = (given(smooth, 15, 0.1) for _ in range(2))
+    same.observe(0, again, it.learner.data.y[-1])
+    assert list(undeclared_noise(same, ["rate"])) == []
+    other.observe(0, again, it.learner.data.y[-1] + 0.1)
+    [finding] = undeclared_noise(other, ["rate"])
+    assert f"different values at the same location, with a standard deviation of {0.1 / 2**0.5:.2g}" in finding.text
+    assert "by the model" not in finding.text
 
 
 @pytest.mark.parametrize("f", [smooth, kink, rough], ids=lambda f: f.__name__)
@@ -145,6 +163,9 @@ def test_declared_noise_is_not_reported():
     assert hidden_noise(it) == {}
 
 
+SPREAD = 0.4  #: of the values of `smooth`
+
+
 @pytest.mark.parametrize("where", [(0, 3), (1, 9)])
 def test_a_wrong_value_is_named_with_its_run(where):
     source, number = where
@@ -156,10 +177,10 @@ def test_a_wrong_value_is_named_with_its_run(where):
         for i, x in enumerate(it.measure.sobol(n, rng=s)):
             value = sources[s].function(x)
             if (s, i) == (source, number):
-                wrong, value = len(it.evaluations), value + 0.8
+                wrong, value = len(it.evaluations), value + 10 * SPREAD
             it.observe(s, x, value)
     assert outlier(it).evaluation == wrong
     [finding] = wrong_value(it, ["rate"])
     e = it.evaluations[wrong]
     assert f"evaluation {wrong + 1} (given), {it.names[source]} at rate = {e.x[0]:.4g}" in finding.text
-    assert abs(outlier(it).mean - (e.value - 0.8)) < 3 * outlier(it).std + 1e-6
+    assert abs(outlier(it).mean - (e.value - 10 * SPREAD)) < 3 * outlier(it).std + 1e-6

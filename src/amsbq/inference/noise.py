@@ -63,7 +63,7 @@ def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> di
     noise : one for each source
         The variance that was declared, or "learn".
     """
-    found = {}
+    found: dict[int, float] = {}
     for source, level in enumerate(noise):
         of = data.of_source(source)
         if level != "learn" and len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:

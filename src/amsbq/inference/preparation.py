@@ -94,7 +94,7 @@ def regularised(
         data, noise = data.of_source(0), noise[:1]
     noise = list(noise)
     for source in range(len(noise)):
-        if noise[source] == 0.0 and _contradicts_itself(data.of_source(source)):
+        if noise[source] == 0.0 and spread_of_repeats(data.of_source(source)) > 0:
             warn(
                 f"{names[source]} gave different values at the same input, but was said to be without noise: its noise "
                 f"is learned; give noise='learn' or its variance",
@@ -144,12 +144,14 @@ def warn_of_few(data: Data, name: str) -> None:
         )
 
 
-def _contradicts_itself(data: Data) -> bool:
-    """Return whether there are different noise-free values at one location."""
+def spread_of_repeats(data: Data) -> float:
+    """Return the standard deviation of noise-free values at one location, over all locations with several; or zero."""
     exact = data.noise_var == 0
     _, inverse, counts = np.unique(data.X[exact], axis=0, return_inverse=True, return_counts=True)
     if (counts <= 1).all():
-        return False
-    same: Array = data.y[exact]
+        return 0.0
+    unit = np.abs(data.y).max() or 1.0  # squares of huge or tiny numbers would not be finite
+    same: Array = data.y[exact] / unit
     groups = [same[inverse.ravel() == group] for group in np.flatnonzero(counts > 1)]
-    return any(np.ptp(values) > 0 for values in groups)
+    squares = [np.sum((values - values.mean()) ** 2) for values in groups if np.ptp(values) > 0]
+    return float(unit * np.sqrt(np.sum(squares) / np.sum(counts - 1)))

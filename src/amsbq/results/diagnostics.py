@@ -61,7 +61,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
             *assumption_findings.extrapolation(it, inputs),
             *model_findings.fit(it, left),
             *model_findings.wrong_value(it, inputs),
-            *model_findings.undeclared_noise(it),
+            *model_findings.undeclared_noise(it, inputs),
             *model_findings.evenness(it, left, inputs),
             *model_findings.hyperparameters(belief_of(it), estimate),
             *_relations(it),

@@ -11,7 +11,7 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
-from .analysis import Residuals, hidden_noise
+from .analysis import Residuals, hidden_noise, repeated_noise
 from .findings import Finding, brief, location
 from .outliers import outlier
 
@@ -71,17 +71,29 @@ def wrong_value(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
     )
 
 
-def undeclared_noise(it: Integrator) -> Iterator[Finding]:
-    """Yield each source whose values show noise that was not declared."""
-    for source, std in hidden_noise(it).items():
-        name, y = it.names[source], it.learner.data.of_source(source).y
+def undeclared_noise(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
+    """Yield each source whose values show noise that was not declared, and how that can be settled if it is a guess."""
+    for source, std in repeated_noise(it).items():
         yield Finding(
             "warning",
             "noise",
-            f"the values of {name} look like those of a smooth function with noise of standard deviation {std:.2g} "
-            f"({brief(100 * std / float(np.std(y)))} % of their spread), but less was declared.",
-            f"Use noise='learn' for {name}. If repeated runs of it return the same value, it varies faster than its "
-            "evaluations can show.",
+            f"{it.names[source]} returned different values at the same location, with a standard deviation of "
+            f"{std:.2g}, but was declared to be without noise.",
+            f"Use noise='learn' for {it.names[source]}.",
+        )
+    for source, std in hidden_noise(it).items():
+        name, data = it.names[source], it.learner.data.of_source(source)
+        again, cost, share = data.X[-1], "", std / float(np.std(data.y))
+        if not it.source_costs.unknown(source):
+            cost = f", for a cost of {it.source_costs.expected(source, again):.3g}"
+        yield Finding(
+            "warning",
+            "noise",
+            f"the values of {name} scatter around a smooth function as if they had noise of standard deviation "
+            f"{std:.2g} ({brief(100 * share)} % of their spread), more than was declared. That is by the model only.",
+            f"To settle it, evaluate {name} again where it was evaluated before, at {location(inputs, again)}{cost}: "
+            "another value is noise, for which there is noise='learn'; the same value means that it varies faster than "
+            "its evaluations can show.",
         )
 
 
