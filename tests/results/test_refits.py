@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.results.analysis import hidden_noise
 from amsbq.results.model_findings import undeclared_noise, wrong_value
+from amsbq.results.noise import hidden_noise
 from amsbq.results.outliers import outlier
 from amsbq.results.refits import source_worths
 

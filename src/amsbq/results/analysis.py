@@ -19,11 +19,8 @@ from scipy.spatial import cKDTree
 from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
-from ..gp.posterior import MultiSourceGP
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
-from ..inference.noise import undeclared_noise
-from ..inference.preparation import learning, spread_of_repeats
 from ..outputs.beliefs import OutputsBelief
 from ..threads import threads_for
 from ..validation import Array, IntArray
@@ -141,28 +138,6 @@ def residuals(it: Integrator) -> Residuals:
     for row in np.argsort(data.y, kind="stable"):
         evaluations[row] = at[data.s[row], *data.X[row]].pop(0)
     return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
-
-
-def repeated_noise(it: Integrator) -> dict[int, float]:
-    """Return the standard deviation of different values at one location, for each source that was to be without noise.
-
-    Where there are such values, the source has noise for certain.
-    """
-    spreads = {source: spread_of_repeats(it.learner.data.of_source(source)) for source in it._used()}
-    return {source: std for source, std in spreads.items() if std > 0 and it.sources[source].noise == 0.0}
-
-
-@once_per_state
-def hidden_noise(it: Integrator) -> dict[int, float]:
-    """Return the standard deviation of the noise on each source whose values look as if they had more than declared.
-
-    Those with different values at one location, where nothing is left to guess, are not among them.
-    """
-    if isinstance(it.model, MultiSourceGP):
-        return {}
-    noise = [it.sources[source].noise for source in it._used()]
-    with np.errstate(all="ignore"):
-        return undeclared_noise(it.measure, it.learner.data, learning(noise, repeated_noise(it)))
 
 
 @once_per_state

@@ -11,8 +11,9 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
-from .analysis import Residuals, hidden_noise, repeated_noise
+from .analysis import Residuals
 from .findings import Finding, brief, location
+from .noise import hidden_noise, repeated_noise
 from .outliers import outlier
 
 

@@ -17,7 +17,8 @@ from ..inference.modes import find_mode
 from ..inference.preparation import StandardUnits
 from ..inference.structures import Noise, chain
 from ..messages import collected_warnings
-from .analysis import hidden_noise, once_per_state
+from .analysis import once_per_state
+from .noise import hidden_noise
 
 
 @dataclass(frozen=True)
