@@ -10,6 +10,7 @@ from amsbq.results.model_findings import undeclared_noise, wrong_value
 from amsbq.results.noise import hidden_noise
 from amsbq.results.outliers import outlier
 from amsbq.results.refits import source_worths
+from amsbq.results.summary import state
 
 
 def fine(x):
@@ -70,16 +71,42 @@ def test_worth_is_what_the_same_money_buys_without_the_source(secondary, n, pays
     assert (alone.std > result.std) == pays
 
 
-def test_worth_is_the_forecast_of_a_run_without_the_source():
-    result = finished(useless, 6, 16, 0.2)
+@pytest.mark.parametrize(
+    ("secondary", "n"), [(superb, (5, 12, 0.1)), (mediocre, (5, 12, 0.1)), (useless, (6, 16, 0.2))]
+)
+def test_the_error_bar_without_a_source_is_that_of_a_run_without_it(secondary, n):
+    """A run goes on without the source, from the same evaluations of the primary one, with the true values."""
+    result = finished(secondary, *n)
     other = amsbq.Integrator([amsbq.Source(name="fine")], [(0, 1)], initial=[])
-    for e in result.evaluations[:6]:
+    for e in result.evaluations[: n[0]]:
         other.observe(0, e.x, e.value)
     worth = source_worths(result.integrator)[1]
     assert worth.without.mean == pytest.approx(other.estimate().mean)
-    assert worth.instead == pytest.approx(other.forecast(16 * 0.2)[-1][1])
+    assert worth.bought == int(n[1] * n[2])
+    for _ in range(worth.bought):
+        query = other.ask()
+        other.tell(query, fine(query.x))
+    assert 1 / 3 < worth.instead / other.estimate().std < 3
     [finding] = about(result, "worth")
-    assert f"the standard deviation would be about {worth.instead:.2g} (it is {result.std:.2g})" in finding.text
+    assert f"the standard deviation would be about {worth.instead:.2g}" in finding.text
+
+
+def test_a_source_whose_values_are_all_the_same_is_called_so():
+    it = given(fine, 6, secondary=lambda x: 1.5)
+    result = amsbq.Result.of(it, "")
+    [relation] = about(result, "relation")
+    assert "all values of cheap are 1.5: they tell nothing of how fine varies" in relation.text
+    assert about(result, "worth") == []
+
+
+def test_what_a_bulk_has_cost_is_counted():
+    cheap = amsbq.Source(lambda X: np.sin(12 * X[:, 0]), cost=1e-5, vectorized=True, name="cheap")
+    result = amsbq.integrate([fine, cheap], [(0, 1)], budget=6.5, progress=False)
+    [bulk] = result.bulk
+    worth, spent_on_fine = source_worths(result.integrator)[1], sum(e.cost for e in result.evaluations)
+    assert worth.cost == pytest.approx(result.spent - spent_on_fine)
+    assert about(result, "worth")[0].text.find("cost nothing") == -1
+    assert state(result)["sources"]["cheap"]["told"] == bulk.n + len(result.evaluations)
 
 
 def test_whether_a_source_paid_is_not_known_from_three_comparisons():

@@ -52,17 +52,23 @@ class Forecast(list[tuple[float, Values]]):
     exact : bool
         Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. Where they are
         learned it is an estimate: what is learned later changes both the error bar and what is asked.
+    choices : tuple of Choice
+        The evaluations that it foresees; the first row is before all of them.
     """
 
     def __init__(
-        self, rows: Sequence[tuple[float, Values]], exact: bool, outputs: tuple[str, ...] | None = None
+        self,
+        rows: Sequence[tuple[float, Values]],
+        exact: bool,
+        outputs: tuple[str, ...] | None = None,
+        choices: Sequence[Choice] = (),
     ) -> None:
         super().__init__(rows)
-        self.exact, self.outputs = exact, outputs
+        self.exact, self.outputs, self.choices = exact, outputs, tuple(choices)
 
     def of_output(self, output: int) -> Forecast:
         """Return the forecast of one of several outputs."""
-        return Forecast([(cost, float(stds[output])) for cost, stds in self], self.exact)
+        return Forecast([(cost, float(stds[output])) for cost, stds in self], self.exact, choices=self.choices)
 
     def __str__(self) -> str:
         if self.outputs is None:
@@ -118,8 +124,8 @@ def forecast_rows(
     next_choice: Callable[[AnyRate, int, float], Choice | None],
     price: Callable[[Choice], float],
     steps: int,
-) -> list[tuple[float, Values]]:
-    """Return (cost, std) now and after each of the evaluations to come.
+) -> tuple[list[tuple[float, Values]], list[Choice]]:
+    """Return (cost, std) now and after each of the evaluations to come, and these evaluations.
 
     Parameters
     ----------
@@ -143,11 +149,13 @@ def forecast_rows(
     """
     shrinkage = belief.shrinkage if isinstance(belief, OutputsBelief) else np.sqrt
     rows: list[tuple[float, Values]] = []
+    choices: list[Choice] = []
     while True:
         expected = std * shrinkage(rate.variance() / before)
         rows.append((cost, expected if np.ndim(expected) else float(expected)))
-        choice = next_choice(rate, len(rows) - 1, cost) if len(rows) <= steps else None
+        choice = next_choice(rate, len(choices), cost) if len(choices) < steps else None
         if choice is None:
-            return rows
+            return rows, choices
+        choices.append(choice)
         rate = rate.having(np.array([choice.source]), choice.x[None])
         cost += price(choice)

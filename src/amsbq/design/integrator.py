@@ -211,8 +211,8 @@ class Integrator(DecisionMaker):
                 return self._best(rate, among, k, budget, cost)
 
             std = target_estimate(belief, self.measure, self.target).std
-            rows = forecast_rows(belief, std, before, rate, cost, next_choice, self._price, steps)
-        return Forecast(rows, exact, self.outputs)
+            rows, choices = forecast_rows(belief, std, before, rate, cost, next_choice, self._price, steps)
+        return Forecast(rows, exact, self.outputs, [*planned, *choices])
 
     @locked
     def of_output(self, output: str | int) -> Self:

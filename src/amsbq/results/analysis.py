@@ -19,6 +19,7 @@ from scipy.spatial import cKDTree
 from ..design.forecast import Forecast
 from ..design.integrator import Integrator
 from ..design.search import Choice
+from ..inference.averaging import SETTINGS as AVERAGING
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..outputs.beliefs import OutputsBelief
@@ -40,7 +41,7 @@ class AnalysisSettings:
     #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
     #: of the difference; so many observations say nothing of their relation, whatever the model makes of them
     relation: int = 3
-    unclear_correlation: float = 1.0  #: width of a 95 % interval from which on a correlation is not known
+    unclear_correlation: float = 0.5  #: width of a 95 % interval from which on a correlation is not known
     measure_points: int = 512  #: that stand for the distribution of the inputs
     #: times the distance that 95 % of the inputs would have at most to as many evaluations, if those were spread evenly
     far: float = 1.5
@@ -196,7 +197,7 @@ def correlations(it: Integrator) -> Correlations:
     for mean, covariance in zip(means, covariances, strict=True):
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        for f in (mean + rng.normal(size=(each, L * n)) @ root.T).reshape(each, L, n):
+        for f in (mean + _heavy_tailed(rng, each, L * n, belief) @ root.T).reshape(each, L, n):
             f = f - f.mean(axis=1, keepdims=True)
             norms = np.sqrt(np.einsum("ln,ln->l", f, f))
             f /= np.where(norms > 0, norms, 1.0)[:, None]
@@ -205,6 +206,15 @@ def correlations(it: Integrator) -> Correlations:
     counts = np.bincount(posteriors.data.s, minlength=L)
     enough = (np.minimum.outer(counts, counts) > SETTINGS.relation) | np.eye(L, dtype=bool)
     return Correlations(np.mean(found, axis=0), low, high, enough | isinstance(belief, FixedBelief))
+
+
+def _heavy_tailed(rng: np.random.Generator, n: int, dim: int, belief: Belief) -> Array:
+    """Return n deviations from a posterior, in standard deviations, that go as far as those of the integral do."""
+    deviations = rng.normal(size=(n, dim))
+    if isinstance(belief, FixedBelief):
+        return deviations
+    dof = AVERAGING.tails
+    return np.asarray(AVERAGING.widened * deviations * np.sqrt(dof / rng.chisquare(dof, size=(n, 1))))
 
 
 def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from . import assumption_findings, model_findings
@@ -24,11 +26,11 @@ class DiagnosticSettings:
 
     #: share of failed evaluations of a source from which on they are worth a warning
     failures: float = 0.1
-    #: ratio of the error bars without and with a source, for the same cost, from which on the source paid: forecasts
-    #: are not more precise than that
-    paid: float = 1.25
-    #: ratio up to which it did not
-    did_not_pay: float = 1.1
+    #: ratio of the error bars without and with a source, for the same cost, from which on the source paid: runs that
+    #: were made without it had half to twice the error bar that was foreseen
+    paid: float = 2.0
+    #: ratio up to which it did not: up to there, runs without it had smaller error bars
+    did_not_pay: float = 1.0
     #: share of the total cost from which on a source that did not pay is worth mentioning
     pricey: float = 0.02
     #: ratio of the error bars now and in a forecast below which more of the same buys little
@@ -96,6 +98,11 @@ def _relations(it: Integrator) -> Iterator[Finding]:
     for source, name in enumerate(it.names):
         if found is None or not 0 < source < len(found.mean):
             continue
+        if _is_constant(it, source):
+            value = it.learner.data.of_source(source).y[0]
+            said = f"all values of {name} are {value:.6g}: they tell nothing of how {it.names[0]} varies."
+            yield Finding("note", "relation", said, "Leave it out, unless it varies elsewhere.")
+            continue
         known = bool(found.known[0, source])
         said = f"the correlation of {name} with {it.names[0]} over the inputs' distribution is {found.text(0, source)}."
         more = "" if known else f"A few more evaluations of {it.names[0]} would tell."
@@ -106,25 +113,29 @@ def _worth(it: Integrator) -> Iterator[Finding]:
     advice = "Leave it out, or find a cheaper or better approximation."
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
-        if not 0 < found.std < math.inf or not math.isfinite(found.instead):
+        if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
             continue
-        if found.gain >= SETTINGS.paid and not correlations(it).enough[0, source]:
+        instead = _instead(found, others)
+        if not correlations(it).enough[0, source]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
-            yield Finding("note", "worth", f"{said}: {_instead(found, others)}, if these error bars are right.")
+            yield Finding("note", "worth", f"{said}: {instead}, if these error bars are right.")
         elif found.gain >= SETTINGS.paid and found.predicts:
-            yield Finding("good", "worth", f"{name} paid: {_instead(found, others)}.")
-        elif found.share < SETTINGS.pricey:
-            yield Finding("note", "worth", f"{name} told little: {_instead(found, others)}.")
+            yield Finding("good", "worth", f"{name} paid: {instead}.")
         elif found.gain >= SETTINGS.paid:
-            said = (
-                f"the values of {it.names[0]}, each left out in turn, are predicted no better with it than without it"
-            )
-            taken = f"it took {100 * found.share:.2g} % of what was spent"
-            yield Finding("note", "worth", f"{name} did not pay: {said}, and {taken}.", advice)
+            but = f"but the values of {it.names[0]}, each left out in turn, are predicted no better with it"
+            yield Finding("note", "worth", f"whether {name} paid is not clear: {instead}, {but}.")
+        elif found.share < SETTINGS.pricey:
+            yield Finding("note", "worth", f"{name} told little: {instead}.")
         elif found.gain <= SETTINGS.did_not_pay:
-            yield Finding("note", "worth", f"{name} did not pay: {_instead(found, others)}.", advice)
+            yield Finding("note", "worth", f"{name} did not pay: {instead}.", advice)
         else:
-            yield Finding("note", "worth", f"{name} made little difference: {_instead(found, others)}.")
+            yield Finding("note", "worth", f"{name} made little difference, if any: {instead}.")
+
+
+def _is_constant(it: Integrator, source: int) -> bool:
+    """Return whether all of several values of a source are the same."""
+    y = it.learner.data.of_source(source).y
+    return len(y) > 1 and bool(np.ptp(y) == 0)
 
 
 def _instead(found: SourceWorth, others: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..design.acquisition import AcquisitionName
 from ..design.integrator import Integrator
+from ..design.search import Choice
 from ..design.sources import CostLike, Source
 from ..gp.coregionalisation import Term
 from ..gp.posterior import MultiSourceGP
@@ -34,7 +35,8 @@ class SourceWorth:
     without : Estimate
         The integral from the observations of all other sources.
     instead : float
-        Standard deviation to expect from the other sources, if the cost of this one had been spent on them.
+        Standard deviation from the other sources, if the cost of this one had been spent on them and they had returned
+        what is expected of them.
     bought : int
         How many evaluations of the other sources that cost would have paid for, or as many as are foreseen.
     predicts : bool
@@ -65,16 +67,28 @@ def source_worths(it: Integrator) -> dict[int, SourceWorth]:
         return {}
     for source in sorted(observed - {0}):
         cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
+        cost += math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.bulk if b.source == source)
         with collected_warnings():  # they are about a run that was not made
             others = without(it, source)
             estimate = others.estimate()
             predicts = primary_log_density(it) > primary_log_density(others)
-            ahead = forecast(others, cost, _not_retired(it, source)) if cost > 0 else []
-        instead = ahead[-1][1] if ahead else estimate.std
-        out[source] = SourceWorth(
-            cost, cost / (it.spent or 1.0), std, estimate, instead, max(len(ahead) - 1, 0), predicts
-        )
+            bought = forecast(others, cost, _not_retired(it, source)).choices if cost > 0 else ()
+            instead = _rehearsed(it, source, others, bought) if bought else estimate
+        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead.std, len(bought), predicts)
     return out
+
+
+def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Sequence[Choice]) -> Estimate:
+    """Return the integral without a source, if others had been evaluated instead, with the values to be expected.
+
+    These are what all observations predict, those of the source that is left out included. A forecast would not know
+    that more evaluations tell more of the hyperparameters.
+    """
+    kept, belief = [source for source in it._used() if source != left_out], belief_of(it)
+    for choice in choices:
+        [mean], _ = belief.predict(kept[choice.source], choice.x[None])
+        others.observe(choice.source, choice.x, float(mean))
+    return belief_of(others).estimate
 
 
 def without(it: Integrator, source: int) -> Integrator:

@@ -363,11 +363,16 @@ class Result:
     def _rows(self) -> list[tuple[str, str, str, str]]:
         rows = [("source", "made", "failed", "cost")]
         for source, name in enumerate(self.names):
-            of = [e for e in self.evaluations if e.source == source]
-            failed, cost = sum(e.status == "failed" for e in of), math.fsum(e.cost for e in of)
-            made = len(of) - failed
-            for bulk in (bulk for bulk in self.bulk if bulk.source == source):
-                more, their_cost = bulk.with_those_beside(self.evaluations)
-                made, cost = made + more, cost + their_cost
+            made, failed, cost = self.totals(source)
             rows.append((name, str(made), str(failed), f"{cost:.6g}"))
         return rows
+
+    def totals(self, source: int) -> tuple[int, int, float]:
+        """Return how many evaluations of a source were made and have failed, those in bulk included, and their cost."""
+        of = [e for e in self.evaluations if e.source == source]
+        failed, cost = sum(e.status == "failed" for e in of), math.fsum(e.cost for e in of)
+        made = len(of) - failed
+        for bulk in (bulk for bulk in self.bulk if bulk.source == source):
+            more, their_cost = bulk.with_those_beside(self.evaluations)
+            made, cost = made + more, cost + their_cost
+        return made, failed, cost

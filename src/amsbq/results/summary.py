@@ -71,10 +71,7 @@ def state(result: Result) -> dict[str, Any]:
             "stopped": result.stopped or None,
             "pending": result.pending,
             "sources": {
-                name: {
-                    kind: sum(e.status == status and e.source == source for e in result.evaluations)
-                    for kind, status in (("told", "ok"), ("failed", "failed"))
-                }
+                name: dict(zip(("told", "failed"), result.totals(source), strict=False))
                 for source, name in enumerate(result.names)
             },
         }

@@ -295,5 +295,5 @@ def residuals(result: Result) -> Residuals:
 
 def shares(result: Result) -> tuple[Array, Array]:
     """Return the number of evaluations of each source and their total cost, shape (L,) each."""
-    groups = [[e.cost for e in result.evaluations if e.source == source] for source in range(len(result.names))]
-    return np.array([float(len(group)) for group in groups]), np.array([math.fsum(group) for group in groups])
+    made, failed, costs = np.array([result.totals(source) for source in range(len(result.names))]).T
+    return made + failed, costs
