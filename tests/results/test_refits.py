@@ -4,8 +4,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import amsbq
+from amsbq.experiments.epidemic_models import sir
 from amsbq.results.model_findings import undeclared_noise, wrong_value
 from amsbq.results.noise import hidden_noise
 from amsbq.results.outliers import outlier
@@ -181,6 +183,33 @@ def test_no_noise_and_no_outlier_is_found_where_there_is_none(f):
     for it in (given(f, 15), given(f, 6, secondary=lambda x: f(x) + 0.1 * float(x[0]), seed=1)):
         assert hidden_noise(it) == {}
         assert outlier(it) is None
+
+
+def test_the_equations_of_the_epidemic_have_neither_noise_nor_wrong_values():
+    """They are deterministic, steep for small rates and flat for large ones; the locations are those of a run."""
+    rates = [
+        17.8,
+        27.97,
+        11.17,
+        22.8,
+        38.74,
+        43.34,
+        33.9,
+        3.957,
+        55.43,
+        7.967,
+        14.21,
+        31.95,
+        47.21,
+        4.994,
+        18.64,
+        27.71,
+    ]
+    it = amsbq.Integrator([amsbq.Source(name="equations")], [stats.gamma(5, loc=1, scale=4)], initial=[])
+    for rate in rates:
+        it.observe(0, [rate], sir(rate)[2][-1])
+    assert hidden_noise(it) == {}
+    assert outlier(it) is None
 
 
 def test_declared_noise_is_not_reported():
