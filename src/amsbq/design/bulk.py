@@ -20,7 +20,7 @@ import numpy as np
 from ..inference.schedule import Learner
 from ..measures.adapters import NamedMeasureLike
 from ..measures.base import Measure
-from ..messages import warn
+from ..messages import collected_warnings, warn
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike
 from ..validation import Array, read_only
@@ -254,3 +254,15 @@ class BulkAccounting(Accounting):
             self.learner.add(bulk.source, x, float(value), 0.0)
         if not math.isnan(bulk.mean):
             self.learner.integrals += ((bulk.source, bulk.mean, bulk.std**2),)
+
+    def _restore_bulk(self, bulk: Sequence[Bulk], begun: bool) -> None:
+        """Learn from the evaluations in bulk of a run that may have begun: others are not made any more.
+
+        Sources that cost nothing are an exception: they cannot be asked for.
+        """
+        with collected_warnings():  # they were issued when it happened
+            for made in bulk:
+                self._use_bulk(made)
+        if begun:
+            nothing = {source: n for source, n in self._counts.items() if not self._price_of(source)}
+            self._counts = {**nothing, **{made.source: made.n for made in bulk}}

@@ -272,12 +272,7 @@ class Integrator(DecisionMaker):
         bulk : list of Bulk
             Evaluations in bulk.
         """
-        with collected_warnings():  # they were issued when it happened
-            for made in bulk:
-                self._use_bulk(made)
-        if queries:  # what was not evaluated in bulk then is not now, unless it costs nothing: no rate has it then
-            nothing = {source: n for source, n in self._counts.items() if not self._price_of(source)}
-            self._counts = {**nothing, **{made.source: made.n for made in bulk}}
+        self._restore_bulk(bulk, begun=bool(queries))
         planned = self._initial_design()  # before any answer changes it
         for query in queries:
             self._n_asked, self.rate = query.id + 1, query.rate
