@@ -28,7 +28,7 @@ FLOORS = [
     ("gp",),
     ("inference",),
     ("outputs",),
-    ("quantities",),
+    ("quantities", "ranges"),
     ("design",),
     ("simulators",),
     ("results",),

@@ -30,6 +30,8 @@ from .outputs.goals import Weights
 from .outputs.learner import output_data
 from .outputs.names import OutputsLike, output_names
 from .quantities.targets import Target
+from .ranges.learner import learn_ranged
+from .ranges.transforms import checked_range
 from .results.analysis import has_primary_value
 from .results.result import Result, unknown_because
 from .threads import threads_for
@@ -154,6 +156,8 @@ def integrate(
     target: Target = "mean",
     outputs: OutputsLike | None = None,
     weights: Weights | None = None,
+    output_range: tuple[float, float] | None = None,
+    log: bool = False,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -241,6 +245,8 @@ def integrate(
         target=target,
         outputs=outputs,
         weights=weights,
+        output_range=output_range,
+        log=log,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
@@ -315,6 +321,8 @@ def estimate(
     seed: RNGLike = None,
     rng: RNGLike = None,
     outputs: OutputsLike | None = None,
+    output_range: tuple[float, float] | None = None,
+    log: bool = False,
 ) -> Estimate | Estimates:
     """Return the integral of source 0, from values that exist already.
 
@@ -380,11 +388,17 @@ def estimate(
             raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
     levels = noise_levels(noise, n_sources)
     fidelity = None if order is None else checked_order(order, len(levels))
+    known = checked_range(output_range, log)
 
     def estimated(data: Data) -> Estimate:
         with threads_for(len(data.y)):
+            if known is not None:
+                known.check(data.y)
+                return learn_ranged(known, chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
             return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
 
+    if known is not None and outputs is not None:
+        raise ValueError("output_range and log are for sources with one output: leave outputs out")
     if outputs is None:
         return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var))
     named = output_names(outputs)

@@ -27,13 +27,15 @@ from ..outputs.names import OutputsLike, by_output
 from ..outputs.rates import AnyRate, SummedRate
 from ..outputs.reduced_learner import outputs_learner
 from ..quantities.targets import Target, checked_target, targeted
+from ..ranges.learner import RangedLearner
+from ..ranges.transforms import checked_range
 from ..threads import threads_for
 from ..validation import Array, Values, source_number
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
-from .failures import RETIRED_AFTER, Failures
+from .failures import RETIRED_AFTER, Failures, rejection
 from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
 from .search import Choice, Search
 from .sources import SourcesLike
@@ -80,6 +82,8 @@ class DecisionMaker(BulkAccounting):
         The acquisition rate at which the latest query was chosen.
     target : str or Exceedance
         What the evaluations are chosen to learn.
+    range : OutputRange or None
+        What is known of the values of all sources.
     """
 
     def __init__(
@@ -95,8 +99,15 @@ class DecisionMaker(BulkAccounting):
         target: Target = "mean",
         outputs: OutputsLike | None = None,
         weights: Weights | None = None,
+        output_range: tuple[float, float] | None = None,
+        log: bool = False,
     ) -> None:
+        self.range = checked_range(output_range, log)
         super().__init__(sources, measure, budget, outputs)
+        if self.range is not None:
+            if self.outputs is not None:
+                raise ValueError("output_range and log are for sources with one output: leave outputs out")
+            self.sources = tuple(source.within(self.range.low, self.range.high) for source in self.sources)
         self.target = checked_target(target)
         if self.outputs is not None and self.target != "mean":
             raise ValueError(
@@ -130,7 +141,8 @@ class DecisionMaker(BulkAccounting):
         """Return what learns from the values of the sources, of one output or of several."""
         if self.outputs is None:
             noise = [source.noise for source in self.sources]
-            return Learner(self.model, self.measure, noise, self.seed, self.names, order)
+            learning = (self.model, self.measure, noise, self.seed, self.names, order)
+            return Learner(*learning) if self.range is None else RangedLearner(self.range, *learning)
         given = [by_output(source.noise, self.outputs) for source in self.sources]
         levels = [[level or 0.0 for level in of_output] for of_output in zip(*given, strict=True)]
         return outputs_learner(self.outputs, self.model, self.measure, levels, self.seed, self.names, order)
@@ -306,7 +318,7 @@ class DecisionMaker(BulkAccounting):
         if not reason:
             # There are none beside a failure that was corrected, or if there was no bulk when this was told.
             for other, known in zip(self.free, free, strict=True) if free else ():
-                if math.isfinite(known):
+                if not rejection(known, self.sources[other].valid):
                     self.learner.add(other, x, known, 0.0)
             self.learner.add(source, x, value, variance)
             self.failures.succeeded(source)

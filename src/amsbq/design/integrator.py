@@ -55,9 +55,12 @@ class Integrator(DecisionMaker):
         target: Target = "mean",
         outputs: OutputsLike | None = None,
         weights: Weights | None = None,
+        output_range: tuple[float, float] | None = None,
+        log: bool = False,
     ) -> None:
         drawn = seed_number(seed, rng)
-        super().__init__(sources, measure, budget, model, acquisition, drawn, initial, order, target, outputs, weights)
+        known = (target, outputs, weights, output_range, log)
+        super().__init__(sources, measure, budget, model, acquisition, drawn, initial, order, *known)
         if names is not None:
             _, self.inputs = named_measure(measure, names)
         if acquisition in PATHOLOGIES:
@@ -120,6 +123,8 @@ class Integrator(DecisionMaker):
         """
         source, x = source_number(source, len(self.sources)), checked_location(self.measure, x)
         y, noise = self._checked(source, value, variance)
+        if self.range is not None:
+            self.range.check(y)
         self.learner.add(source, x, y, noise)
         self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", ""))
         if self.initial is None and not self._n_asked:

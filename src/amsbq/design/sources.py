@@ -155,6 +155,18 @@ class Source:
         other.valid = by_output(self.valid, names)[output]
         return other
 
+    def within(self, low: float, high: float) -> Source:
+        """Return the source with a range of acceptable values that is no wider than from low to high."""
+        if np.isinf([low, high]).all():
+            return self
+        other = copy(self)
+        assert not isinstance(self.valid, Mapping)  # as those of several outputs are
+        lowest, highest = self.valid or (low, high)
+        other.valid = max(low, lowest), min(high, highest)
+        if not other.valid[0] < other.valid[1]:
+            raise ValueError(f"{self.label('a source')} has no acceptable value in output_range, {low:g} to {high:g}")
+        return other
+
     @property
     def measured(self) -> bool:
         """Whether its cost is learned from evaluations."""

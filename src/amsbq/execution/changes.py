@@ -111,6 +111,7 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
         "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
         "order": it.order,
         "target": target_to_dict(it.target),
+        **({"output_range": None, "log": False} if it.range is None else it.range.arguments),
         "observed": len(it.learner),  # observations from before the journal, which it does not hold
         **several,
     }

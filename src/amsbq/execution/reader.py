@@ -92,6 +92,8 @@ def restored_integrator(state: RunState) -> Integrator | None:
             target=target_from_dict(problem.get("target", "mean")),
             outputs=state.outputs,
             weights=problem.get("weights"),
+            output_range=problem.get("output_range"),
+            log=problem.get("log", False),
         )
         state.restore(it)
     return it

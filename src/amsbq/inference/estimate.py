@@ -6,7 +6,8 @@ Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t 
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -31,6 +32,8 @@ class Estimate:
         Degrees of freedom of the components; infinite for Gaussians.
     effective_draws : float
         The effective number of hyperparameter draws behind it; 1 if only the mode was used.
+    within : (low, high)
+        The range of the integral, one end or both of which may be infinite: quantiles and intervals never leave it.
 
     Attributes
     ----------
@@ -54,6 +57,7 @@ class Estimate:
         weights: ArrayLike | None = None,
         dof: float = np.inf,
         effective_draws: float = 1.0,
+        within: tuple[float, float] = (-np.inf, np.inf),
     ) -> None:
         self.centres = numbers(centres, "centres")
         no_bar = np.full_like(self.centres, np.nan)
@@ -61,7 +65,7 @@ class Estimate:
         shares = np.ones_like(self.centres) if weights is None else numbers(weights, "weights")
         total = shares.sum()  # one, but for rounding, in an estimate that was stored: it stays the same to the last bit
         self.weights = read_only(shares if abs(total - 1) < 1e-12 else shares / total)
-        self.dof, self.effective_draws = dof, effective_draws
+        self.dof, self.effective_draws, self.within = dof, effective_draws, (float(within[0]), float(within[1]))
         if not len(self.centres):
             self.mean = self.std = np.nan
             return
@@ -79,7 +83,9 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all arguments of the constructor as numbers and lists; ``scales`` is None without an error bar."""
+        bounded = {} if np.isinf(self.within).all() else {"within": list(self.within)}
         return {
+            **bounded,
             "centres": self.centres.tolist(),
             "scales": None if np.isnan(self.std) else self.scales.tolist(),
             "weights": self.weights.tolist(),
@@ -120,6 +126,8 @@ class Estimate:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
         if np.isnan(self.std):
             return np.nan
+        if self._bounded is not None:
+            return self._bounded.quantile(p)
         standard = ndtri(p) if np.isinf(self.dof) else stdtrit(self.dof, p)
         ends = self.centres + self.scales * standard
         low, high = float(ends.min()), float(ends.max())
@@ -131,15 +139,38 @@ class Estimate:
         """Return the probability that the integral is at most z; NaN without an error bar."""
         if np.isnan(self.std):
             return np.nan
+        if self._bounded is not None:
+            return self._bounded.cdf(z)
         scales = np.maximum(self.scales, np.finfo(float).tiny)
         with np.errstate(over="ignore"):
             t = (z - self.centres) / scales
         return float(self.weights @ (ndtr(t) if np.isinf(self.dof) else stdtr(self.dof, t)))
 
+    @cached_property
+    def _bounded(self) -> _Bounded | None:
+        """The distribution on a scale that ends at the bounds; None if there are none."""
+        low, high = self.within
+        if np.isinf(self.within).all():
+            return None
+        if np.isfinite(self.within).all():
+            width = high - low
+            share = np.clip((self.centres - low) / width, 1e-12, 1 - 1e-12)
+            centres = np.arcsin(np.sqrt(share))
+            scales = self.scales / width / np.sin(2 * centres)
+        else:
+            distances = np.maximum(self.centres - low if np.isfinite(low) else high - self.centres, 0.0)
+            width = 1.0
+            # q ~ N(c, s²) whose square has the same mean and variance
+            squares = np.sqrt(np.maximum(distances**2 - self.scales**2 / 2, 0.0))
+            centres, scales = np.sqrt(squares), np.sqrt(distances - squares)
+        return _Bounded(Estimate(centres, scales, self.weights, self.dof), low, high)
+
     def log_density(self, z: float) -> float:
         """Return the log probability density of the integral at z; NaN without an error bar."""
         if np.isnan(self.std):
             return np.nan
+        if self._bounded is not None:
+            return self._bounded.log_density(z)
         t, nu = (z - self.centres) / self.scales, self.dof
         if np.isinf(nu):
             logs = -0.5 * t**2 - 0.5 * np.log(2 * np.pi)
@@ -147,3 +178,44 @@ class Estimate:
             constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
             logs = constant - 0.5 * (nu + 1) * np.log1p(t**2 / nu)
         return float(np.logaddexp.reduce(logs - np.log(self.scales) + np.log(self.weights)))
+
+
+class _Bounded(NamedTuple):
+    """The distribution of an integral that has bounds, as that of a number q of any size.
+
+    With one bound the distance from it is q², with two the share of the range is sin² q.
+    """
+
+    distribution: Estimate  # of q
+    low: float
+    high: float
+
+    def quantile(self, p: float) -> float:
+        if np.isinf(self.low):
+            return self.high - max(self.distribution.quantile(1 - p), 0.0) ** 2
+        q = max(self.distribution.quantile(p), 0.0)
+        if np.isinf(self.high):
+            return self.low + q**2
+        return float(self.low + (self.high - self.low) * np.sin(min(q, np.pi / 2)) ** 2)
+
+    def cdf(self, z: float) -> float:
+        if not self.low <= z <= self.high:
+            return float(z > self.high)
+        if np.isinf(self.low):
+            return 1 - self.distribution.cdf(np.sqrt(self.high - z))
+        return self.distribution.cdf(self._q(z)) if z < self.high else 1.0
+
+    def log_density(self, z: float) -> float:
+        if not self.low < z < self.high:
+            return -np.inf
+        if np.isinf(self.low):
+            q = np.sqrt(self.high - z)
+            return self.distribution.log_density(q) - float(np.log(2 * q))
+        q = self._q(z)
+        slope = 2 * q if np.isinf(self.high) else (self.high - self.low) * np.sin(2 * q)
+        return self.distribution.log_density(q) - float(np.log(slope))
+
+    def _q(self, z: float) -> float:
+        if np.isinf(self.high):
+            return float(np.sqrt(z - self.low))
+        return float(np.arcsin(np.sqrt((z - self.low) / (self.high - self.low))))

@@ -143,9 +143,7 @@ class Learner:
         self._data = Data.empty(measure.dim)
         self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
         self.integrals: Integrals = ()  #: those of sources that are known
-        self._belief: Belief | None = None
-        if isinstance(model, MultiSourceGP):
-            self._belief = learn(model, measure, self._data, noise)
+        self._belief: Belief | None = self.learned(self._data) if isinstance(model, MultiSourceGP) else None
         self._conditioned_on = 0  # the number of observations that the belief is conditioned on
         self._refit: _Refit | None = None
 
@@ -205,9 +203,9 @@ class Learner:
         The dictionary has ``n``, the number of observations, ``hyperparameters`` and ``warnings``.
         """
         latest = self._refit
-        if latest is None or not isinstance(latest.belief, LearnedBelief):
+        if latest is None or isinstance(self.model, MultiSourceGP):
             return None
-        return {"n": latest.n, "hyperparameters": latest.belief.hyperparameters(), "warnings": latest.warnings}
+        return {"n": latest.n, "hyperparameters": self._hyperparameters(latest.belief), "warnings": latest.warnings}
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set the latest refit to one that `fitted` returned for the same first observations."""
@@ -215,14 +213,25 @@ class Learner:
         if isinstance(self.model, MultiSourceGP) or parameters.get("tempered"):  # by a release with another default
             return
         data = self.data.first(n)
-        belief = from_hyperparameters(self.model, self.measure, data, self.noise, self.seed, parameters, self.integrals)
+        belief = self._remembered(data, parameters)
         self._refit, self._belief, self._conditioned_on = _Refit(n, belief, fitted["warnings"]), belief, n
 
     def _refitted(self, n: int) -> _Refit:
         # They are issued with the estimate. Floating-point errors are those of proposals that are then rejected.
         with collected_warnings() as messages, np.errstate(all="ignore"):
-            data = self.data.first(n)
-            belief = learn(
-                self.model, self.measure, data, self.noise, self.seed, self.names, self.order, self.integrals
-            )
+            belief = self.learned(self.data.first(n))
         return _Refit(n, belief, messages)
+
+    def learned(self, data: Data) -> Belief:
+        """Return the belief that is learned from observations."""
+        return learn(self.model, self.measure, data, self.noise, self.seed, self.names, self.order, self.integrals)
+
+    def _hyperparameters(self, belief: Any) -> dict[str, Any]:
+        """Return all that was learned, as plain numbers and lists."""
+        assert isinstance(belief, LearnedBelief)
+        return belief.hyperparameters()
+
+    def _remembered(self, data: Data, parameters: dict[str, Any]) -> Belief:
+        """Return the belief that was learned from the same observations before, from what was learned."""
+        assert not isinstance(self.model, MultiSourceGP)
+        return from_hyperparameters(self.model, self.measure, data, self.noise, self.seed, parameters, self.integrals)

@@ -40,6 +40,8 @@ TOP_KEYS = (
     "model",
     "acquisition",
     "target",
+    "output_range",
+    "log",
     "order",
     "outputs",
     "weights",
@@ -69,7 +71,7 @@ class Problem:
     measure: Measure
     sources: list[Source]
     budget: float  #: infinite if only a tolerance ends the run
-    settings: dict[str, Any]  #: model, acquisition, target, seed and order, where the file has them
+    settings: dict[str, Any]  #: model, acquisition, target, output_range, log, seed and order, where the file has them
     rel_tol: Tolerance | None
     abs_tol: Tolerance | None
 
@@ -148,6 +150,9 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     }
     target = checker.setting(content, "target", _is_target, "'mean', 'variance' or { exceedance = 70.0 }, with a limit")
     settings["target"] = target_from_dict(target) if _is_target(target) else None
+    wanted = "two numbers, low and high, such as [0, inf]"
+    settings["output_range"] = checker.setting(content, "output_range", _is_range, wanted)
+    settings["log"] = checker.setting(content, "log", lambda value: isinstance(value, bool), "true or false")
     outputs = _outputs(content, checker)
     settings |= {"outputs": outputs, "weights": content.get("weights")}
     rel_tol, abs_tol = (_tolerance(content, key, outputs, checker) for key in ("rel_tol", "abs_tol"))
@@ -205,6 +210,11 @@ def _is_target(value: Any) -> bool:
         limit = value.get("exceedance")
         return value.keys() == {"exceedance"} and isinstance(limit, int | float) and math.isfinite(limit)
     return value in ("mean", "variance")
+
+
+def _is_range(value: Any) -> bool:
+    numbers = isinstance(value, list) and len(value) == 2 and all(type(end) in (int, float) for end in value)
+    return numbers and value[0] < value[1]
 
 
 def _is_seed(value: Any) -> bool:

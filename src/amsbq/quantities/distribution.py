@@ -23,6 +23,7 @@ from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..measures.base import Measure
 from ..outputs.estimates import Estimates
+from ..ranges.belief import RangedBelief
 from ..validation import Array, number, numbers
 from .effects import effects
 from .ensemble import ARCSINE, LINEAR, ROOT, Ensemble, Scale, set_average
@@ -62,17 +63,17 @@ class OutputDistribution:
     """
 
     def __init__(self, belief: Belief, measure: Measure) -> None:
-        self._ensemble, self._measure = Ensemble.of(belief), measure
+        self._ranged = belief if isinstance(belief, RangedBelief) else None
+        self._ensemble, self._measure = Ensemble.of(belief if self._ranged is None else self._ranged.latent), measure
 
     def variance(self) -> Estimate:
         """Return the variance of the output."""
-        unit = self._ensemble.spread
-        return self._ensemble.of_draws(unit**2 * self._variances, ROOT)
+        return self._ensemble.of_draws(self._unit**2 * self._variances, ROOT)
 
     def std(self) -> Estimate:
         """Return the standard deviation of the output: how much it varies because the inputs do."""
         positive = Scale(LINEAR.to, LINEAR.back, ROOT.ends)
-        return self._ensemble.of_draws(self._ensemble.spread * np.sqrt(self._variances), positive)
+        return self._ensemble.of_draws(self._unit * np.sqrt(self._variances), positive)
 
     def probability(self, above: float | None = None, below: float | None = None) -> Estimate:
         """Return the probability that the output is above a limit, below a limit, or, with both, between them."""
@@ -87,7 +88,8 @@ class OutputDistribution:
         tail = SETTINGS.smallest_tail
         if not tail <= (share := number(p, "p")) <= 1 - tail:
             raise ValueError(f"p must be between {tail} and {1 - tail}, got {p!r}")
-        return self._estimate(lambda f: np.quantile(f, share, axis=-1), LINEAR)
+        ends = LINEAR.ends if self._ranged is None else self._ranged.ends
+        return self._estimate(lambda f: np.quantile(f, share, axis=-1), LINEAR._replace(ends=ends))
 
     def cdf(self, grid: ArrayLike) -> Estimates:
         """Return the probabilities that the output is at most each number of a grid (m,)."""
@@ -128,7 +130,7 @@ class OutputDistribution:
     @cached_property
     def _means_at_paths(self) -> Array:
         """The posterior means at the same points in the units of the user, shape (K, n)."""
-        return self._ensemble.in_user_units(posterior_means(self._ensemble).values(self._points)[:, 0])
+        return self._in_user_units(posterior_means(self._ensemble).values(self._points)[:, 0])
 
     @cached_property
     def _means(self) -> Array:
@@ -138,7 +140,7 @@ class OutputDistribution:
         n = min(max(allowed, SETTINGS.points // 2), SETTINGS.most_points)
         sets = [self._measure.sobol(n, seed + 2) for seed in range(SETTINGS.sets)]
         values = posterior_means(self._ensemble).values(np.concatenate(sets))
-        return self._ensemble.in_user_units(values).reshape(len(values), len(sets), -1)
+        return self._in_user_units(values).reshape(len(values), len(sets), -1)
 
     @cached_property
     def _values(self) -> Array:
@@ -146,13 +148,22 @@ class OutputDistribution:
         X = self._points
         values, rest = self._paths.functions.values(X), np.sqrt(self._paths.residual_variances(X))
         values += rest[:, None] * np.random.default_rng(0).normal(size=values.shape)
-        return self._ensemble.in_user_units(values)
+        return self._in_user_units(values)
+
+    def _in_user_units(self, values: Array) -> Array:
+        """Return values of the primary source in the units of the user."""
+        return self._ensemble.in_user_units(values) if self._ranged is None else self._ranged.values_of(0, values)
+
+    @property
+    def _unit(self) -> float:
+        """The unit of `_variances`, of which squares are finite."""
+        return self._ensemble.spread if self._ranged is None else self._ranged.transform.unit
 
     @cached_property
     def _variances(self) -> Array:
-        """The variance of each path in standard units, shape (K, J)."""
-        if self._measure.marginals is None:
-            unit = self._ensemble.spread
+        """The variance of each path in that unit, shape (K, J)."""
+        if self._measure.marginals is None or self._ranged is not None:
+            unit = self._unit
             return np.maximum(self._draws(lambda f: np.var(f / unit, axis=-1)), 0.0)
         return effects(self._paths, self._measure, []).variances
 

@@ -101,10 +101,16 @@ class Ensemble:
 
     def of_moments(self, means: Array, stds: Array) -> Estimate:
         """Return the estimate of a linear quantity with means and standard deviations (K,), in standard units."""
+        return self.of_values(self.in_user_units(means), self.spread * stds)
+
+    def of_values(self, means: Array, stds: Array, within: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
+        """Return the estimate of a quantity with means and standard deviations (K,) in the units of the user.
+
+        It never leaves the range ``within``.
+        """
         mean = self.weights @ means
-        centres = self.in_user_units(mean + self.widened * (means - mean))
-        scales = self.spread * self.widened * stds
-        return Estimate(centres, scales, self.weights, self.dof, self.effective_draws)
+        centres = np.clip(mean + self.widened * (means - mean), *within)
+        return Estimate(centres, self.widened * stds, self.weights, self.dof, self.effective_draws, within)
 
     def of_draws(self, draws: Array, scale: Scale = LINEAR) -> Estimate:
         """Return the estimate of a quantity with draws (K, J), of which those of each posterior are equally likely."""
@@ -117,13 +123,13 @@ class Ensemble:
         return Estimate(ends, np.zeros_like(ends), weights, effective_draws=self.effective_draws)
 
 
-def units_of(belief: Belief) -> tuple[float, float]:
-    """Return the level and the spread of the primary source: its values are level + spread · (standard value)."""
+def units_of(belief: Belief, source: int = 0) -> tuple[float, float]:
+    """Return the level and the spread of a source: its values are level + spread · (standard value)."""
     if isinstance(belief, FixedBelief):
         return 0.0, 1.0
     assert isinstance(belief, LearnedBelief | ExtendedBelief)
     units = (belief.learned if isinstance(belief, ExtendedBelief) else belief).log_posterior.units
-    return float(units.levels[0]), float(units.spreads[0])
+    return float(units.levels[source]), float(units.spreads[source])
 
 
 def tails(dof: float, shape: tuple[int, int]) -> Array:

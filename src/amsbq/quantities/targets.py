@@ -27,6 +27,7 @@ from ..inference.belief import Belief, averaged
 from ..measures.base import Measure
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.estimates import AnyEstimate
+from ..ranges.belief import RangedBelief
 from ..validation import Array, brief, number
 from .distribution import OutputDistribution
 from .ensemble import units_of
@@ -37,6 +38,7 @@ class TargetSettings:
     """The sum that stands for a target."""
 
     points: int = 512  #: of the measure: as many as a search screens
+    ranged_points: int = 192  #: of those that are put where a source of known range varies
     #: points next to a limit that count at least, however well the source is known there
     near_limit: int = 16
 
@@ -98,15 +100,12 @@ def target_estimate(belief: Belief | OutputsBelief, measure: Measure, target: Ta
 
 def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, target: Target) -> PosteriorBatch:
     """Return posteriors whose integral is that of the target, to first order; ``belief`` tells their units."""
-    if target == "mean" or isinstance(posteriors.models, _TargetedModels):
+    if (target == "mean" and not isinstance(belief, RangedBelief)) or isinstance(posteriors.models, _TargetedModels):
         return posteriors
-    X = measure.sobol(SETTINGS.points, 0)
-    if isinstance(target, Exceedance):
-        level, spread = units_of(belief)
-        weights = _near_limit(*averaged(posteriors.predict(0, X)), (target.limit - level) / spread)
+    if isinstance(belief, RangedBelief):
+        X, weights = _ranged_sum(posteriors, belief, target)
     else:
-        drawn = _drawn(posteriors, X)
-        weights = drawn - drawn.mean()
+        X, weights = _weighted_points(posteriors, belief, measure, target)
     size = np.abs(weights).sum()
     if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
         return posteriors
@@ -118,6 +117,32 @@ def targeted(posteriors: PosteriorBatch, belief: Belief, measure: Measure, targe
     trends = old.trends.averaged([points.weights @ kernel.functions(points.samples) for kernel in old.trends.kernels])
     models = _TargetedModels(old.measure, old.groups, old.constant, old.noise, old.mean, trends, points=points)
     return PosteriorBatch(models, posteriors.data, posteriors.factors, posteriors.beta, posteriors.jitter)
+
+
+def _weighted_points(
+    posteriors: PosteriorBatch, belief: Belief, measure: Measure, target: Target
+) -> tuple[Array, Array]:
+    """Return points x_i (n, D) and weights w_i (n,) of the sum that stands for a target other than the mean."""
+    X = measure.sobol(SETTINGS.points, 0)
+    if isinstance(target, Exceedance):
+        level, spread = units_of(belief)
+        return X, _near_limit(*averaged(posteriors.predict(0, X)), (target.limit - level) / spread)
+    drawn = _drawn(posteriors, X)
+    return X, drawn - drawn.mean()
+
+
+def _ranged_sum(posteriors: PosteriorBatch, belief: RangedBelief, target: Target) -> tuple[Array, Array]:
+    """Return points and weights of the sum over g that stands for a target of f = T(g), to first order in g."""
+    scaled, (X, weights) = belief.scaled(0), belief.nodes.some(SETTINGS.ranged_points)
+    if isinstance(target, Exceedance):
+        limit = float(belief.transform.to(np.array(target.limit)))
+        at = _near_limit(*averaged(posteriors.predict(0, X)), (limit - scaled.level) / scaled.spread)
+        return X, weights * at
+    slopes = weights * scaled.slopes(posteriors, X)
+    if target == "mean":
+        return X, slopes
+    drawn = scaled.transform.back(scaled.level + scaled.spread * _drawn(posteriors, X))
+    return X, slopes * (drawn - weights @ drawn)
 
 
 def _drawn(posteriors: PosteriorBatch, X: Array) -> Array:

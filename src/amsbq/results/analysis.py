@@ -23,6 +23,8 @@ from ..inference.averaging import SETTINGS as AVERAGING
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..outputs.beliefs import OutputsBelief
+from ..ranges.belief import RangedBelief
+from ..ranges.learner import score
 from ..threads import threads_for
 from ..validation import Array, IntArray
 
@@ -78,6 +80,7 @@ def belief_of(it: Integrator) -> Belief:
 def learned_belief(it: Integrator) -> LearnedBelief | None:
     """Return the belief as of the latest refit; None if hyperparameters are not learned."""
     belief = belief_of(it)
+    belief = belief.latent if isinstance(belief, RangedBelief) else belief
     latest = belief.learned if isinstance(belief, ExtendedBelief) else belief
     return latest if isinstance(latest, LearnedBelief) else None
 
@@ -143,8 +146,13 @@ def residuals(it: Integrator) -> Residuals:
 
 @once_per_state
 def primary_log_density(it: Integrator) -> float:
-    """Return the log density of the observations of the primary source, each predicted from all others."""
+    """Return the log density of the observations of the primary source, each predicted from all others.
+
+    For outputs of known range, whose transform may differ, it is a score instead, the larger the better.
+    """
     belief = belief_of(it)
+    if isinstance(belief, RangedBelief):
+        return -score(belief, [0])
     learned = learned_belief(it)
     unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
     return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit)))
@@ -197,7 +205,10 @@ def correlations(it: Integrator) -> Correlations:
     for mean, covariance in zip(means, covariances, strict=True):
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        for f in (mean + _heavy_tailed(rng, each, L * n, belief) @ root.T).reshape(each, L, n):
+        drawn = (mean + _heavy_tailed(rng, each, L * n, belief) @ root.T).reshape(each, L, n)
+        if isinstance(belief, RangedBelief):
+            drawn = np.stack([belief.values_of(source, drawn[:, source]) for source in range(L)], axis=1)
+        for f in drawn:
             f = f - f.mean(axis=1, keepdims=True)
             norms = np.sqrt(np.einsum("ln,ln->l", f, f))
             f /= np.where(norms > 0, norms, 1.0)[:, None]
@@ -282,7 +293,7 @@ def views(it: Integrator) -> list[View]:
     """Return what each structure of the model says of the integral; nothing if it does not average over any."""
     belief = belief_of(it)
     learned = learned_belief(it)
-    if learned is None or not learned.model.marginalised:
+    if learned is None or not learned.model.marginalised or isinstance(belief, RangedBelief):
         return []
     units, found = learned.log_posterior.units, []
     for member in (member for member in learned.members if member.weight > 0):  # the others are ruled out

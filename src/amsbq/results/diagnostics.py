@@ -65,6 +65,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
             *model_findings.wrong_value(it, inputs),
             *model_findings.undeclared_noise(it, inputs),
             *model_findings.evenness(it, left, inputs),
+            *model_findings.transform(belief_of(it)),
             *model_findings.hyperparameters(belief_of(it), estimate),
             *_relations(it),
             *_worth(it),

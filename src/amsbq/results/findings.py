@@ -21,7 +21,7 @@ class Finding:
         "good", "note" or "warning".
     about : str
         The subject in a word or two: "failures", "few evaluations", "disagreement", "extrapolation", "fit", "outlier",
-        "noise", "stationarity", "hyperparameters", "relation", "worth" or "outlook".
+        "noise", "stationarity", "transform", "hyperparameters", "relation", "worth" or "outlook".
     text : str
         What was found.
     advice : str

@@ -11,6 +11,7 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
+from ..ranges.belief import RangedBelief
 from .analysis import Residuals
 from .findings import Finding, brief, location
 from .noise import hidden_noise, repeated_noise
@@ -34,6 +35,13 @@ class ModelFindingSettings:
 
 
 SETTINGS = ModelFindingSettings()
+#: what transforms do, in words
+WORDS = {
+    "root": "their distance from the bound is modelled as a square",
+    "log": "their distance from the bound is modelled as an exponential, which levels off where it is next to nothing",
+    "arcsine": "their share of the range is modelled as a squared sine",
+    "logit": "their share of the range is modelled as a logistic function",
+}
 
 
 def fit(it: Integrator, left: Residuals) -> Iterator[Finding]:
@@ -121,10 +129,17 @@ def evenness(it: Integrator, left: Residuals, inputs: Sequence[str]) -> Iterator
                 )
 
 
+def transform(belief: Belief) -> Iterator[Finding]:
+    """Yield by which function of a Gaussian process outputs of known range are modelled."""
+    if isinstance(belief, RangedBelief):
+        known = belief.transform.range
+        yield Finding("note", "transform", f"the values are {known.description}: {WORDS[belief.transform.kind]}.")
+
+
 def hyperparameters(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
     """Yield whether the uncertainty of the hyperparameters is in the error bar."""
     n = estimate.effective_draws
-    if isinstance(belief, FixedBelief):
+    if isinstance(belief.latent if isinstance(belief, RangedBelief) else belief, FixedBelief):
         yield Finding(
             "note", "hyperparameters", "given, not learned: the error bar is right if they are.", "See whether it fits."
         )

@@ -26,7 +26,7 @@ def hidden_noise(it: Integrator) -> dict[int, float]:
 
     Those with different values at one location, where nothing is left to guess, are not among them.
     """
-    if isinstance(it.model, MultiSourceGP):
+    if isinstance(it.model, MultiSourceGP) or it.range is not None:
         return {}
     noise = [it.sources[source].noise for source in it._used()]
     with np.errstate(all="ignore"):

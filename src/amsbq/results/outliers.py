@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..inference.modes import find_mode
 from ..inference.preparation import StandardUnits
 from ..inference.structures import Noise, chain
 from ..messages import collected_warnings
+from ..ranges.learner import learn_ranged
 from .analysis import once_per_state
 from .noise import hidden_noise
 
@@ -104,14 +106,33 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
     row = np.flatnonzero((data.s == source) & (x == data.X).all(axis=1) & (data.y == y))[0]
     rest = data.rows(np.arange(len(data.y)) != row)
     with collected_warnings(), np.errstate(all="ignore"):
-        noise = [one.noise for one in it.sources]
-        refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
-        units = None if isinstance(refitted, FixedBelief) else refitted.log_posterior.units
-        mean, std = _prediction(refitted.posteriors, units, value)
-    if abs(y - mean) <= SETTINGS.outlying * math.hypot(std, hidden_noise(it).get(source, 0.0)):
+        mean, std, far = _of_range(it, it.learner, rest, value) if it.range else _of_others(it, rest, value)
+    if far <= SETTINGS.outlying:
         return None
     made = (e.status == "ok" and (e.source, e.value) == (source, y) and (e.x == x).all() for e in it.evaluations)
     return Outlier(next(i for i, same in enumerate(made) if same), mean, std)
+
+
+def _of_others(it: Integrator, rest: Data, value: Data) -> tuple[float, float, float]:
+    """Return what a model learned from the rest predicts for one observation, and how far off that is, in its stds."""
+    noise = [one.noise for one in it.sources]
+    refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
+    units = None if isinstance(refitted, FixedBelief) else refitted.log_posterior.units
+    mean, std = _prediction(refitted.posteriors, units, value)
+    return mean, std, abs(float(value.y[0]) - mean) / math.hypot(std, hidden_noise(it).get(int(value.s[0]), 0.0))
+
+
+def _of_range(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[float, float, float]:
+    """Return the same by a model with a transform, on whose scale distances from the bound are compared."""
+    s, noise = int(value.s[0]), [source.noise for source in it.sources]
+    refitted = learn_ranged(learner.known, it.model, it.measure, rest, noise, it.seed, it.names, learner.order)
+    transform, level = refitted.transform, noise[s]
+    error = math.sqrt(float(value.noise_var[0]) + (0.0 if isinstance(level, str) else level))
+    mean, std = (float(moment[0]) for moment in refitted.predict(s, value.X))
+    distance, variance = (float(moment[0]) for moment in refitted.predict_distance(s, value.X))
+    spread = math.sqrt(variance) if transform.range.log else math.hypot(math.sqrt(variance), error / transform.unit)
+    (seen,) = transform.back(transform.to(value.y))
+    return mean, math.hypot(std, error), abs(seen - distance) / spread
 
 
 def _prediction(posteriors: PosteriorBatch, units: StandardUnits | None, value: Data) -> tuple[float, float]:

@@ -73,6 +73,11 @@ def sensitivity(it: Integrator, inputs: Sequence[str], groups: Mapping[str, Sequ
             "Sobol' indices are shares of a variance that independent inputs divide among them, but these depend on "
             f"each other: {it.measure!r}. Instead, result.given({inputs[0]}=...) shows the output against one input"
         )
+    if it.range is not None:
+        raise ValueError(
+            "Sobol' indices are not known for outputs of known range, which are modelled by a transform; "
+            f"result.given({inputs[0]}=...) shows the output against one input"
+        )
     members = grouped(inputs, groups)
     if groups is None:
         each = _each_input(it)

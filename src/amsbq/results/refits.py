@@ -104,6 +104,7 @@ def without(it: Integrator, source: int) -> Integrator:
         seed=it.seed,
         initial=[],
         order=order,
+        **({} if it.range is None else it.range.arguments),
     )
     data = it.learner.data
     for s, x, value, variance in zip(data.s.tolist(), data.X, data.y, data.noise_var, strict=True):

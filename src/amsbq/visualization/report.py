@@ -259,6 +259,8 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
         yield "model", it.model_name
         yield "acquisition", it.acquisition
         yield "target", str(it.target)
+        if it.range is not None:
+            yield "values", it.range.description
         yield "seed", str(it.seed)
     if header is not None and "file" in header:
         yield "problem file", str(header["file"])

@@ -1,0 +1,193 @@
+"""Learning of sources whose range is known: the transform is chosen with the hyperparameters, at each refit.
+
+Transforms are compared by how well each value is predicted from all others, in the units of the user: by the continuous
+ranked probability score (Gneiting and Raftery 2007), which values at a bound do not upset as they would a density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..gp.data import Data
+from ..gp.posterior import MultiSourceGP
+from ..inference.belief import FixedBelief, LearnedBelief, from_hyperparameters, learn
+from ..inference.schedule import Learner
+from ..inference.structures import Model, Noise
+from ..measures.base import Measure
+from ..messages import collected_warnings, warn
+from ..quantities.ensemble import Ensemble
+from ..validation import Array, read_only
+from .belief import RangedBelief
+from .transforms import OutputRange, Shape, Transform
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """When the transform is chosen, and by what."""
+
+    first: int = 4  #: observations, up to which it is at each refit
+    growth: float = 1.25  #: of their number from one choice to the next, beyond: it takes as long as three refits
+    #: standard deviation of the integral, as a share of its distance from the bound, up to which transforms are
+    #: compared by their scores
+    unknown: float = 0.5
+
+
+SETTINGS = ChoiceSettings()
+
+
+def choice_stage(n: int) -> int:
+    """Return the number of observations that the transform is chosen from, when there are n of them.
+
+    >>> [choice_stage(n) for n in (0, 3, 4, 5, 6, 7, 100)]
+    [0, 3, 4, 5, 5, 7, 91]
+    """
+    if n <= SETTINGS.first:
+        return n
+    at = step = float(SETTINGS.first)
+    while np.ceil(step * SETTINGS.growth) <= n:
+        step *= SETTINGS.growth
+        at = np.ceil(step)
+    return int(at)
+
+
+class RangedLearner(Learner):
+    """Observations of sources whose range is known, and the belief that decisions and answers are based on.
+
+    Parameters
+    ----------
+    known : OutputRange
+    model, measure, noise, seed, names, order
+        See `Learner`.
+    """
+
+    def __init__(
+        self,
+        known: OutputRange,
+        model: Model | MultiSourceGP,
+        measure: Measure,
+        noise: Sequence[Noise],
+        seed: int,
+        names: Sequence[str] | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        self.known = known
+        self._chosen: tuple[int, Shape] | None = None  # how many observations the transform was chosen from, and which
+        super().__init__(model, measure, noise, seed, names, order)
+
+    def learned(self, data: Data) -> RangedBelief:
+        """Return the belief that is learned from observations; the transform is chosen from the first of them."""
+        n = choice_stage(len(data.y))
+        if self._chosen is None or self._chosen[0] != n:
+            first = self._learned(data.first(n))
+            self._chosen = n, first.transform.shape
+            if n == len(data.y):
+                return first
+        return self._learned(data, self._chosen[1])
+
+    def _learned(self, data: Data, shape: Shape | None = None) -> RangedBelief:
+        return learn_ranged(
+            self.known, self.model, self.measure, data, self.noise, self.seed, self.names, self.order, shape
+        )
+
+    def _hyperparameters(self, belief: Any) -> dict[str, Any]:
+        assert isinstance(belief, RangedBelief)
+        return {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
+
+    def _remembered(self, data: Data, parameters: dict[str, Any]) -> RangedBelief:
+        assert not isinstance(self.model, MultiSourceGP)
+        transform = Transform.from_dict(self.known, parameters["transform"])
+        observed, noise = _transformed(transform, data, self.noise)
+        latent = from_hyperparameters(self.model, self.measure, observed, noise, self.seed, parameters)
+        return RangedBelief(latent, transform, self.measure)
+
+
+def learn_ranged(
+    known: OutputRange,
+    model: Model | MultiSourceGP,
+    measure: Measure,
+    data: Data,
+    noise: Sequence[Noise],
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+    order: Sequence[int] | None = None,
+    shape: Shape | None = None,
+) -> RangedBelief:
+    """Return what a model of g believes of observations of f = T(g), with the best transform, or one of that shape.
+
+    A Gaussian process with hyperparameters of the user is one of g in the units of f: f = low + g²/2 with one bound,
+    f = low + (high - low) (1 - cos g)/2 with two.
+    """
+    if isinstance(model, MultiSourceGP):
+        if known.log:
+            raise ValueError("log=True needs a model whose hyperparameters are learned, such as 'auto'")
+        unit = known.high - known.low if known.two_bounds else 1.0
+        transform = Transform(known.shapes[0], known, unit, 0.0)
+        observed, _ = _transformed(transform, data, noise)
+        return RangedBelief(_fixed(learn(model, measure, observed, noise, seed)), transform, measure)
+    found = []
+    for candidate in known.shapes if shape is None else (shape,):
+        transform = Transform.of(candidate, known, data.y)
+        observed, levels = _transformed(transform, data, noise)
+        with collected_warnings() as messages:
+            latent = learn(model, measure, observed, levels, seed, names, order)
+        assert isinstance(latent, LearnedBelief)
+        found.append((RangedBelief(latent, transform, measure), messages))
+    best, messages = found[0] if len(found) == 1 else min(found, key=lambda pair: _merit(pair[0]))
+    for message in messages:
+        warn(message, stacklevel=3)
+    return best
+
+
+def _fixed(belief: Any) -> FixedBelief:
+    assert isinstance(belief, FixedBelief)
+    return belief
+
+
+def _transformed(transform: Transform, data: Data, noise: Sequence[Noise]) -> tuple[Data, list[Noise]]:
+    """Return observations of g, and the noise of each source that is not in their variances: to be learned, or none."""
+    declared = np.array([0.0 if level == "learn" else level for level in noise])
+    known = replace(data, noise_var=read_only(data.noise_var + declared[data.s]))
+    return transform.transformed(known), ["learn" if level == "learn" else 0.0 for level in noise]
+
+
+def _merit(belief: RangedBelief) -> tuple[float, float]:
+    """Return by what transforms are compared, the less the better: the score, if the integral is known at all.
+
+    A log may predict all observations well, and yet allow for so much between them that the integral is anything.
+    """
+    ensemble = Ensemble.of(belief.latent)
+    means, variances = belief.scaled(0).integral(ensemble.posteriors, belief.nodes)
+    mean, variance = np.mean(means), np.mean(variances) + np.var(means)
+    unknown = float(np.sqrt(variance) / np.maximum(mean, np.finfo(float).tiny))
+    return max(unknown, SETTINGS.unknown), score(belief)
+
+
+def score(belief: RangedBelief, sources: Sequence[int] | None = None) -> float:
+    """Return the continuous ranked probability score of observations, of all sources or some: the less the better.
+
+    Each is predicted from all others. The score of each source is in units of the spread of its values.
+    """
+    data = belief.posteriors.data
+    means, variances = belief.posteriors.leave_one_out()
+    total = 0.0
+    for source in np.unique(data.s) if sources is None else sources:
+        of = data.s == source
+        scaled = belief.scaled(int(source))
+        r, weights = scaled.outcomes(means[:, of], variances[:, of])
+        truth = belief.transform.back(scaled.level + scaled.spread * data.y[of])
+        spread = float(np.std(truth)) or 1.0
+        total += float(crps(r, weights, truth).sum()) / spread
+    return total
+
+
+def crps(r: Array, weights: Array, truth: Array) -> Array:
+    """Return E|r - t| - E|r - r'|/2 of outcomes r (n, m) with weights (m,) for each truth t (n,), shape (n,)."""
+    order = np.argsort(r, axis=1)
+    values, w = np.take_along_axis(r, order, 1), weights[order]
+    below = np.cumsum(w, axis=1)
+    spread = np.sum(below[:, :-1] * (1 - below[:, :-1]) * np.diff(values, axis=1), axis=1)  # E|r - r'|/2
+    return np.asarray(np.sum(w * np.abs(values - truth[:, None]), axis=1) - spread)

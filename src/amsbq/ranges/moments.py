@@ -1,0 +1,115 @@
+"""Moments of f = T(g) and of its integral, if g is Gaussian.
+
+With ξ = (g - m)/s and Hermite polynomials He_p, r = T(g) is Σ_p a_p He_p(ξ)/√p! with a_p = E[r He_p(ξ)]/√p!. Its mean
+is a_0, and the covariance of r at two points whose g have correlation ρ is Σ_{p≥1} a_p a_p' ρ^p (Mehler). For the root
+that is exact with p = 1, 2: m m' C + C²/2, with the covariance C of g, of which WSABI-L has the first part and WSABI-M
+both (Gunter et al. 2014).
+
+Notation: K posteriors, n points, all for g in standard units; R sets of points with weights w.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..gp.posterior_batch import PosteriorBatch
+from ..validation import Array
+from .nodes import Nodes
+from .transforms import Transform
+
+
+@dataclass(frozen=True)
+class MomentSettings:
+    """Sizes of sums."""
+
+    nodes: int = 16  #: of the Gauss–Hermite rule: the log and the logit need them, the root is exact with three
+    orders: int = 4  #: of Hermite polynomials; what is left of the variance counts as the last of them
+    points: int = 192  #: of one set, for the double sum of the variance of an integral
+
+
+SETTINGS = MomentSettings()
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(SETTINGS.nodes)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_POLYNOMIALS = np.array(
+    [
+        np.polynomial.hermite_e.hermeval(_NODES, np.eye(SETTINGS.orders + 1)[p]) / math.sqrt(math.factorial(p))
+        for p in range(SETTINGS.orders + 1)
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A transform of processes in standard units: r = T(level + spread · g)."""
+
+    transform: Transform
+    level: float
+    spread: float
+
+    def coefficients(self, means: Array, variances: Array) -> Array:
+        """Return a_p for g with means and variances (K, n): shape (P + 1, K, n)."""
+        r, _ = self._outcomes(means, variances)
+        return np.moveaxis(r @ (_POLYNOMIALS * _WEIGHTS).T, -1, 0)
+
+    def mean_and_variance(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return mean and variance of r for g with means and variances (K, n), shape (K, n) each."""
+        r, weights = self._outcomes(means, variances)
+        mean = r @ weights
+        return mean, ((r - mean[..., None]) ** 2) @ weights
+
+    def _outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return r for each node of g with means and variances (K, n), shape (K, n, Q), and the weights (Q,)."""
+        g = means[..., None] + np.sqrt(variances)[..., None] * _NODES
+        return self.transform.back(self.level + self.spread * g), _WEIGHTS
+
+    def log_moments(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return mean and variance of log r for g with means and variances (K, n), shape (K, n) each."""
+        g = means[..., None] + np.sqrt(variances)[..., None] * _NODES
+        logs = self.transform.log_back(self.level + self.spread * g)
+        mean = logs @ _WEIGHTS
+        return mean, ((logs - mean[..., None]) ** 2) @ _WEIGHTS
+
+    def outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return r for each node of g with means and variances (K, n), shape (n, K Q), and their weights, (K Q,)."""
+        r, weights = self._outcomes(means, variances)
+        return np.concatenate(list(r), axis=1), np.tile(weights / len(r), len(r))
+
+    def variation(self, posteriors: PosteriorBatch, X: Array) -> Array:
+        """Return by how much r deviates from its average over X, and is unknown, averaged over posteriors: (n,)."""
+        mean, variance = self.mean_and_variance(*posteriors.predict(0, X))
+        return np.asarray((np.abs(mean - mean.min(axis=1, keepdims=True)) + np.sqrt(variance)).mean(axis=0))
+
+    def slopes(self, posteriors: PosteriorBatch, X: Array) -> Array:
+        """Return E[dr/dg], averaged over posteriors: the derivative of the mean of r by that of g, shape (n,)."""
+        means, variances = posteriors.predict(0, X)
+        floor = np.finfo(float).tiny
+        return np.asarray((self.coefficients(means, variances)[1] / np.sqrt(np.maximum(variances, floor))).mean(axis=0))
+
+    def integral(self, posteriors: PosteriorBatch, nodes: Nodes, source: int = 0) -> tuple[Array, Array]:
+        """Return mean and variance of the integral of r by each posterior, with the error of the sums: (K,) each."""
+        K, (R, n) = len(posteriors), nodes.weights.shape
+        r, weights = self._outcomes(*posteriors.predict(source, nodes.X))
+        mean = r @ weights
+        by_set = np.einsum("krn,rn->kr", mean.reshape(K, R, n), nodes.weights)
+        error = by_set.var(axis=1, ddof=1) / R if R > 1 else np.zeros(K)
+        return by_set.mean(axis=1), self._variance(posteriors, nodes, source) + error
+
+    def _variance(self, posteriors: PosteriorBatch, nodes: Nodes, source: int) -> Array:
+        """Return the variance of the integral of r by each posterior, shape (K,)."""
+        X, w = nodes.some(SETTINGS.points)
+        found = np.empty(len(posteriors))
+        for k in range(len(posteriors)):
+            means, covariances = posteriors.select(slice(k, k + 1)).predict_joint(np.full(len(X), source), X)
+            variances = np.maximum(np.diagonal(covariances[0]), np.finfo(float).tiny)[None]
+            a = self.coefficients(means, variances)[1:, 0] * w
+            std = np.sqrt(variances[0])
+            rho = np.clip(covariances[0] / std[:, None] / std, -1.0, 1.0)
+            power, total = rho, 0.0
+            for order in a:
+                total += order @ power @ order
+                power = power * rho
+            found[k] = max(total, 0.0)
+        return found

@@ -1,0 +1,223 @@
+"""Transforms: sources f of known range as functions f = T(g) of a process g that may have any value.
+
+With the distance of a value from its bound, r = (f - low) / unit or (high - f) / unit, or its share r of the range:
+
+    root      r = g²/2                            one bound (Gunter et al. 2014; Chai and Garnett 2019)
+    log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
+    arcsine   r = (1 - cos g)/2                   two bounds
+    logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
+
+The unit is the largest distance of all values. The log is one near that value, and slower beyond: values that are
+smaller by a factor exp(-Δ) and more do not stretch the scale of g, and nothing that was never seen is larger by more
+than a factor exp(Δ). Where sources return logarithms, distances are those of f from
+zero, and the unit is the exponential of the largest value; it is never formed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..gp.data import Data
+from ..validation import Array, brief, read_only
+
+Kind: TypeAlias = Literal["root", "log", "arcsine", "logit"]
+
+
+class Shape(NamedTuple):
+    """A transform without its unit: its name in the table above, and Δ for the log."""
+
+    kind: Kind
+    tail: float = math.inf
+
+
+#: for one bound: those that predict best on peaks, likelihoods, and values over orders of magnitude, in
+#: benchmarks/ranges.py
+ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0))
+TWO_BOUNDS = (Shape("arcsine"), Shape("logit"))
+
+
+@dataclass(frozen=True)
+class TransformSettings:
+    """Values that transforms cannot tell apart."""
+
+    #: values at a bound count, for log and logit, as this share of the smallest distance that was seen from it
+    at_bound: float = 0.1
+    #: logarithm of the largest value that can be told, in units of Δ, and minus that of the smallest one
+    largest: float = 0.95
+    smallest: float = 1e5
+
+
+SETTINGS = TransformSettings()
+
+
+@dataclass(frozen=True)
+class OutputRange:
+    """The range of the values of all sources, one end of which may be infinite.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds; both infinite for logarithms.
+    log : bool
+        Whether sources return the logarithm of a non-negative function, whose integral is wanted.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def two_bounds(self) -> bool:
+        """Whether both ends are finite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `integrate` was called with, as JSON types."""
+        return {"output_range": None if self.log else [self.low, self.high], "log": self.log}
+
+    @property
+    def description(self) -> str:
+        """The range in words."""
+        return "logarithms of a non-negative function" if self.log else f"between {self.low:g} and {self.high:g}"
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The transforms to choose from."""
+        return TWO_BOUNDS if self.two_bounds else ONE_BOUND
+
+    def check(self, y: ArrayLike) -> None:
+        """Raise ValueError if one of the values is outside."""
+        values = np.atleast_1d(np.asarray(y, dtype=float))
+        outside = (values < self.low) | (values > self.high)
+        if outside.any():
+            raise ValueError(
+                f"the value {values[outside][0]:.6g} is outside of output_range, {self.low:g} to {self.high:g}"
+            )
+
+    def distances(self, y: Array) -> Array:
+        """Return the distances of values from the bound; for logarithms, the values themselves."""
+        if self.log:
+            return y
+        return y - self.low if math.isfinite(self.low) else self.high - y
+
+
+def checked_range(output_range: Any, log: bool) -> OutputRange | None:
+    """Return the range of the outputs, None if nothing is known of it; ValueError or TypeError if it is none."""
+    if log:
+        if output_range is not None:
+            raise ValueError("log=True is for sources that return logarithms, whose range is known: no output_range")
+        return OutputRange(-math.inf, math.inf, log=True)
+    if output_range is None:
+        return None
+    try:
+        low, high = (float(end) for end in output_range)
+    except (TypeError, ValueError):
+        raise TypeError(f"output_range must be a pair (low, high), got {brief(output_range)}") from None
+    if not low < high:
+        raise ValueError(f"output_range must be (low, high) with low below high, got {brief(output_range)}")
+    return None if math.isinf(low) and math.isinf(high) else OutputRange(low, high)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A function f = T(g), increasing in the distance from the bound; f is in the units of the user.
+
+    Attributes
+    ----------
+    shape : Shape
+    range : OutputRange
+        The range of f.
+    unit : float
+        The largest distance of a value from the bound, or the largest logarithm.
+    least : float
+        The smallest distance, in that unit, that log and logit can tell from none.
+    """
+
+    shape: Shape
+    range: OutputRange
+    unit: float
+    least: float
+
+    @classmethod
+    def of(cls, shape: Shape, known: OutputRange, y: Array) -> Transform:
+        """Return the transform of a shape for values of any source."""
+        if known.log:
+            return cls(shape, known, float(y.max(initial=-math.inf)) if len(y) else 0.0, 0.0)
+        if known.two_bounds:
+            unit = known.high - known.low
+            share = (y - known.low) / unit
+            inner = np.minimum(share, 1 - share)
+        else:
+            distances = known.distances(y)
+            unit = float(distances.max(initial=0.0)) or 1.0
+            inner = distances / unit
+        smallest = float(inner[inner > 0].min(initial=0.5))
+        return cls(shape, known, unit, SETTINGS.at_bound * smallest)
+
+    @property
+    def kind(self) -> Kind:
+        """Its name in the table above."""
+        return self.shape.kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return shape, unit and least; the range is that of the problem."""
+        return {"shape": list(self.shape), "unit": self.unit, "least": self.least}
+
+    @classmethod
+    def from_dict(cls, known: OutputRange, content: dict[str, Any]) -> Transform:
+        """Return the transform that `to_dict` wrote."""
+        return cls(Shape(*content["shape"]), known, content["unit"], content["least"])
+
+    def to(self, y: Array) -> Array:
+        """Return g of values y, any shape."""
+        if self.kind == "log":
+            if self.range.log:
+                logs = np.maximum(y - self.unit, -SETTINGS.smallest)
+            else:
+                logs = np.log(np.maximum(self.range.distances(y) / self.unit, self.least))
+            tail = self.shape.tail
+            return np.asarray(-tail * np.log1p(-np.minimum(logs / tail, SETTINGS.largest)))
+        r = np.exp(y - self.unit) if self.range.log else self.range.distances(y) / self.unit
+        if self.kind == "root":
+            return np.sqrt(2 * r)
+        if self.kind == "arcsine":
+            return np.arccos(1 - 2 * r)
+        r = np.clip(r, self.least, 1 - self.least)
+        return np.asarray(np.log(r) - np.log1p(-r))
+
+    def back(self, g: Array) -> Array:
+        """Return the relative distance r from the bound for any g."""
+        if self.kind == "root":
+            return 0.5 * g**2
+        if self.kind == "log":
+            with np.errstate(over="ignore"):
+                return np.exp(self.log_back(g))
+        if self.kind == "arcsine":
+            return 0.5 - 0.5 * np.cos(g)
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * g))
+
+    def log_back(self, g: Array) -> Array:
+        """Return the logarithm of the relative distance from the bound for any g, of a root or a log."""
+        if self.kind == "root":
+            return 2 * np.log(np.maximum(np.abs(g), np.finfo(float).tiny)) - math.log(2)
+        return np.asarray(-self.shape.tail * np.expm1(-g / self.shape.tail))
+
+    def values(self, r: Array) -> Array:
+        """Return values in the units of the user, from relative distances r: logarithms, if sources return them."""
+        if self.range.log:
+            with np.errstate(divide="ignore"):
+                return self.unit + np.log(r)
+        return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r
+
+    def transformed(self, data: Data) -> Data:
+        """Return observations of g: those of f with variances as half the difference that a deviation makes."""
+        spread = np.sqrt(data.noise_var)
+        ends = [self.to(np.clip(data.y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
+        noise = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
+        return replace(data, y=read_only(self.to(data.y)), noise_var=read_only(noise))
