@@ -122,7 +122,7 @@ PROBLEMS = {
     "narrow": Problem(amsbq.Uniform(0, 1), (bump([0.62], 0.04),), (1.0,), 12.0),
     "corner": Problem(
         amsbq.Uniform([0, 0, 0], [1, 1, 1]),
-        (lambda X: 1 / (1 + 25 * (X**2).sum(axis=1)), lambda X: np.exp(-4 * (X**2).sum(axis=1))),
+        (lambda X: 1 / (1 + 25 * (X**2).sum(axis=1)), lambda X: 0.9 / (1 + 30 * ((X - 0.03) ** 2).sum(axis=1))),
     ),
     "likelihood": Problem(
         [stats.norm(2, 0.6), stats.gamma(2, scale=0.25), stats.norm(1.5, 0.4)],

@@ -3,7 +3,7 @@
     python examples/evidence.py [--budget 30] [--alone]
 
 Three parameters are unknown: the rates of infection and of recovery, and the share that was infected at first. Their
-log-likelihood is near -10,000 over most of their prior distribution. With ``--alone`` only the fine solver is used.
+log-likelihood is below -50 over much of their prior distribution. With ``--alone`` only the fine solver is used.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from scipy import stats
 import amsbq
 
 TIMES = np.array([4.0, 8.0, 12.0, 16.0, 20.0, 24.0])
-NOISE = 0.01  #: standard deviation of each observed share
+NOISE = 0.03  #: standard deviation of each observed share
 PRIOR = {
     "infection": stats.lognorm(0.35, scale=0.6),
     "recovery": stats.lognorm(0.35, scale=0.2),
@@ -39,7 +39,7 @@ def infected(x, step):
     return np.stack(out, axis=-1)
 
 
-DATA = infected([0.55, 0.18, 0.01], 0.125) + np.array([0.006, -0.011, 0.013, -0.004, -0.008, 0.007])
+DATA = infected([0.55, 0.18, 0.01], 0.125) + np.array([0.02, -0.03, 0.04, -0.01, -0.02, 0.02])
 
 
 def log_likelihood(x, step):

@@ -71,6 +71,12 @@ class Integrator(DesignIntegrator):
     target : "mean", "variance" or Exceedance
         What evaluations are chosen to learn: the mean of the output, its variance, or, with ``Exceedance(limit)``, the
         probability that it is above a limit. `Result.distribution` has the answers to the last two.
+    output_range : (low, high), optional
+        The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
+        negative. Values outside are failed evaluations, and estimates and intervals never leave it.
+    log : bool
+        Whether sources return logarithms of a non-negative function, such as log-likelihoods; the answer is then the
+        logarithm of its integral.
     outputs : list of str, or int, optional
         Names of M numbers that each evaluation returns, or how many there are. Values, means and standard deviations
         are then arrays (M,), and one run serves them all.
@@ -171,7 +177,7 @@ def integrate(
         each input; or a dictionary of these by the names of the inputs; or a measure.
     budget : float, optional
         In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
-    model, acquisition, seed, initial, order, rng, target
+    model, acquisition, seed, initial, order, rng, target, output_range, log
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
         Stop when half the width of the 95 % interval stays below this share of the mean, or below this number, for all
@@ -353,6 +359,11 @@ def estimate(
         Instead of ``seed``: an integer is the seed, a generator draws it.
     outputs : list of str, or int, optional
         Names of M outputs, or their number: y then has shape (N, M).
+    output_range : (low, high), optional
+        The range of the values of all sources, one end of which may be infinite, as in ``(0, np.inf)``: the estimate
+        and its intervals never leave it.
+    log : bool
+        Whether values are logarithms of a non-negative function; the estimate is the logarithm of its integral.
 
     Returns
     -------

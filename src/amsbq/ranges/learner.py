@@ -19,7 +19,6 @@ from ..inference.schedule import Learner
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
-from ..quantities.ensemble import Ensemble
 from ..validation import Array, read_only
 from .belief import RangedBelief
 from .transforms import OutputRange, Shape, Transform
@@ -159,8 +158,7 @@ def _merit(belief: RangedBelief) -> tuple[float, float]:
 
     A log may predict all observations well, and yet allow for so much between them that the integral is anything.
     """
-    ensemble = Ensemble.of(belief.latent)
-    means, variances = belief.scaled(0).integral(ensemble.posteriors, belief.nodes)
+    means, variances = belief.scaled(0).integral(belief.posteriors, belief.nodes)
     mean, variance = np.mean(means), np.mean(variances) + np.var(means)
     unknown = float(np.sqrt(variance) / np.maximum(mean, np.finfo(float).tiny))
     return max(unknown, SETTINGS.unknown), score(belief)
