@@ -70,8 +70,9 @@ def test_moments_of_a_gaussian(known, shape):
         )[0]
 
     found_mean, found_variance = scaled.mean_and_variance(np.array([[mean]]), np.array([[std**2]]))
-    assert_allclose(found_mean[0, 0], moment(1), rtol=1e-6)
-    assert_allclose(found_variance[0, 0], moment(2, moment(1)), rtol=1e-4)
+    kinks = shape.kind == "cut"
+    assert_allclose(found_mean[0, 0], moment(1), rtol=0.01 if kinks else 1e-6)
+    assert_allclose(found_variance[0, 0], moment(2, moment(1)), rtol=0.05 if kinks else 1e-4)
 
 
 def test_covariances_of_squares_and_cosines():

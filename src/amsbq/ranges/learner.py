@@ -29,10 +29,10 @@ class ChoiceSettings:
     """When the transform is chosen, and by what."""
 
     first: int = 4  #: observations, up to which it is at each refit
-    growth: float = 1.25  #: of their number from one choice to the next, beyond: it takes as long as three refits
+    growth: float = 1.25  #: of their number from one choice to the next, beyond: it takes as long as four refits
     #: standard deviation of the integral, as a share of its distance from the bound, up to which transforms are
     #: compared by their scores
-    unknown: float = 0.5
+    unknown: float = 2.0
 
 
 SETTINGS = ChoiceSettings()

@@ -6,6 +6,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
     log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
     arcsine   r = (1 - cos g)/2                   two bounds
     logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
+    cut       r = g, cut off at the bounds        values far from them, or functions that are not smooth next to them
 
 The unit is the largest distance of all values. The log is one near that value, and slower beyond: values that are
 smaller by a factor exp(-Δ) and more do not stretch the scale of g, and nothing that was never seen is larger by more
@@ -25,7 +26,7 @@ from numpy.typing import ArrayLike
 from ..gp.data import Data
 from ..validation import Array, brief, read_only
 
-Kind: TypeAlias = Literal["root", "log", "arcsine", "logit"]
+Kind: TypeAlias = Literal["root", "log", "arcsine", "logit", "cut"]
 
 
 class Shape(NamedTuple):
@@ -35,10 +36,10 @@ class Shape(NamedTuple):
     tail: float = math.inf
 
 
-#: for one bound: those that predict best on peaks, likelihoods, and values over orders of magnitude, in
-#: benchmarks/ranges.py
+#: for one bound: each predicts best on some of the peaks, likelihoods and concentrations in benchmarks/ranges.py
 ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0))
 TWO_BOUNDS = (Shape("arcsine"), Shape("logit"))
+CUT = Shape("cut")
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class OutputRange:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The transforms to choose from."""
-        return TWO_BOUNDS if self.two_bounds else ONE_BOUND
+        return ONE_BOUND if self.log else (*(TWO_BOUNDS if self.two_bounds else ONE_BOUND), CUT)
 
     def check(self, y: ArrayLike) -> None:
         """Raise ValueError if one of the values is outside."""
@@ -184,6 +185,8 @@ class Transform:
             tail = self.shape.tail
             return np.asarray(-tail * np.log1p(-np.minimum(logs / tail, SETTINGS.largest)))
         r = np.exp(y - self.unit) if self.range.log else self.range.distances(y) / self.unit
+        if self.kind == "cut":
+            return r
         if self.kind == "root":
             return np.sqrt(2 * r)
         if self.kind == "arcsine":
@@ -200,6 +203,8 @@ class Transform:
                 return np.exp(self.log_back(g))
         if self.kind == "arcsine":
             return 0.5 - 0.5 * np.cos(g)
+        if self.kind == "cut":
+            return np.clip(g, 0.0, 1.0 if self.range.two_bounds else None)
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * g))
 
     def log_back(self, g: Array) -> Array:

@@ -41,6 +41,7 @@ WORDS = {
     "log": "their distance from the bound is modelled as an exponential, which levels off where it is next to nothing",
     "arcsine": "their share of the range is modelled as a squared sine",
     "logit": "their share of the range is modelled as a logistic function",
+    "cut": "they are modelled as if there were no bound, and cut off there",
 }
 
 
