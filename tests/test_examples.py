@@ -35,6 +35,12 @@ def test_the_epidemic_as_a_script(run, capsys):
 
 
 @pytest.mark.filterwarnings("default")
+def test_the_evidence(run, capsys):
+    run(EXAMPLES / "evidence.py", "--budget", 1.5)
+    assert "log of the integral: " in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
 def test_the_ball_draws_its_picture(run, tmp_path):
     pytest.importorskip("matplotlib")
     run(EXAMPLES / "ball.py", tmp_path / "ball.png", "--seeds", 1, "--budget", 2.05)

@@ -41,7 +41,7 @@ def cases(draw):
     return rng.uniform(size=n), low + sign * y, (low, np.inf) if sign > 0 else (-np.inf, low), model
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases())
 def test_estimates_never_leave_the_range(case):
     x, y, (low, high), model = case
@@ -65,7 +65,7 @@ def test_learned_models_stay_within_the_range(output_range):
 @pytest.fixture(scope="module")
 def result():
     return amsbq.integrate(
-        [peak, amsbq.Source(flat_peak, cost=0.1)], SQUARE, budget=7, output_range=(0, np.inf), model="lmc"
+        [peak, amsbq.Source(flat_peak, cost=0.1)], SQUARE, budget=6, output_range=(0, np.inf), model="icm"
     )
 
 
@@ -93,17 +93,18 @@ def test_what_else_is_asked_stays_within_the_range(result):
     output = result.distribution()
     assert output.quantile(0.01).interval()[0] >= 0
     np.testing.assert_allclose(output.std().mean, 0.23, atol=0.05)  # by 2^16 points
-    assert result.under(amsbq.Uniform([0.3, 0.3], [0.5, 0.5])).mean == pytest.approx(0.867, abs=0.1)
+    assert result.under(amsbq.Uniform([0.3, 0.3], [0.5, 0.5])).mean == pytest.approx(0.866, abs=0.1)
     curve = result.given(x0=[0.1, 0.4])
-    np.testing.assert_allclose(curve.mean, [0.0504, 0.3727], atol=0.08)
+    np.testing.assert_allclose(curve.mean, [0.0507, 0.3745], atol=0.08)
     assert (curve.interval()[0] >= 0).all()
-    with pytest.raises(ValueError, match="transform"):
-        result.sensitivity()
+    # both inputs do the same: with a = E h², b = (E h)² of one factor h, S = (a - b) b / (a² - b²) = b / (a + b)
+    np.testing.assert_allclose(result.sensitivity().first.mean, 0.345, atol=0.08)
+    np.testing.assert_allclose(result.sensitivity().total.mean, 0.655, atol=0.08)
 
 
 def test_a_journal_resumes_where_it_stopped(tmp_path):
     journal, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
-    arguments = {"output_range": (0, np.inf), "model": "lmc", "max_evaluations": 7}
+    arguments = {"output_range": (0, np.inf), "model": "icm", "max_evaluations": 6}
     amsbq.integrate(peak, SQUARE, journal=journal, **{**arguments, "max_evaluations": 4})
     resumed = amsbq.integrate(peak, SQUARE, journal=journal, **arguments)
     straight = amsbq.integrate(peak, SQUARE, journal=whole, **arguments)

@@ -52,7 +52,7 @@ def test_logarithms_from_minus_ten_thousand_to_zero():
 def test_variances_are_those_of_small_deviations(known, shape):
     y, std = Y[1:3], 1e-4
     transform = Transform.of(shape, known, Y)
-    data = transform.transformed(Data(np.zeros(2, int), np.zeros((2, 1)), y, np.full(2, std**2)))
+    data = transform.transformed(Data(np.zeros(2, int), np.zeros((2, 1)), y, np.full(2, std**2 / 4)), [0.75 * std**2])
     slopes = (transform.to(y + 1e-6) - transform.to(y - 1e-6)) / 2e-6
     assert_allclose(data.noise_var, (slopes * std) ** 2, rtol=1e-5)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -17,8 +18,9 @@ from ..inference.belief import Belief
 from ..markup import table
 from ..measures.base import Measure
 from ..outputs.estimates import Estimates
+from ..ranges.belief import RangedBelief
 from ..validation import Array, brief
-from .effects import effects
+from .effects import effects, transformed_effects
 from .ensemble import ARCSINE, Ensemble
 from .paths import Paths
 
@@ -52,8 +54,14 @@ class Sensitivity:
     @classmethod
     def of(cls, belief: Belief, measure: Measure, groups: Mapping[str, Sequence[int]]) -> Sensitivity:
         """Return the indices of groups of inputs by name, which hold each input of a measure once."""
-        ensemble = Ensemble.of(belief)
-        found = effects(Paths.draw(ensemble, measure), measure, list(groups.values()))
+        members = list(groups.values())
+        if isinstance(belief, RangedBelief):
+            ensemble = Ensemble.of(belief.latent)
+            paths = Paths.draw(ensemble, measure)
+            found = transformed_effects(paths, measure, members, partial(belief.values_of, 0))
+        else:
+            ensemble = Ensemble.of(belief)
+            found = effects(Paths.draw(ensemble, measure), measure, members)
         variances = np.maximum(found.variances, np.finfo(float).tiny)
 
         def indices(explained: Array) -> Estimates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ class RangedBelief:
     latent: FixedBelief | LearnedBelief | ExtendedBelief  # on g
     transform: Transform
     measure: Measure
+    noise: tuple[float, ...]  # known noise variance of each source
 
     @property
     def posteriors(self) -> PosteriorBatch:
@@ -36,8 +37,7 @@ class RangedBelief:
     @cached_property
     def estimate(self) -> Estimate:
         """The integral of the primary source, or its logarithm if sources return logarithms."""
-        ensemble = Ensemble.of(self.latent)
-        return self.integral(ensemble, self.nodes)
+        return self.integral(Ensemble.of(self.latent), self.nodes)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -118,5 +118,5 @@ class RangedBelief:
 
     def extend(self, data: Data) -> RangedBelief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
-        latent: Any = self.latent.extend(self.transform.transformed(data))
-        return RangedBelief(latent, self.transform, self.measure)
+        latent: Any = self.latent.extend(self.transform.transformed(data, self.noise))
+        return replace(self, latent=latent)

@@ -7,19 +7,19 @@ ranked probability score (Gneiting and Raftery 2007), which values at a bound do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
-from ..inference.belief import FixedBelief, LearnedBelief, from_hyperparameters, learn
+from ..inference.belief import from_hyperparameters, learn
 from ..inference.schedule import Learner
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
-from ..validation import Array, read_only
+from ..validation import Array
 from .belief import RangedBelief
 from .transforms import OutputRange, Shape, Transform
 
@@ -99,9 +99,10 @@ class RangedLearner(Learner):
     def _remembered(self, data: Data, parameters: dict[str, Any]) -> RangedBelief:
         assert not isinstance(self.model, MultiSourceGP)
         transform = Transform.from_dict(self.known, parameters["transform"])
-        observed, noise = _transformed(transform, data, self.noise)
-        latent = from_hyperparameters(self.model, self.measure, observed, noise, self.seed, parameters)
-        return RangedBelief(latent, transform, self.measure)
+        known, others = _divided(self.noise)
+        observed = transform.transformed(data, known)
+        latent = from_hyperparameters(self.model, self.measure, observed, others, self.seed, parameters)
+        return RangedBelief(latent, transform, self.measure, known)
 
 
 def learn_ranged(
@@ -125,32 +126,27 @@ def learn_ranged(
             raise ValueError("log=True needs a model whose hyperparameters are learned, such as 'auto'")
         unit = known.high - known.low if known.two_bounds else 1.0
         transform = Transform(known.shapes[0], known, unit, 0.0)
-        observed, _ = _transformed(transform, data, noise)
-        return RangedBelief(_fixed(learn(model, measure, observed, noise, seed)), transform, measure)
+        none = (0.0,) * len(noise)  # beside that of the model
+        latent = learn(model, measure, transform.transformed(data, none), noise, seed)
+        return RangedBelief(latent, transform, measure, none)
+    declared, others = _divided(noise)
     found = []
     for candidate in known.shapes if shape is None else (shape,):
         transform = Transform.of(candidate, known, data.y)
-        observed, levels = _transformed(transform, data, noise)
+        observed = transform.transformed(data, declared)
         with collected_warnings() as messages:
-            latent = learn(model, measure, observed, levels, seed, names, order)
-        assert isinstance(latent, LearnedBelief)
-        found.append((RangedBelief(latent, transform, measure), messages))
+            latent = learn(model, measure, observed, others, seed, names, order)
+        found.append((RangedBelief(latent, transform, measure, declared), messages))
     best, messages = found[0] if len(found) == 1 else min(found, key=lambda pair: _merit(pair[0]))
     for message in messages:
         warn(message, stacklevel=3)
     return best
 
 
-def _fixed(belief: Any) -> FixedBelief:
-    assert isinstance(belief, FixedBelief)
-    return belief
-
-
-def _transformed(transform: Transform, data: Data, noise: Sequence[Noise]) -> tuple[Data, list[Noise]]:
-    """Return observations of g, and the noise of each source that is not in their variances: to be learned, or none."""
-    declared = np.array([0.0 if level == "learn" else level for level in noise])
-    known = replace(data, noise_var=read_only(data.noise_var + declared[data.s]))
-    return transform.transformed(known), ["learn" if level == "learn" else 0.0 for level in noise]
+def _divided(noise: Sequence[Noise]) -> tuple[tuple[float, ...], list[Noise]]:
+    """Return the known noise variances of sources, those of f, and which are to be learned, those of g."""
+    known = tuple(0.0 if isinstance(level, str) else float(level) for level in noise)
+    return known, ["learn" if isinstance(level, str) else 0.0 for level in noise]
 
 
 def _merit(belief: RangedBelief) -> tuple[float, float]:

@@ -26,7 +26,7 @@ class MomentSettings:
     """Sizes of sums."""
 
     nodes: int = 16  #: of the Gauss–Hermite rule: the log and the logit need them, the root is exact with three
-    orders: int = 4  #: of Hermite polynomials; what is left of the variance counts as the last of them
+    orders: int = 4  #: of Hermite polynomials; what they leave of the variance of r counts as one more
     points: int = 192  #: of one set, for the double sum of the variance of an integral
 
 
@@ -78,7 +78,7 @@ class Scaled:
         return np.concatenate(list(r), axis=1), np.tile(weights / len(r), len(r))
 
     def variation(self, posteriors: PosteriorBatch, X: Array) -> Array:
-        """Return by how much r deviates from its average over X, and is unknown, averaged over posteriors: (n,)."""
+        """Return how much larger r is than anywhere, and how unknown, averaged over posteriors: shape (n,)."""
         mean, variance = self.mean_and_variance(*posteriors.predict(0, X))
         return np.asarray((np.abs(mean - mean.min(axis=1, keepdims=True)) + np.sqrt(variance)).mean(axis=0))
 
@@ -104,12 +104,13 @@ class Scaled:
         for k in range(len(posteriors)):
             means, covariances = posteriors.select(slice(k, k + 1)).predict_joint(np.full(len(X), source), X)
             variances = np.maximum(np.diagonal(covariances[0]), np.finfo(float).tiny)[None]
-            a = self.coefficients(means, variances)[1:, 0] * w
+            a = self.coefficients(means, variances)[1:, 0]
+            left = self.mean_and_variance(means, variances)[1][0] - (a**2).sum(axis=0)
             std = np.sqrt(variances[0])
             rho = np.clip(covariances[0] / std[:, None] / std, -1.0, 1.0)
             power, total = rho, 0.0
-            for order in a:
-                total += order @ power @ order
+            for order in (*a, np.sqrt(np.maximum(left, 0.0))):
+                total += (w * order) @ power @ (w * order)
                 power = power * rho
             found[k] = max(total, 0.0)
         return found

@@ -17,6 +17,7 @@ zero, and the unit is the exponential of the largest value; it is never formed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -220,9 +221,12 @@ class Transform:
                 return self.unit + np.log(r)
         return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r
 
-    def transformed(self, data: Data) -> Data:
-        """Return observations of g: those of f with variances as half the difference that a deviation makes."""
-        spread = np.sqrt(data.noise_var)
+    def transformed(self, data: Data, noise: Sequence[float]) -> Data:
+        """Return observations of g, from those of f and the known noise variance of each source.
+
+        Standard deviations become half of the difference that they make.
+        """
+        spread = np.sqrt(data.noise_var + np.array(noise)[data.s])
         ends = [self.to(np.clip(data.y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
-        noise = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
-        return replace(data, y=read_only(self.to(data.y)), noise_var=read_only(noise))
+        variances = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
+        return replace(data, y=read_only(self.to(data.y)), noise_var=read_only(variances))

@@ -49,14 +49,20 @@ def known_belief(it: Integrator) -> Belief:
 
 def quickly_known(it: Integrator | None) -> bool:
     """Return whether there is something to know of one output, and few enough observations to find it in seconds."""
-    if it is None or it.outputs is not None or not has_primary_value(it):
+    if it is None or it.outputs is not None or not has_primary_value(it) or (it.range is not None and it.range.log):
         return False
     return len(it.learner) <= ANALYSIS.forecast_observations
+
+
+def _check_no_logarithms(it: Integrator) -> None:
+    if it.range is not None and it.range.log:
+        raise ValueError("the sources return logarithms: only the logarithm of the integral is known, not their spread")
 
 
 @once_per_state
 def output_distribution(it: Integrator) -> OutputDistribution:
     """Return the distribution of the output of the primary source."""
+    _check_no_logarithms(it)
     return OutputDistribution(known_belief(it), it.measure)
 
 
@@ -73,11 +79,7 @@ def sensitivity(it: Integrator, inputs: Sequence[str], groups: Mapping[str, Sequ
             "Sobol' indices are shares of a variance that independent inputs divide among them, but these depend on "
             f"each other: {it.measure!r}. Instead, result.given({inputs[0]}=...) shows the output against one input"
         )
-    if it.range is not None:
-        raise ValueError(
-            "Sobol' indices are not known for outputs of known range, which are modelled by a transform; "
-            f"result.given({inputs[0]}=...) shows the output against one input"
-        )
+    _check_no_logarithms(it)
     members = grouped(inputs, groups)
     if groups is None:
         each = _each_input(it)

@@ -351,9 +351,11 @@ class Result:
         return "<br>".join(parts) + markup.table(head, rows)
 
     def _headline(self) -> str:
+        known = None if self.integrator is None else self.integrator.range
+        wanted = self.output or ("log of the integral" if known is not None and known.log else "integral")
         if not self.known and self.evaluations:
-            return f"{self.output or 'integral'}: {unknown_because(self.names)}"
-        name = "" if self.outputs is not None else f"{self.output or 'integral'}: "
+            return f"{wanted}: {unknown_because(self.names)}"
+        name = "" if self.outputs is not None else f"{wanted}: "
         return f"{name}{self.estimate.summary()}"
 
     def _why(self) -> str:
