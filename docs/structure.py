@@ -34,7 +34,7 @@ FLOORS = [
     ("results",),
     ("execution",),
     ("visualization",),
-    ("api",),
+    ("api", "estimation"),
     ("acquisition", "external", "stopping"),
     ("plots", "report"),
     ("baselines",),

@@ -9,13 +9,14 @@ from importlib import import_module
 from types import ModuleType
 
 from . import acquisition
-from .api import Integrator, estimate, integrate
+from .api import Integrator, integrate
 from .design.accounting import Evaluation, Query, Status, StopReason
 from .design.acquisition import AcquisitionName
 from .design.forecast import Forecast
 from .design.search import Choice
 from .design.sources import Source, SourcesLike
 from .design.stopping import StopRule
+from .estimation import estimate
 from .execution.journal import JournalError
 from .execution.reader import read_result
 from .execution.runner import RunInterrupted

@@ -1,41 +1,30 @@
-"""The two calls that most users need: `integrate`, which evaluates sources, and `estimate`, which uses given values."""
+"""`integrate`, the call that most users need, and `Integrator`, which decides what to evaluate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, overload
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Literal
 
 from .design.acquisition import AcquisitionName
 from .design.initial import Initial
 from .design.integrator import Integrator as DesignIntegrator
-from .design.sources import Source, SourcesLike
+from .design.sources import SourcesLike
 from .design.stopping import StopRule, Tolerance, evaluations, tolerance, tolerances
 from .execution.executors import ExecutorLike
 from .execution.journal import JournalPath
 from .execution.runner import RunInterrupted, run
-from .gp.data import Data
 from .gp.posterior import MultiSourceGP
-from .inference.belief import learn
-from .inference.estimate import Estimate
-from .inference.preparation import noise_levels
-from .inference.structures import ModelName, Noise, checked_order, model_named
-from .measures.adapters import NamedMeasureLike, named_measure
+from .inference.structures import ModelName
+from .measures.adapters import NamedMeasureLike
 from .messages import collected_warnings, warn
-from .outputs.estimates import AnyEstimate, Estimates, unknown_estimate
+from .outputs.estimates import AnyEstimate, unknown_estimate
 from .outputs.goals import Weights
-from .outputs.learner import output_data
-from .outputs.names import OutputsLike, output_names
+from .outputs.names import OutputsLike
 from .quantities.targets import Target
-from .ranges.learner import learn_ranged
-from .ranges.transforms import checked_range
 from .results.analysis import has_primary_value
 from .results.result import Result, unknown_because
-from .threads import threads_for
-from .validation import RNGLike, seed_number
+from .validation import RNGLike
 
 
 class Integrator(DesignIntegrator):
@@ -278,144 +267,3 @@ def integrate(
     if result.stopped == "interrupted" and on_interrupt == "raise":
         raise RunInterrupted(result)
     return result
-
-
-@overload
-def estimate(
-    sources: ArrayLike,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    measure: NamedMeasureLike | None = None,
-    *,
-    model: ModelName | MultiSourceGP = ...,
-    noise: Noise | Sequence[Noise] = ...,
-    noise_var: ArrayLike | None = None,
-    order: Sequence[int] | None = None,
-    seed: RNGLike = None,
-    rng: RNGLike = None,
-    outputs: None = None,
-) -> Estimate: ...
-
-
-@overload
-def estimate(
-    sources: ArrayLike,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    measure: NamedMeasureLike | None = None,
-    *,
-    model: ModelName | MultiSourceGP = ...,
-    noise: Noise | Sequence[Noise] = ...,
-    noise_var: ArrayLike | None = None,
-    order: Sequence[int] | None = None,
-    seed: RNGLike = None,
-    rng: RNGLike = None,
-    outputs: OutputsLike,
-) -> Estimates: ...
-
-
-def estimate(
-    sources: ArrayLike,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    measure: NamedMeasureLike | None = None,
-    *,
-    model: ModelName | MultiSourceGP = "auto",
-    noise: Noise | Sequence[Noise] = 0.0,
-    noise_var: ArrayLike | None = None,
-    order: Sequence[int] | None = None,
-    seed: RNGLike = None,
-    rng: RNGLike = None,
-    outputs: OutputsLike | None = None,
-    output_range: tuple[float, float] | None = None,
-    log: bool = False,
-) -> Estimate | Estimates:
-    """Return the integral of source 0, from values that exist already.
-
-    Parameters
-    ----------
-    sources : (N,) ints, or one for all
-        Which source each observation is of; 0 is the primary one.
-    X : (N, D) array
-        Locations.
-    y : (N,) array, or (N, M) for M outputs
-        The values there; with several outputs NaN where one has no value.
-    measure : measure, or anything that `as_measure` takes
-        The distribution of the inputs.
-    model : str or MultiSourceGP
-        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
-        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
-        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
-    noise : float, "learn", or a list of one for each source
-        Variance of the noise on observations of each source.
-    noise_var : (N,) array, or (N, M) for M outputs, optional
-        Known variance of each observation, on top of that.
-    order : list of int, optional
-        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
-        numbers of observations, the most last.
-    seed : int, optional
-        Seed of the hyperparameter draws; 0 by default.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: an integer is the seed, a generator draws it.
-    outputs : list of str, or int, optional
-        Names of M outputs, or their number: y then has shape (N, M).
-    output_range : (low, high), optional
-        The range of the values of all sources, one end of which may be infinite, as in ``(0, np.inf)``: the estimate
-        and its intervals never leave it.
-    log : bool
-        Whether values are logarithms of a non-negative function; the estimate is the logarithm of its integral.
-
-    Returns
-    -------
-    Estimate, or Estimates with outputs
-        The distribution of the integral, or those of all outputs: each is the same as if it were estimated alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import amsbq
-    >>> x = np.array([0.1, 0.5, 0.9])
-    >>> x_cheap = np.append(x, np.linspace(0, 1, 12))
-    >>> sources = [0] * 3 + [1] * 15
-    >>> y = np.concatenate([np.sin(5 * x), 0.8 * np.sin(5 * x_cheap) + x_cheap - 0.3])
-    >>> answer = amsbq.estimate(sources, np.append(x, x_cheap), y, amsbq.Uniform(0, 1))
-    >>> low, high = answer.interval(0.95)
-    >>> bool(low < (1 - np.cos(5)) / 5 < high)
-    True
-    """
-    if _is_source(sources) or (isinstance(sources, list | tuple) and any(_is_source(entry) for entry in sources)):
-        raise TypeError(
-            "estimate takes values that exist already: the numbers of their sources, their locations X, the values y, "
-            "and the measure. To evaluate functions, call integrate(sources, measure, budget=...)"
-        )
-    if X is None or y is None or measure is None:
-        raise TypeError("estimate needs sources, X, y and the measure, as in estimate([0, 0, 1], X, y, measure)")
-    (inputs, _), drawn_by = named_measure(measure), seed_number(seed, rng)
-    chosen = model if isinstance(model, MultiSourceGP) else model_named(model)
-    n_sources = 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1
-    if isinstance(chosen, MultiSourceGP):
-        n_sources = chosen.n_sources
-        if not inputs.same_as(chosen.measure):
-            raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
-    levels = noise_levels(noise, n_sources)
-    fidelity = None if order is None else checked_order(order, len(levels))
-    known = checked_range(output_range, log)
-
-    def estimated(data: Data) -> Estimate:
-        with threads_for(len(data.y)):
-            if known is not None:
-                known.check(data.y)
-                return learn_ranged(known, chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
-            return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
-
-    if known is not None and outputs is not None:
-        raise ValueError("output_range and log are for sources with one output: leave outputs out")
-    if outputs is None:
-        return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var))
-    named = output_names(outputs)
-    columns = output_data(inputs, len(levels), sources, X, y, noise_var, named)
-    return Estimates([estimated(data) if len(data.y) else Estimate.unknown() for data in columns], named)
-
-
-def _is_source(obj: object) -> bool:
-    return callable(obj) or isinstance(obj, Source)

@@ -18,9 +18,9 @@ from math import fsum, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..api import estimate
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
+from ..estimation import estimate
 from ..execution.executors import ExecutorLike
 from ..gp.data import Data
 from ..inference.estimate import Estimate
