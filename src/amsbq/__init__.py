@@ -22,8 +22,9 @@ from .execution.reader import read_result
 from .execution.runner import RunInterrupted
 from .gp.coregionalisation import Term
 from .gp.embeddings import kernel_mean, kernel_variance
-from .gp.kernels import RBF, Constant, Kernel, Linear, Matern
+from .gp.kernels import RBF, Kernel, Matern
 from .gp.posterior import MultiSourceGP, Posterior
+from .gp.trends import Constant, Linear
 from .inference.estimate import Estimate
 from .inference.structures import ModelName
 from .measures.adapters import MeasureLike, as_measure

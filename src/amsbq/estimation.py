@@ -35,6 +35,7 @@ def estimate(
     model: ModelName | MultiSourceGP = ...,
     noise: Noise | Sequence[Noise] = ...,
     noise_var: ArrayLike | None = None,
+    gradients: ArrayLike | None = None,
     order: Sequence[int] | None = None,
     seed: RNGLike = None,
     rng: RNGLike = None,
@@ -70,6 +71,7 @@ def estimate(
     model: ModelName | MultiSourceGP = "auto",
     noise: Noise | Sequence[Noise] = 0.0,
     noise_var: ArrayLike | None = None,
+    gradients: ArrayLike | None = None,
     order: Sequence[int] | None = None,
     seed: RNGLike = None,
     rng: RNGLike = None,
@@ -97,6 +99,10 @@ def estimate(
         Variance of the noise on observations of each source.
     noise_var : (N,) array, or (N, M) for M outputs, optional
         Known variance of each observation, on top of that.
+    gradients : (N, D) array, optional
+        The gradients of the sources at X, each derivative by an input in its units; NaN where they are not known. If
+        there is noise of variance v on a value, there is noise of variance v / w_d² on its derivative by an input of
+        width w_d.
     order : list of int, optional
         The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
         numbers of observations, the most last.
@@ -157,8 +163,10 @@ def estimate(
 
     if known is not None and outputs is not None:
         raise ValueError("output_range and log are for sources with one output: leave outputs out")
+    if gradients is not None and (known is not None or outputs is not None):
+        raise ValueError("gradients are those of a single output of any range: leave outputs, output_range and log out")
     if outputs is None:
-        return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var))
+        return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var, gradients))
     named = output_names(outputs)
     columns = output_data(inputs, len(levels), sources, X, y, noise_var, named)
     return Estimates([estimated(data) if len(data.y) else Estimate.unknown() for data in columns], named)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.gp.data import Data
+from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
 from tests.problems import PROBLEMS
 from tests.reference import central_difference, kernel_matrix
@@ -81,7 +81,9 @@ def test_correlations_and_their_gradients(problem):
     expected = cov[0, 1:] @ np.linalg.solve(cov[1:, 1:], cov[1:, 0]) / cov[0, 0]
     np.testing.assert_allclose(joint[0], expected, rtol=1e-6)
     numeric = central_difference(
-        lambda X: batch.squared_correlation_joint(s_new, X.reshape(problem.X_new.shape))[0], problem.X_new.ravel(), 1e-4
+        lambda X: batch.squared_correlation_joint(Sites.values(s_new, X.reshape(problem.X_new.shape)))[0],
+        problem.X_new.ravel(),
+        1e-4,
     )
     np.testing.assert_allclose(gradient[0].ravel(), numeric, rtol=1e-6, atol=1e-8)
 
@@ -121,6 +123,7 @@ def test_correlations_once_other_sources_are_known_at_the_same_location(given):
     got = batch.squared_correlations([0], problem.X_new, given)[0][0]
     for x, rho2 in zip(problem.X_new, got, strict=True):
         known, all_of_them = (
-            batch.squared_correlation_joint(np.array(s), np.tile(x, (len(s), 1)))[0] for s in (given, [*given, 0])
+            batch.squared_correlation_joint(Sites.values(np.array(s), np.tile(x, (len(s), 1))))[0]
+            for s in (given, [*given, 0])
         )
         np.testing.assert_allclose(1 - rho2, (1 - all_of_them) / (1 - known), rtol=1e-9)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.gp.data import Sites
 
 B = np.array([[1.0, 0.7], [0.7, 1.3]])
 MEASURES = {
@@ -69,12 +70,11 @@ def test_main_effects_are_integrals_of_the_posterior(kind, input):
             numeric, _ = posterior.predict(source, X)
             np.testing.assert_allclose(mean[i], w @ numeric, rtol=1e-9, atol=1e-10)
             if i == 0 and len(Y) < 4000:  # the whole covariance of the nodes
-                gp, s = posterior.gp, np.full(len(Y), source)
-                own = posterior.sources, posterior.X
+                gp, nodes, own = posterior.gp, Sites.values(source, X), posterior.batch.data.sites
                 noise = gp.noise[posterior.sources] + posterior.batch.data.noise_var
-                G = gp.batch.cov(*own, *own)[0] + np.diag(noise)
-                k = w @ gp.batch.cov(s, X, *own)[0]
-                dense = w @ gp.batch.cov(s, X, s, X)[0] @ w - k @ np.linalg.solve(G, k)
+                G = gp.batch.cov(own, own)[0] + np.diag(noise)
+                k = w @ gp.batch.cov(nodes, own)[0]
+                dense = w @ gp.batch.cov(nodes, nodes)[0] @ w - k @ np.linalg.solve(G, k)
                 np.testing.assert_allclose(variance[i], dense, rtol=1e-7)
 
 

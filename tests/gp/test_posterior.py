@@ -7,7 +7,7 @@ from scipy import stats
 import amsbq
 from amsbq.gp import linalg
 from amsbq.gp.coregionalisation import ModelBatch
-from amsbq.gp.data import Data
+from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
 from tests.problems import PROBLEMS, models_of, random_B
 from tests.reference import central_difference, kernel_matrix
@@ -223,7 +223,7 @@ def test_many_models_at_once_are_each_as_alone():
                 (posteriors.squared_correlation(1, X)[k], alone.squared_correlation(1, X)),
                 (posteriors.squared_correlations([0, 2], X)[1][k], alone.squared_correlation(2, X)),
                 (posteriors.squared_correlation_and_grad(1, X)[1][k], alone.squared_correlation_and_grad(1, X)[1]),
-                (posteriors.squared_correlation_joint(s, X)[k], alone.squared_correlation_joint(s, X)),
+                (posteriors.squared_correlation_joint(Sites.values(s, X))[k], alone.squared_correlation_joint(s, X)),
                 (
                     posteriors.squared_correlation_joint_and_grad(s, X)[1][k],
                     alone.squared_correlation_joint_and_grad(s, X)[1],
@@ -271,7 +271,7 @@ def test_gradient_of_a_set_that_needs_jitter():
     post = gp.condition(0, np.linspace(0, 1, 9), np.zeros(9))
     X = np.array([[0.33], [0.33], [0.71]])
     _, gradient = post.squared_correlation_joint_and_grad([0, 0, 0], X)
-    jittered = post.batch._border(np.zeros(3, dtype=int), X, np.zeros(3)).base
+    jittered = post.batch._border(Sites.values(0, X), np.zeros(3)).base
     assert jittered.jitter[0] > post.jitter
     alone = amsbq.Posterior(gp, jittered).squared_correlation_joint_and_grad([0, 0, 0], X)[1]
     np.testing.assert_allclose(gradient, alone, rtol=1e-9)

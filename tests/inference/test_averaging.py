@@ -8,7 +8,7 @@ import scipy
 from scipy import stats
 
 import amsbq
-from amsbq.gp.data import Data
+from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference.averaging import SETTINGS, stacking_weights, weighted
 from amsbq.inference.belief import from_hyperparameters, learn
@@ -58,7 +58,7 @@ def test_densities_are_those_of_observations_that_were_left_out():
             posteriors = rest.condition(some.Theta, some.relations)
             mean, variance = posteriors.predict(0, data.X[[i]])
             models = posteriors.models
-            noise = models.noise[:, 0] + 1e-10 * models.variances(np.zeros(1, int), data.X[[i]])[:, 0]
+            noise = models.noise[:, 0] + 1e-10 * models.variances(Sites.values(0, data.X[[i]]))[:, 0]
             p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
             logs[i, m] = np.log(p.mean())
     weights = [member.weight for member in weighted(draws)]

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.gp.data import Sites
 from amsbq.results import analysis
 from amsbq.visualization import curves
 
@@ -63,13 +64,14 @@ def test_joint_predictions_are_those_of_dense_algebra():
     posteriors = it.learner.belief.posteriors
     data, s, X = posteriors.data, np.array([0, 1, 1]), it.measure.sobol(3, rng=9)
     means, covariances = posteriors.predict_joint(s, X)
+    new = Sites.values(s, X)
     for k in range(len(posteriors)):
         model = posteriors.models.select(slice(k, k + 1))
-        G = model.cov(data.s, data.X, data.s, data.X)[0]
+        G = model.cov(data.sites, data.sites)[0]
         G = G + np.diag(posteriors.jitter[k] * np.diagonal(G))
-        K = model.cov(data.s, data.X, s, X)[0]
+        K = model.cov(data.sites, new)[0]
         np.testing.assert_allclose(means[k], K.T @ np.linalg.solve(G, data.y), atol=1e-6)
-        dense = model.cov(s, X, s, X)[0] - K.T @ np.linalg.solve(G, K)
+        dense = model.cov(new, new)[0] - K.T @ np.linalg.solve(G, K)
         np.testing.assert_allclose(covariances[k], dense, atol=1e-6)
 
 

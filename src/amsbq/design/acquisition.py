@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..gp.data import Data
+from ..gp.data import Data, Sites
 from ..gp.posterior_batch import PosteriorBatch
 from ..validation import Array, IntArray, numbers
 from .costs import ConstantCost, Cost
@@ -162,7 +162,7 @@ class Rate:
     def joint(self, sources: IntArray, X: Array) -> float:
         """Return the rate of a whole set of observations."""
         heard = self._heard(sources)
-        rho2 = self.posteriors.squared_correlation_joint(sources[heard], X[heard])[:, None]
+        rho2 = self.posteriors.squared_correlation_joint(Sites.values(sources[heard], X[heard]))[:, None]
         return float(self._utility(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:

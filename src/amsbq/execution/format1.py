@@ -18,8 +18,9 @@ import scipy
 from ..design.failures import rejection
 from ..design.integrator import Integrator
 from ..gp.coregionalisation import Term
-from ..gp.kernels import RBF, Constant, Matern
+from ..gp.kernels import RBF, Matern
 from ..gp.posterior import MultiSourceGP, gp_to_dict
+from ..gp.trends import Constant
 from ..inference.structures import MODELS
 from ..measures.base import Measure
 from ..measures.distributions import Distribution, describe, histogram_edges

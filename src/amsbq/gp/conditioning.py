@@ -2,7 +2,8 @@
 
 Notation, the paper's where it has one (equation numbers are the paper's):
 
-    K models, L sources, D inputs, N observations (s_n, x_n, y_n)   s (N,), X (N, D), y (N,); of integrals: x_n = NaN
+    K models, L sources, D inputs, N observations (s_n, x_n, y_n)   s (N,), X (N, D), y (N,); of values, derivatives by
+                                                                    an input, and integrals, as `data` has them
     G = K_ss(X, X) + Σ_s = C Cᵀ                                     Gram matrix and its Cholesky factor, (N, N) each
     r = y - m_s, β = C⁻¹ r                                          residuals, and whitened: (K, N)
     z = ⟨k_{1s}(·, X)⟩, w = C⁻¹ z                                   cov[Z, f_s(X)], and whitened: (K, N)
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from ..validation import Array, IntArray
 from . import linalg
 from .coregionalisation import ModelBatch
-from .data import Data
+from .data import Data, Sites
 from .gram import LARGEST_ARRAY, batches_of_models, gram_matrices
 
 #: An observation of which no more than this share of its variance is unknown tells of rounding errors, not of Z.
@@ -72,15 +73,15 @@ class Conditioned:
         factors, used = [], np.empty(len(models))
         for part in batches_of_models(len(models), len(data.y)):
             some = models.select(part)
-            noise = some.observation_noise(data.s, data.X, data.noise_var)
-            G, diagonal = gram_matrices(some, data.s, data.X), some.variances(data.s, data.X) + noise
+            noise = some.observation_noise(data.sites, data.noise_var)
+            G, diagonal = gram_matrices(some, data.sites), some.variances(data.sites) + noise
             np.einsum("kii->ki", G)[...] += noise
             shares = (noise / diagonal).min(axis=1, initial=np.inf) if diagonal.all() else np.zeros(len(some))
             for k, A in enumerate(G, part.start):
                 row = k - part.start
                 C, used[k] = linalg.factorise(A, diagonal[row], float(least[k]), float(shares[row]))
                 factors.append(C)
-        return cls(models, data, factors, solve_lower_batch(factors, data.y - models.mean[:, data.s]), used)
+        return cls(models, data, factors, solve_lower_batch(factors, data.y - models.prior_mean(data.sites)), used)
 
     def integral(self, target: int = 0) -> tuple[Array, Array]:
         """Return the means and variances of the integral of a source (Eq. 3), shape (K,) each."""
@@ -94,32 +95,32 @@ class Conditioned:
         found = []
         step = max(LARGEST_ARRAY // max(len(self.data.y) * self.models.measure.dim, 1), 1)
         for start in range(0, max(len(X), 1), step):
-            x = X[start : start + step]
-            s = np.full(len(x), source)
-            A = self._solve(self.models.cov(self.data.s, self.data.X, s, x))
-            found.append(self._moments(source, A, self.models.variances(s, x)))
+            values = Sites.values(source, X[start : start + step])
+            A = self._solve(self.models.cov(self.data.sites, values))
+            found.append(self._moments(source, A, self.models.variances(values)))
         means, variances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
         return means, variances
 
     def predict_joint(self, s: IntArray, X: Array) -> tuple[Array, Array]:
         """Return the means (K, n) and covariances (K, n, n) of sources s (n,) at X (n, D), without noise."""
-        A = self._solve(self.models.cov(self.data.s, self.data.X, s, X))
+        values = Sites.values(s, X)
+        A = self._solve(self.models.cov(self.data.sites, values))
         means = self.models.mean[:, s] + np.einsum("kj,kji->ki", self.beta, A)
-        return means, self.models.cov(s, X, s, X) - np.einsum("kji,kjl->kil", A, A)
+        return means, self.models.cov(values, values) - np.einsum("kji,kjl->kil", A, A)
 
     def coefficients(self, values: Array) -> Array:
         """Return G⁻¹ (values - m_s) for J sets of values of the observations, (K, N, J): the same shape.
 
         With them, Σ_n k(x, x_n) a_n is the posterior mean without its prior mean, if the observations had those values.
         """
-        residuals = values - self.models.mean[:, self.data.s, None]
+        residuals = values - self.models.prior_mean(self.data.sites)[:, :, None]
         return self._solve(self._solve(residuals), transposed=True)
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the means and variances of ∫ f_source(x) π(dx_others) at values t (m, 1), shape (K, m) each."""
         at = ~self.data.of_integral
         cov = np.empty((len(self), len(t), len(at)))
-        cov[:, :, at], prior = self.models.main_effect_cov(source, input, t, self.data.s[at], self.data.X[at])
+        cov[:, :, at], prior = self.models.main_effect_cov(source, input, t, self.data.sites.rows(at))
         for j in np.flatnonzero(~at):
             cov[:, :, j] = self.models.main_effect_integral_cov(source, input, t, int(self.data.s[j]))
         return self._moments(source, self._solve(cov.swapaxes(1, 2)), prior)
@@ -144,7 +145,7 @@ class Conditioned:
 
     def extend(self, new: Data) -> Self:
         """Return the posteriors on more observations, in O(N²) for each; these stay as they are."""
-        border = self._border(new.s, new.X, new.noise_var)
+        border = self._border(new.sites, new.noise_var)
         base = border.base
         base.whitened_integral(0)  # so that the result does not depend on what was asked of these posteriors before
 
@@ -153,10 +154,10 @@ class Conditioned:
             return np.concatenate([whitened, solve_lower_batch(border.factors, rows)], axis=1)
 
         factors = [linalg.grow(C, *rest) for C, *rest in zip(base.factors, border.A, border.factors, strict=True)]
-        beta = grown(base.beta, new.y - self.models.mean[:, new.s])
+        beta = grown(base.beta, new.y - self.models.prior_mean(new.sites))
         out = type(self)(self.models, self.data.followed_by(new), factors, beta, base.jitter)
         for target, w in list(base._whitened.items()):  # another thread may add to it
-            out._whitened[target] = grown(w, self.models.integral_cov(target, new.s, new.X))
+            out._whitened[target] = grown(w, self.models.integral_cov(target, new.sites))
         return out
 
     def select(self, models: slice) -> Self:
@@ -170,7 +171,7 @@ class Conditioned:
     def whitened_integral(self, target: int) -> Array:
         """Return w = C⁻¹ cov[Z_target, y], shape (K, N)."""
         if target not in self._whitened:
-            z = self.models.integral_cov(target, self.data.s, self.data.X)
+            z = self.models.integral_cov(target, self.data.sites)
             self._whitened[target] = solve_lower_batch(self.factors, z)
         return self._whitened[target]
 
@@ -205,14 +206,14 @@ class Conditioned:
         """Share of the variance of an observation, shape (K,): if no more is unknown of it, it tells of rounding."""
         return max(linalg.variance_floor(len(self.data.y)), NOTHING_LEFT) + 2 * self.jitter
 
-    def _border(self, s: IntArray, X: Array, noise_var: Array) -> Border:
+    def _border(self, sites: Sites, noise_var: Array) -> Border:
         """Return what observations to come, with known noise on top of that of their sources, add to the factors."""
         models, data = self.models, self.data
-        noise = models.observation_noise(s, X, noise_var)
-        V = models.cov(s, X, s, X) + noise[:, :, None] * np.eye(len(s))
-        old = models.variances(data.s, data.X) + models.observation_noise(data.s, data.X, data.noise_var)
-        new = models.variances(s, X) + noise
-        cov, base = models.cov(data.s, data.X, s, X), self
+        noise = models.observation_noise(sites, noise_var)
+        V = models.cov(sites, sites) + noise[:, :, None] * np.eye(len(sites))
+        old = models.variances(data.sites) + models.observation_noise(data.sites, data.noise_var)
+        new = models.variances(sites) + noise
+        cov, base = models.cov(data.sites, sites), self
         while True:
             A = solve_lower_batch(base.factors, cov)
             found = [linalg.border(*rows) for rows in zip(base.factors, A, V, old, new, base.jitter, strict=True)]
@@ -220,7 +221,7 @@ class Conditioned:
             if len(factors) == len(found):
                 left = np.array([np.diagonal(C) for C in factors]) ** 2 - base.jitter[:, None] * new
                 return Border(base, A, factors, left > base._smallest_share[:, None] * new)
-            n = len(data.y) + len(X)
+            n = len(data.y) + len(sites)
             jitter = [linalg.next_jitter(j, n) if C is None else j for C, j in zip(found, base.jitter, strict=True)]
             base = type(self).condition(models, data, np.array(jitter))
 

@@ -3,7 +3,7 @@
 One term is the paper's intrinsic coregionalisation model (Eq. 4), several are the linear model of coregionalisation.
 
 Notation: K models, L sources, Q terms whose kernels are of one kind, s (n,) source numbers, X (n, D) points;
-Z_l = ∫ f_l dπ.
+Z_l = ∫ f_l dπ. Observations a (n,) and b (m,) are of values, of derivatives by an input, and of integrals: `Sites`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from ..measures.base import Measure
 from ..validation import Array, IntArray, brief, correlations, numbers, read_only
-from .data import of_integral
+from .data import VALUE, Sites
 from .embeddings import EmbeddingBatch
-from .kernels import Kernel, Linear, ProductKernel, check_kernel, differences
-from .trends import NO_TRENDS, Trends, between
+from .kernels import Derivatives, Kernel, ProductKernel, differences
+from .trends import NO_TRENDS, Linear, Trends, between, check_kernel
 
 
 class Term:
@@ -62,6 +62,10 @@ class TermGroup:
     def per_model(self, values: Array) -> Array:
         """Return values for all models and terms (K Q, ...) in the shape (K, Q, ...)."""
         return values.reshape(*self.scales.shape[:2], *values.shape[1:])
+
+    def over(self, inputs: Sequence[int]) -> TermGroup:
+        """Return the factors of the kernels that depend on some of the inputs."""
+        return replace(self, kernel=self.kernel.over(inputs), scales=self.scales[:, :, inputs])
 
     def select(self, models: slice) -> TermGroup:
         """Return the terms of some of the models."""
@@ -134,11 +138,15 @@ class ModelBatch:
         """The integral of 1: one, as measures are probabilities."""
         return 1.0
 
-    def variances(self, s: IntArray, X: Array) -> Array:
-        """Return the variances of observations at X, for one source (1,) or one for each point: shape (K, n)."""
-        total = np.array(np.broadcast_to(self.cov_at_same(s, s, X), (len(self), len(X))))
-        for i in np.flatnonzero(of_integral(X)):
-            total[:, i] = self.integral_covariance(s[i], s[i])
+    def prior_mean(self, a: Sites) -> Array:
+        """Return the prior means of observations, shape (K, n)."""
+        return np.where(a.differentiated, 0.0, self.mean[:, a.s])
+
+    def variances(self, a: Sites) -> Array:
+        """Return the variances of observations without their noise, shape (K, n)."""
+        total = np.array(np.broadcast_to(self.cov_at_same(a, a), (len(self), len(a))))
+        for i in np.flatnonzero(a.of_integral):
+            total[:, i] = self.integral_covariance(a.s[i], a.s[i])
         return total
 
     @cached_property
@@ -146,14 +154,21 @@ class ModelBatch:
         """The kernels of each group, integrated against the measure."""
         return tuple(EmbeddingBatch(group.kernel, group.flat_scales, self.measure) for group in self.groups)
 
-    def kernels(self, X: Array, X2: Array) -> list[Array]:
-        """Return κ(X_i, X2_j) of each model and term, shape (K, Q, n, m) for each group."""
+    def kernels(self, a: Sites, b: Sites) -> list[Array]:
+        """Return κ of the locations of observations, or its derivatives, for each model and term: (K, Q, n, m) each."""
         measure = self.measure
-        steps = differences(measure.to_latent(X), measure.to_latent(X2), measure.categorical)
+        steps = differences(measure.to_latent(a.X), measure.to_latent(b.X), measure.categorical)
+        differentiated = a.differentiated.any() or b.differentiated.any()
+        if differentiated:
+            derivatives = Derivatives(steps, np.repeat(a.by, len(b)), np.tile(b.by, len(a)))
+            slopes = np.outer(a.latent_slopes(measure), b.latent_slopes(measure))
         out = []
         for group in self.groups:
             values = group.kernel.values_batch(group.kernel.features(steps), group.flat_scales)
-            out.append(group.per_model(values.reshape(len(values), len(X), len(X2))))
+            if differentiated:
+                values[:, derivatives.entries] *= derivatives.factors(group.kernel, group.flat_scales)
+                values *= slopes.ravel()
+            out.append(group.per_model(values.reshape(len(values), len(a), len(b))))
         return out
 
     @cached_property
@@ -161,48 +176,77 @@ class ModelBatch:
         """Cov[f_l(x), f_l'(x)] of each model without trends, shape (K, L, L)."""
         return np.asarray(sum((group.B.sum(axis=1) for group in self.groups), start=self.constant))
 
-    def cov_at_same(self, s: IntArray, s2: IntArray, X: Array) -> Array:
-        """Return cov[f_s(X_i), f_s2(X_i)] of each model, for sources (1,) or one for each point: shape (K, n)."""
-        return np.asarray(self._at_same[:, s, s2] + self.trends.cov_at_same(self.measure, s, s2, X))
-
-    def observation_noise(self, s: IntArray, X: Array, known: Array) -> Array:
-        """Return the noise variances of observations at X with known ones (n,) on top of those of sources: (K, n)."""
-        return np.asarray(known + np.where(of_integral(X), 0.0, self.noise[:, s]))
-
-    def cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
-        """Return the covariances of observations at X and at X2 of each model, shape (K, n, m)."""
-        rows, columns = of_integral(X), of_integral(X2)
-        if not (rows.any() or columns.any()):
-            return self._cov(s, X, s2, X2)
-        total = np.empty((len(self), len(X), len(X2)))
-        located, others = np.flatnonzero(~rows), np.flatnonzero(~columns)
-        total[:, located[:, None], others] = self._cov(s[located], X[located], s2[others], X2[others])
-        for i in np.flatnonzero(rows):
-            total[:, i] = self.integral_cov(int(s[i]), s2, X2)
-        for j in np.flatnonzero(columns):
-            total[:, :, j] = self.integral_cov(int(s2[j]), s, X)
+    @cached_property
+    def _derivatives_at_same(self) -> Array:
+        """Cov[∂f_l(x)/∂z_d, ∂f_l'(x)/∂z_d] of each model without trends, in latent coordinates z: (K, L, L, D)."""
+        total = np.zeros((*self.constant.shape, self.measure.dim))
+        for group in self.groups:
+            curvature = float(group.kernel.log_curvature(np.zeros(1))[0])
+            total -= curvature * np.einsum("kqij,kqd->kijd", group.B, group.scales**-2.0)
         return total
 
-    def _cov(self, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array:
-        """Return cov[f_s(X), f_s2(X2)] of each model, shape (K, n, m)."""
-        total = between(self.constant, s, s2)
-        for group, kernels in zip(self.groups, self.kernels(X, X2), strict=True):
-            kernels *= between(group.B, s, s2)
-            total += kernels.sum(axis=1)
-        return total + self.trends.cov(self.measure, s, X, s2, X2)
+    def cov_at_same(self, a: Sites, b: Sites) -> Array:
+        """Return the covariances of observations, each with one of b at the same location: (K, n) or (K, 1)."""
+        total = np.asarray(self._at_same[:, a.s, b.s])
+        differentiated = a.differentiated | b.differentiated
+        if differentiated.any():
+            total = np.where(differentiated, 0.0, total)
+            both = np.flatnonzero((a.by == b.by) & differentiated)
+            some, others = a.rows(both), b.rows(both)
+            total[:, both] = self._derivatives_at_same[:, some.s, others.s, some.by]
+            total[:, both] *= some.latent_slopes(self.measure) ** 2
+        return np.asarray(total + self.trends.cov_at_same(self.measure, a, b))
 
-    def contract_grad_x(self, s: IntArray, X: Array, s2: IntArray, X2: Array, coefficients: Array) -> Array:
-        """Return Σ_j c_ji ∂cov[f_s(X_i), y_s2(X2_j)]/∂X_i of each model for c (K, m, n), shape (K, n, D)."""
+    def observation_noise(self, a: Sites, known: Array) -> Array:
+        """Return the noise variances of observations with known ones (n,) on top of those of sources: (K, n).
+
+        The noise of a source is that on its values; its derivatives have the same by latent coordinates in widths.
+        """
+        own = np.where(a.of_integral, 0.0, self.noise[:, a.s])
+        return np.asarray(known + (own * a.per_width(self.measure) ** 2 if a.differentiated.any() else own))
+
+    def cov(self, a: Sites, b: Sites) -> Array:
+        """Return the covariances of observations of each model, shape (K, n, m)."""
+        rows, columns = a.of_integral, b.of_integral
+        if not (rows.any() or columns.any()):
+            return self._cov(a, b)
+        total = np.empty((len(self), len(a), len(b)))
+        located, others = np.flatnonzero(~rows), np.flatnonzero(~columns)
+        total[:, located[:, None], others] = self._cov(a.rows(located), b.rows(others))
+        for i in np.flatnonzero(rows):
+            total[:, i] = self.integral_cov(int(a.s[i]), b)
+        for j in np.flatnonzero(columns):
+            total[:, :, j] = self.integral_cov(int(b.s[j]), a)
+        return total
+
+    def _cov(self, a: Sites, b: Sites) -> Array:
+        """Return the covariances of values and derivatives of each model, shape (K, n, m)."""
+        total = self.constant_cov(a, b)
+        for group, kernels in zip(self.groups, self.kernels(a, b), strict=True):
+            kernels *= between(group.B, a.s, b.s)
+            total = total + kernels.sum(axis=1)
+        return total + self.trends.cov(self.measure, a, b)
+
+    def constant_cov(self, a: Sites, b: Sites) -> Array:
+        """Return the covariances by `Constant` terms, for sources (1,) or one for each point: shape (K, n, m)."""
+        constant = between(self.constant, a.s, b.s)
+        if a.differentiated.any() or b.differentiated.any():
+            constant = np.where(np.logical_or.outer(a.differentiated, b.differentiated), 0.0, constant)
+        return constant
+
+    def contract_grad_x(self, s: IntArray, X: Array, b: Sites, coefficients: Array) -> Array:
+        """Return Σ_j c_ji ∂cov[f_s(X_i), y_j]/∂X_i of each model for observations b and c (K, m, n): (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
-        if (integrals := of_integral(X2)).any():
+        if (integrals := b.of_integral).any():
             for j in np.flatnonzero(integrals):
-                total += coefficients[:, j, :, None] * self.integral_cov_grad_x(int(s2[j]), s, X)
-            s2, X2, coefficients = s2[~integrals], X2[~integrals], coefficients[:, ~integrals]
-        for group, kernels in zip(self.groups, self.kernels(X2, X), strict=True):
-            kernels *= between(group.B, s2, s)
+                total += coefficients[:, j, :, None] * self.integral_cov_grad_x(int(b.s[j]), s, X)
+            b, coefficients = b.rows(~integrals), coefficients[:, ~integrals]
+        for group, kernels in zip(self.groups, self.kernels(b, Sites.values(s, X)), strict=True):
+            kernels *= between(group.B, b.s, s)
             kernels *= coefficients[:, None]
-            total += self.contract_kernels_grad_x(group, kernels, X, X2)
-        return total + self.trends.contract_grad_x(self.measure, s, X, s2, X2, coefficients)
+            total += self.contract_kernels_grad_x(group, kernels, X, b.X)
+        total += self.contract_derivatives_grad_x(s, X, b, coefficients)
+        return total + self.trends.contract_grad_x(self.measure, s, X, b, coefficients)
 
     def contract_kernels_grad_x(self, group: TermGroup, coefficients: Array, X: Array, X2: Array) -> Array:
         """Return Σ_qj c_qji ∂log κ_q(X_i, X2_j)/∂X_i of each model for c (K, Q, m, n), shape (K, n, D)."""
@@ -213,18 +257,39 @@ class ModelBatch:
         total = np.asarray(each.reshape(K, Q, *X.shape).sum(axis=1))
         return total if slopes is None else total * slopes
 
-    def integral_cov(self, target: int, s: IntArray, X: Array) -> Array:
-        """Return cov[Z_target, y_s(X)] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩ at locations."""
-        if (integrals := of_integral(X)).any():
-            total = np.empty((len(self), len(X)))
-            total[:, ~integrals] = self.integral_cov(target, s[~integrals], X[~integrals])
+    def contract_derivatives_grad_x(self, s: IntArray, X: Array, b: Sites, coefficients: Array) -> Array | float:
+        """Return what `contract_kernels_grad_x` leaves of the gradient of `contract_grad_x` if b has derivatives.
+
+        By the input of a derivative, that of -κ ψ/ℓ is (-κ ψ/ℓ) ψ/ℓ, which is there, and -κ ψ'/ℓ².
+        """
+        which = np.flatnonzero(b.differentiated)
+        if not len(which):
+            return 0.0
+        b, c, inputs, measure = b.rows(which), coefficients[:, which], np.eye(X.shape[1])[b.by[which]], self.measure
+        steps = measure.to_latent(X).T[b.by] - measure.to_latent(b.X)[np.arange(len(b)), b.by][:, None]
+        c = c * b.latent_slopes(measure)[:, None]
+        total, values = np.zeros((len(self), *X.shape)), self.kernels(Sites.values(b.s, b.X), Sites.values(s, X))
+        for group, kernels in zip(self.groups, values, strict=True):
+            ells = group.scales[:, :, b.by, None]
+            kernels *= group.kernel.log_slope_grad(steps / ells) / ells**2
+            kernels *= between(group.B, b.s, s)
+            total -= np.einsum("kji,jd->kid", kernels.sum(axis=1) * c, inputs)
+        slopes = measure.latent_slopes(X)
+        return total if slopes is None else total * slopes
+
+    def integral_cov(self, target: int, a: Sites) -> Array:
+        """Return cov[Z_target, y] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩ for values at X."""
+        if (integrals := a.of_integral).any():
+            total = np.empty((len(self), len(a)))
+            total[:, ~integrals] = self.integral_cov(target, a.rows(~integrals))
             for i in np.flatnonzero(integrals):
-                total[:, i] = self.integral_covariance(target, int(s[i]))
+                total[:, i] = self.integral_covariance(target, int(a.s[i]))
             return total
-        total = self.mass * self.constant[:, target, s]
+        total = self.mass * np.where(a.differentiated, 0.0, self.constant[:, target, a.s])
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
-            total = total + (group.B[:, :, target, s] * group.per_model(embedding.mean(X))).sum(axis=1)
-        return total + self.trends.integral_cov(self.measure, target, s, X)
+            means = group.per_model(_means(embedding, a))
+            total = total + (group.B[:, :, target, a.s] * means).sum(axis=1)
+        return np.asarray(total + self.trends.integral_cov(self.measure, target, a))
 
     def integral_cov_grad_x(self, target: int, s: IntArray, X: Array) -> Array:
         """Return ∂cov[Z_target, f_s(X_i)]/∂X_i of each model, shape (K, n, D)."""
@@ -241,33 +306,34 @@ class ModelBatch:
             total = total + (group.B[:, :, target, other] * group.per_model(embedding.variance)).sum(axis=1)
         return total + self.trends.integral_covariance(self.measure, target, other)
 
-    def main_effect_cov(self, source: int, input: int, t: Array, s: IntArray, X: Array) -> tuple[Array, Array]:
-        """Return the covariances of a main effect with f_s(X), shape (K, m, n), and its prior variances, shape (K, m).
+    def main_effect_cov(self, source: int, input: int, t: Array, a: Sites) -> tuple[Array, Array]:
+        """Return the covariances of a main effect with observations, (K, m, n), and its prior variances, (K, m).
 
         The main effect is ∫ f_source(x) π(dx_others), a function of one input, at the values t (m, 1) of that input.
-        All X are locations.
+        No observations are of integrals.
         """
-        others = [d for d in range(X.shape[1]) if d != input]
-        cov = np.tile(self.constant[:, source, s][:, None], (1, len(t), 1))
+        others = [d for d in range(a.X.shape[1]) if d != input]
+        cov = np.tile(np.where(a.differentiated, 0.0, self.constant[:, source, a.s])[:, None], (1, len(t), 1))
         variance = self.constant[:, source, source]
-        one = self.measure.over([input])
-        steps = differences(one.to_latent(t), one.to_latent(X[:, [input]]), one.categorical)
-        for group in self.groups:
-            along = group.kernel.over([input])
-            values = along.values_batch(along.features(steps), group.flat_scales[:, [input]])
-            part = group.per_model(values.reshape(len(values), len(t), len(X))) * group.B[:, :, source, s][:, :, None]
+        one = tuple(group.over([input]) for group in self.groups)
+        along = Sites(a.s, a.X[:, [input]], np.where(a.by == input, 0, VALUE))
+        across = Sites(a.s, a.X[:, others], np.where(a.by == input, VALUE, a.by - (a.by > input)))
+        kernels = replace(self, measure=self.measure.over([input]), groups=one).kernels(Sites.values(0, t), along)
+        for group, values in zip(self.groups, kernels, strict=True):
+            part = values * group.B[:, :, source, a.s][:, :, None]
             share = group.B[:, :, source, source]
             if others:
                 rest = self._embedded(group, others)
-                part = part * group.per_model(rest.mean(X[:, others]))[:, :, None]
+                part = part * group.per_model(_means(rest, across))[:, :, None]
                 share = share * group.per_model(rest.variance)
             cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
-        of_trends, their_variances = self.trends.main_effect(self.measure, source, input, t, s, X)
+        of_trends, their_variances = self.trends.main_effect(self.measure, source, input, t, a)
         return cov + of_trends, np.tile(variance[:, None], (1, len(t))) + their_variances
 
     def _embedded(self, group: TermGroup, inputs: Sequence[int]) -> EmbeddingBatch:
         """Return the factor of the kernels of a group that depends on some of the inputs, integrated over these."""
-        return EmbeddingBatch(group.kernel.over(inputs), group.flat_scales[:, inputs], self.measure.over(inputs))
+        factor = group.over(inputs)
+        return EmbeddingBatch(factor.kernel, factor.flat_scales, self.measure.over(inputs))
 
     def main_effect_integral_cov(self, source: int, input: int, t: Array, other: int) -> Array:
         """Return the covariances of a main effect, as in `main_effect_cov`, with Z_other: shape (K, m)."""
@@ -279,6 +345,16 @@ class ModelBatch:
                 part = part * group.per_model(self._embedded(group, others).variance)[..., None]
             cov = cov + part.sum(axis=1)
         return cov + self.trends.main_effect_integral_cov(self.measure, source, input, t, other)
+
+
+def _means(embedding: Any, a: Sites) -> Array:
+    """Return the kernel means, or their derivatives, that observations of values and derivatives have: (K Q, n)."""
+    which = np.flatnonzero(a.differentiated)
+    means = np.asarray(embedding.mean(a.X))
+    if len(which):  # the derivatives of one value are at the same location
+        locations, inverse = np.unique(a.X[which], axis=0, return_inverse=True)
+        means[:, which] = embedding.mean_and_grad_x(locations)[1][:, inverse.ravel(), a.by[which]]
+    return means
 
 
 def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:

@@ -1,19 +1,75 @@
 """Observations (s_n, x_n, y_n), checked.
 
-An observation whose location is not a number is one of the integral of its source, ∫ f_s dπ.
+An observation whose location is not a number is one of the integral of its source, ∫ f_s dπ. An evaluation with a
+gradient is an observation of the value, followed by one of each derivative ∂f_s/∂x_d.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..measures.base import Measure
-from ..validation import Array, IntArray, non_negative, numbers, read_only, source_numbers, vector
+from ..validation import Array, IntArray, brief, non_negative, numbers, read_only, source_numbers, vector
+
+#: what is observed if it is not a derivative
+VALUE = -1
+
+
+@dataclass(frozen=True)
+class Sites:
+    """What is observed in n observations: values, derivatives and integrals of sources."""
+
+    s: IntArray  # (n,), or (1,) if all are of one source
+    X: Array  # (n, D), NaN for an integral
+    by: IntArray  # (n,): the input d of a derivative ∂f_s/∂x_d, else `VALUE`
+
+    @classmethod
+    def values(cls, source: int | IntArray, X: Array) -> Sites:
+        """Return the values of a source, or of one for each point, at X (n, D)."""
+        return cls(np.atleast_1d(source), X, np.full(len(X), VALUE))
+
+    @classmethod
+    def blocks(cls, sources: IntArray, by: IntArray, X: Array) -> Sites:
+        """Return m values or derivatives of sources (m,) at each of n locations, location by location: n m in all."""
+        n, m = len(X), len(by)
+        return cls(np.tile(sources, n), np.repeat(X, m, axis=0), np.tile(by, n))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def of_integral(self) -> NDArray[np.bool_]:
+        """Whether each observation is one of an integral, shape (n,)."""
+        return np.isnan(self.X[:, 0])
+
+    @property
+    def differentiated(self) -> NDArray[np.bool_]:
+        """Whether each observation is one of a derivative, shape (n,)."""
+        return np.asarray(self.by != VALUE)
+
+    def rows(self, rows: Any) -> Sites:
+        """Return some of the observations."""
+        return Sites(np.broadcast_to(self.s, len(self))[rows], self.X[rows], self.by[rows])
+
+    def latent_slopes(self, measure: Measure) -> Array:
+        """Return the derivative of the latent coordinate by the input that each derivative is by, else 1: (n,)."""
+        slopes = np.ones(len(self))
+        which = np.flatnonzero(self.differentiated)
+        if len(which) and (all_slopes := measure.latent_slopes(self.X[which])) is not None:
+            slopes[which] = all_slopes[np.arange(len(which)), self.by[which]]
+        return slopes
+
+    def per_width(self, measure: Measure) -> Array:
+        """Return the unit of each observation, (n,): that of a derivative is one per width of its latent coordinate."""
+        units = self.latent_slopes(measure)
+        which = self.differentiated
+        units[which] /= measure.latent.width[self.by[which]]
+        return units
 
 
 @dataclass(frozen=True)
@@ -24,6 +80,11 @@ class Data:
     X: Array  # (N, D)
     y: Array  # (N,)
     noise_var: Array  # (N,): the known noise variance of each, on top of the noise of its source
+    by: IntArray = None  # type: ignore[assignment]  # (N,): as in `Sites`; by default all are values
+
+    def __post_init__(self) -> None:
+        if self.by is None:
+            object.__setattr__(self, "by", np.full(len(self.y), VALUE))
 
     @classmethod
     def checked(
@@ -34,15 +95,64 @@ class Data:
         X: ArrayLike,
         y: ArrayLike,
         noise_var: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
     ) -> Data:
-        """Return the observations that a user has passed, or raise with what is wrong with them."""
+        """Return the observations that a user has passed, or raise with what is wrong with them.
+
+        ``gradients`` (N, D) are NaN where a derivative is not known.
+        """
         X = measure.check_points(X)
         s = source_numbers(sources, n_sources, len(X))
         y = numbers(y, "y")
         if y.shape != (len(X),):
             raise ValueError(f"y must have shape ({len(X)},), one value for each row of X, got shape {y.shape}")
         known = vector(0.0 if noise_var is None else noise_var, "noise_var", len(X))
-        return cls(s, X, y, non_negative(known, "noise_var"))
+        data = cls(s, X, y, non_negative(known, "noise_var"))
+        return data if gradients is None else data.with_gradients(measure, checked_gradients(measure, X, gradients))
+
+    def with_gradients(self, measure: Measure, gradients: Array) -> Data:
+        """Return these values, each followed by its derivatives (N, D), where these are not NaN.
+
+        Where a value has noise of variance σ², its derivatives by latent coordinates in units of their widths have too.
+        """
+        known = np.isfinite(gradients)
+        n, (row, by) = len(self.y), np.nonzero(known)
+        if not len(row):
+            return self
+        order = np.argsort(np.concatenate([np.arange(n), row]), kind="stable")
+        index, of = np.concatenate([np.arange(n), row])[order], np.concatenate([np.full(n, VALUE), by])[order]
+        y = np.concatenate([self.y, gradients[known]])[order]
+        sites = Sites(self.s[index], self.X[index], of)
+        units = sites.per_width(measure)
+        # where a latent coordinate does not vary with its input, neither does the source by any model
+        return Data(sites.s, sites.X, y, self.noise_var[index] * units**2, of).rows(units > 0)
+
+    @property
+    def sites(self) -> Sites:
+        """What is observed."""
+        return Sites(self.s, self.X, self.by)
+
+    @property
+    def values(self) -> Data:
+        """The observations of values and of integrals."""
+        return self.rows(self.by == VALUE) if self.has_gradients else self
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether there are derivatives among the observations."""
+        return bool((self.by != VALUE).any())
+
+    def gradients(self) -> Array:
+        """Return the derivatives that follow each value, NaN where there is none: (n, D) for n values."""
+        of_value = self.by == VALUE
+        out = np.full((int(of_value.sum()), self.X.shape[1]), np.nan)
+        row = np.cumsum(of_value)[~of_value] - 1
+        out[row, self.by[~of_value]] = self.y[~of_value]
+        return out
+
+    def rescaled(self, units: Array) -> Data:
+        """Return the observations in other units (N,), of which the values have the unit one."""
+        return replace(self, y=self.y / units, noise_var=self.noise_var / units / units)
 
     @classmethod
     def of_integrals(cls, sources: Sequence[int], values: ArrayLike, variances: ArrayLike, dim: int) -> Data:
@@ -64,22 +174,33 @@ class Data:
         return Data(*(read_only(values[rows]) for values in vars(self).values()))
 
     def first(self, n: int) -> Data:
-        """Return the first n observations."""
-        return self.rows(slice(n))
+        """Return the first n values, with their derivatives."""
+        return self.rows(slice(self._starts()[: n + 1][-1]))
 
     def one_by_one(self, start: int) -> Iterator[Data]:
-        """Yield each observation from that number on."""
-        for i in range(start, len(self.y)):
-            yield self.rows(slice(i, i + 1))
+        """Yield each value from that number on, with its derivatives."""
+        starts = self._starts()
+        for i in range(start, len(starts) - 1):
+            yield self.rows(slice(starts[i], starts[i + 1]))
+
+    def _starts(self) -> IntArray:
+        """Return where each value is, and where all end."""
+        return np.append(np.flatnonzero(self.by == VALUE), len(self.y))
 
     def thinned(self, most: int, beside: Data | None = None) -> Data:
         """Return at most ``most`` observations, shared as equally as possible between sources.
 
-        Of each source there are first those at locations where a source with fewer observations was observed too, or
-        at those of the observations ``beside``, which show how sources differ; then others at even intervals.
+        At most half of them are derivatives, at even intervals, unless there are fewer values. Of each source there are
+        first those at locations where a source with fewer observations was observed too, or at those of the
+        observations ``beside``, which show how sources differ; then others at even intervals.
         """
         if len(self.y) <= most:
             return self
+        if self.has_gradients:
+            derivatives = self.rows(self.by != VALUE)
+            values = self.values.thinned(max(most - len(derivatives.y), most // 2), beside)
+            some = _evenly(np.arange(len(derivatives.y)), most - len(values.y))
+            return values.followed_by(derivatives.rows(some))
         groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)
         kept: list[IntArray] = []
         locations = set() if beside is None else {x.tobytes() for x in beside.X}
@@ -108,11 +229,11 @@ class Data:
     @property
     def of_integral(self) -> NDArray[np.bool_]:
         """Whether each observation is one of an integral, shape (N,)."""
-        return of_integral(self.X)
+        return self.sites.of_integral
 
     def sorted(self) -> Data:
         """Return the observations in a canonical order, which does not depend on the order of arrival."""
-        return self.rows(np.lexsort((self.s, self.noise_var, self.y, *self.X.T[::-1])))
+        return self.rows(np.lexsort((self.s, self.noise_var, self.y, self.by, *self.X.T[::-1])))
 
 
 def _evenly(rows: IntArray, n: int) -> IntArray:
@@ -120,6 +241,19 @@ def _evenly(rows: IntArray, n: int) -> IntArray:
     return np.asarray(rows[np.linspace(0, len(rows) - 1, min(n, len(rows))).round().astype(int)])
 
 
-def of_integral(X: Array) -> NDArray[np.bool_]:
-    """Return whether observations at locations X (n, D) are those of an integral, shape (n,)."""
-    return np.isnan(X[:, 0])
+def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: str = "gradients") -> Array:
+    """Return the gradients (n, D) of values at X (n, D), or raise with what is wrong with them.
+
+    Derivatives that are not known are NaN, as are those by discrete inputs.
+    """
+    found = np.asarray(gradients)
+    if found.dtype.kind not in "fiu" or found.shape != X.shape:
+        wanted = "a number for each input" if len(X) == 1 else "a row for each value, with a number for each input"
+        raise ValueError(f"{name} must have shape {X.shape}, {wanted}, got {brief(gradients)}")
+    found = found.astype(float)
+    if np.isinf(found).any():
+        raise ValueError(f"{name} must be finite, or NaN where a derivative is not known, got {brief(gradients)}")
+    steps = sorted({*measure.discrete, *measure.categorical})
+    if np.isfinite(found[:, steps]).any():
+        raise ValueError(f"{name} must be NaN for inputs with isolated values, which are {steps}")
+    return found

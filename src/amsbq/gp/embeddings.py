@@ -27,7 +27,8 @@ from ..measures.product import Independent
 from ..validation import Array
 from .embeddings_1d import between, elementwise, embed_each
 from .embeddings_numeric import EmpiricalEmbeddings
-from .kernels import RBF, Constant, Kernel, ProductKernel, check_kernel
+from .kernels import RBF, Kernel, ProductKernel
+from .trends import Constant, check_kernel
 
 
 def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..validation import Array, IntArray
+from ..validation import Array
 from . import linalg
 from .coregionalisation import ModelBatch, TermGroup
-from .kernels import ProductKernel, unordered
+from .data import VALUE, Sites
+from .kernels import Derivatives, ProductKernel, unordered
 
 #: numbers in the largest arrays: enough to amortise a call, and few enough to stay near the cache
 LARGEST_ARRAY = 1_000_000
@@ -27,18 +28,18 @@ FILLED_AT_A_TIME = 100_000
 DIGITS = 12
 
 
-def gram_matrices(models: ModelBatch, s: IntArray, X: Array) -> Array:
-    """Return the lower triangle of cov[f_s(X), f_s(X)] of each model, without noise: shape (K, N, N).
+def gram_matrices(models: ModelBatch, sites: Sites) -> Array:
+    """Return the lower triangle of the covariance of N observations by each model, without noise: shape (K, N, N).
 
     It is in Fortran's order, as LAPACK wants it, and filled a few columns at a time, which saves half of the work;
     entries above the diagonal have no meaning.
     """
-    n = len(s)
+    n = len(sites)
     G = np.zeros((len(models), n, n))
     sizes = [len(group.flat_scales) for group in models.groups]
     for some in _parts(n, max(FILLED_AT_A_TIME // max(max(sizes, default=1) * n, 1), 1)):
         rest = slice(some.start, None)
-        G[:, some, rest] = models.cov(s[some], X[some], s[rest], X[rest])
+        G[:, some, rest] = models.cov(sites.rows(some), sites.rows(rest))
     return G.swapaxes(1, 2)
 
 
@@ -55,8 +56,10 @@ class Evidence:
 
     Parameters
     ----------
-    s, X, r : (N,) ints, (N, D) array and (N,) array
-        Sources, inputs and residuals.
+    sites : Sites
+        What was observed, in latent coordinates.
+    r : (N,) array
+        Residuals; those of derivatives are by coordinates in the given units.
     kernel : ProductKernel
         The kind of all terms.
     fixed : (L, L) array
@@ -71,15 +74,14 @@ class Evidence:
     categorical : tuple of int
         The inputs whose values are categories.
     trend : (N, P) array, optional
-        The functions h of a linear trend at the observations.
+        The functions h of a linear trend at the observations, or their derivatives.
     trend_shares : (Q,) floats
         Of each term, the share t of its variance that a trend adds: κ(x, x') + t h(x)ᵀ h(x') in place of κ.
     """
 
     def __init__(
         self,
-        s: IntArray,
-        X: Array,
+        sites: Sites,
         r: Array,
         kernel: ProductKernel,
         fixed: Array,
@@ -90,14 +92,17 @@ class Evidence:
         trend: Array | None = None,
         trend_shares: Sequence[float] = (),
     ) -> None:
-        self.s, self.r, self.kernel, self.n_sources = s, r, kernel, len(fixed)
-        self.pairs = pairs = linalg.Pairs(s)
-        steps = pairs.differences(X)
+        self.s, self.r, self.kernel, self.n_sources = sites.s, r, kernel, len(fixed)
+        self.pairs = pairs = linalg.Pairs(self.s)
+        steps = pairs.differences(sites.X)
         steps /= unit[:, None]
         unordered(steps, categorical)
-        self._features = kernel.features(np.round(steps, DIGITS, out=steps))
-        self._of_source = np.eye(self.n_sources)[s]  # (N, L)
-        self._fixed = pairs.of_sources(fixed)
+        np.round(steps, DIGITS, out=steps)
+        by, by2 = sites.by[pairs.first], sites.by[pairs.second]
+        self._derivatives = Derivatives(steps, by, by2) if sites.differentiated.any() else None
+        self._features = kernel.features(steps)
+        self._of_source = np.eye(self.n_sources)[self.s]  # (N, L)
+        self._fixed = np.where((by == VALUE) & (by2 == VALUE), pairs.of_sources(fixed), 0.0)
         self._fixed[pairs.diagonal] += noise_var
         products = np.zeros(len(self._fixed)) if trend is None else pairs.outer(trend.T).sum(axis=0)
         self._trends = [(q, share * np.round(products, DIGITS)) for q, share in enumerate(trend_shares) if share]
@@ -112,7 +117,7 @@ class Evidence:
 
     def log_evidence(self, group: TermGroup, noise: Array | None = None) -> Array:
         """Return the log evidence of models with terms ``group`` and, on top, noise variances (K, L): shape (K,)."""
-        G, _, _ = self._covariances(group, noise)
+        G, _, _, _ = self._covariances(group, noise)
         return linalg.log_densities_packed(self.pairs.packed(G), self.r)
 
     def log_evidence_and_grad(self, group: TermGroup, noise: Array | None = None) -> tuple[Array, EvidenceGradient]:
@@ -121,7 +126,7 @@ class Evidence:
         With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG).
         """
         pairs = self.pairs
-        G, kernels, weights = self._covariances(group, noise)
+        G, kernels, undifferentiated, weights = self._covariances(group, noise)
         F = pairs.packed(G)
         values, alpha = linalg.invert_packed(F, self.r)
         by_G = pairs.outer(alpha)
@@ -134,12 +139,20 @@ class Evidence:
         kernels *= weights
         scales = group.flat_scales
         by_scales = self.kernel.contract_log_scales_batch(self._features, scales, kernels.reshape(len(scales), -1))
+        if self._derivatives is not None:  # κ F depends on them through F, too
+            entries = self._derivatives.entries
+            undifferentiated *= (weights[:, :, entries] * by_G[:, None, entries]).reshape(len(scales), -1)
+            by_scales += self._derivatives.contract_log_scales(self.kernel, scales, undifferentiated)
         by_noise = np.zeros((len(G), self.n_sources)) if noise is None else by_G[:, pairs.diagonal] @ self._of_source
         return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
 
-    def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array]:
-        """Return G (K, M), jitter included, κ (K, Q, M), and B of each pair (K, Q, M)."""
-        kernels = group.per_model(self.kernel.values_batch(self._features, group.flat_scales))
+    def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array, Array]:
+        """Return G (K, M) with jitter, κ or κ F (K, Q, M), κ of the derivatives (K Q, E), and B of pairs (K, Q, M)."""
+        values, undifferentiated = self.kernel.values_batch(self._features, group.flat_scales), np.empty((0, 0))
+        if self._derivatives is not None:
+            undifferentiated = values[:, self._derivatives.entries]
+            values[:, self._derivatives.entries] *= self._derivatives.factors(self.kernel, group.flat_scales)
+        kernels = group.per_model(values)
         for q, trend in self._trends:
             kernels[:, q] += trend
         weights = self.pairs.of_sources(group.B)
@@ -148,7 +161,7 @@ class Evidence:
         if noise is not None:
             G[:, self.pairs.diagonal] += noise[:, self.s]
         G *= self._jittered
-        return G, kernels, weights
+        return G, kernels, undifferentiated, weights
 
 
 def weighted_sum(kernels: Array, weights: Array) -> Array:

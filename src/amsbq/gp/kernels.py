@@ -4,7 +4,8 @@ Notation: D dimensions, X (n, D) and Y (m, D) points, ℓ_d lengthscales, u_d = 
 
     κ(x, y) = Π_d φ(u_d),        ∂κ/∂x_d = κ ψ(u_d) / ℓ_d,        ∂κ/∂log ℓ_d = -κ u_d ψ(u_d),
 
-with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite wherever φ underflows.
+with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite wherever φ underflows, as are χ = φ''/φ and
+ω = φ‴/φ. Covariances of derivatives of a draw are κ times a factor F made of these, as `Derivatives` says.
 
 Kernels are evaluated for K sets of lengthscales (K, D) at once, from "features" of the differences x - y that do not
 depend on the lengthscales; one kernel matrix is the case K = 1. Gradients are contracted with a coefficient for each
@@ -22,7 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, brief, numbers, points, positive
+from ..validation import Array, IntArray, numbers, points, positive
 
 
 class Kernel(ABC):
@@ -37,82 +38,6 @@ class Kernel(ABC):
         """Raise ValueError unless the kernel can be used in ``dim`` dimensions."""
 
 
-def check_kernel(kernel: Any) -> Kernel:
-    """Return the argument if it is a kernel, else raise TypeError."""
-    if not isinstance(kernel, ProductKernel | Linear | Constant):
-        raise TypeError(f"kernel must be RBF(...), Matern(...), Linear(...) or Constant(), got {brief(kernel)}")
-    return kernel
-
-
-class Constant(Kernel):
-    """The kernel κ(x, y) = 1, the covariance of an unknown offset.
-
-    With a diagonal B, a ``Constant`` term gives every source an offset of its own.
-
-    >>> Constant()([[0.0], [1.0]], [[5.0]])
-    array([[1.],
-           [1.]])
-    """
-
-    def __repr__(self) -> str:
-        return "Constant()"
-
-    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        """Return ones, shape (n, m)."""
-        X = points(X, None)
-        return np.ones((len(X), len(points(Y, X.shape[1], "Y"))))
-
-    def check_dim(self, dim: int) -> None:
-        """Accept any number of dimensions."""
-
-
-class Linear(Kernel):
-    """The kernel κ(x, y) = h(x)ᵀ h(y) with h_d(x) = (x_d - c_d) / s_d, the covariance of a linear trend.
-
-    Its variance is not one, and grows with the distance from the centre c.
-
-    Parameters
-    ----------
-    centre : float or sequence of D floats
-        Where the trend is zero.
-    scales : float or sequence of D floats
-        The slope in dimension d has the standard deviation 1 / s_d; there is none where s_d is infinite.
-
-    >>> Linear(0.5, [1.0, 2.0])([[1.5, 0.5], [1.5, 4.5]], [[1.5, 2.5]])
-    array([[1.],
-           [3.]])
-    """
-
-    def __init__(self, centre: ArrayLike, scales: ArrayLike) -> None:
-        self.centre, self.scales = numbers(centre, "centre"), np.asarray(scales, dtype=float)
-        if max(self.centre.ndim, self.scales.ndim) > 1 or not (self.scales > 0).all():
-            raise ValueError("centre and scales must be one number or one per dimension, and scales positive")
-
-    def __repr__(self) -> str:
-        return f"Linear({self.centre.tolist()}, {self.scales.tolist()})"
-
-    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
-        """Return κ(X_i, Y_j), shape (n, m)."""
-        X = points(X, None)
-        self.check_dim(X.shape[1])
-        return np.asarray(self.functions(X) @ self.functions(points(Y, X.shape[1], "Y")).T)
-
-    def functions(self, X: Array) -> Array:
-        """Return h(X_i), shape (n, D)."""
-        return np.asarray((X - self.centre) / self.scales)
-
-    def check_dim(self, dim: int) -> None:
-        """Raise ValueError unless centre and scales are single numbers or have one for each of ``dim`` dimensions."""
-        for name in ("centre", "scales"):
-            if (shape := getattr(self, name).shape) not in ((), (dim,)):
-                raise ValueError(f"the kernel has {shape[0]} {name} but the points have {dim} dimensions")
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """What tells linear kernels apart."""
-        return type(self), self.centre.tobytes(), self.scales.tobytes()
-
-
 class ProductKernel(Kernel):
     """A product over the dimensions of one stationary profile φ(u), each dimension with its lengthscale.
 
@@ -125,6 +50,7 @@ class ProductKernel(Kernel):
     reach: float  #: φ(u) is negligible, below 1e-18, for |u| beyond it
     stretch: float  #: the |u| within which φ varies by about a factor of e
     kink = True  #: whether φ is not smooth at u = 0
+    differentiable = True  #: whether draws of a process with this kernel have derivatives
 
     def __init__(self, lengthscales: ArrayLike) -> None:
         self.lengthscales = positive(numbers(lengthscales, "lengthscales"), "lengthscales")
@@ -158,6 +84,18 @@ class ProductKernel(Kernel):
     @abstractmethod
     def log_slope(self, u: Array) -> Array:
         """Return ψ(u) = φ'(u) / φ(u)."""
+
+    @abstractmethod
+    def log_curvature(self, u: Array) -> Array:
+        """Return χ(u) = φ''(u) / φ(u)."""
+
+    @abstractmethod
+    def log_third(self, u: Array) -> Array:
+        """Return ω(u) = φ‴(u) / φ(u)."""
+
+    def log_slope_grad(self, u: Array) -> Array:
+        """Return ψ'(u) = χ(u) - ψ(u)²."""
+        return self.log_curvature(u) - self.log_slope(u) ** 2
 
     def slope(self, u: Array) -> Array:
         """Return φ'(u)."""
@@ -240,6 +178,14 @@ class RBF(ProductKernel):
         """Return ψ(u) = -u."""
         return -u
 
+    def log_curvature(self, u: Array) -> Array:
+        """Return χ(u) = u² - 1."""
+        return u * u - 1
+
+    def log_third(self, u: Array) -> Array:
+        """Return ω(u) = 3 u - u³."""
+        return u * (3 - u * u)
+
     def features(self, steps: Array) -> Array:
         """Return the squared differences, shape (D, M)."""
         return steps * steps
@@ -277,11 +223,11 @@ class Matern(ProductKernel):
     array([[1.    , 0.4834]])
     """
 
-    #: ν -> a with φ = Σ_k a_k s^k e^{-s}, and b with -dφ/ds = Σ_k b_k s^k e^{-s}
-    _COEFFICIENTS: ClassVar[dict[float, tuple[tuple[float, ...], tuple[float, ...]]]] = {
-        0.5: ((1.0,), (1.0,)),
-        1.5: ((1.0, 1.0), (0.0, 1.0)),
-        2.5: ((1.0, 1.0, 1 / 3), (0.0, 1 / 3, 1 / 3)),
+    #: ν -> a with φ = Σ_k a_k s^k e^{-s}, and b, c, d of the same form for -dφ/ds, d²φ/ds² and -d³φ/ds³
+    _COEFFICIENTS: ClassVar[dict[float, tuple[tuple[float, ...], ...]]] = {
+        0.5: ((1.0,), (1.0,), (1.0,), (1.0,)),
+        1.5: ((1.0, 1.0), (0.0, 1.0), (-1.0, 1.0), (-2.0, 1.0)),
+        2.5: ((1.0, 1.0, 1 / 3), (0.0, 1 / 3, 1 / 3), (-1 / 3, -1 / 3, 1 / 3), (0.0, -1.0, 1 / 3)),
     }
 
     def __init__(self, nu: float, lengthscales: ArrayLike) -> None:
@@ -291,7 +237,8 @@ class Matern(ProductKernel):
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}; use RBF for an infinitely smooth kernel")
         self.nu = float(order)
         self.rate = sqrt(2 * self.nu)  #: s = rate · |u|
-        self.value_coefficients, self.slope_coefficients = self._COEFFICIENTS[self.nu]
+        self.value_coefficients, self.slope_coefficients, *self._higher = self._COEFFICIENTS[self.nu]
+        self.differentiable = self.nu > 0.5
         self.reach = 48 / self.rate
         self.stretch = 1 / self.rate
 
@@ -310,9 +257,19 @@ class Matern(ProductKernel):
 
     def log_slope(self, u: Array) -> Array:
         """Return ψ(u) = φ'(u) / φ(u)."""
+        return -self.rate * np.sign(u) * self._relative(self.slope_coefficients, u)
+
+    def log_curvature(self, u: Array) -> Array:
+        """Return χ(u) = φ''(u) / φ(u)."""
+        return self.rate**2 * self._relative(self._higher[0], u)
+
+    def log_third(self, u: Array) -> Array:
+        """Return ω(u) = φ‴(u) / φ(u)."""
+        return -(self.rate**3) * np.sign(u) * self._relative(self._higher[1], u)
+
+    def _relative(self, coefficients: tuple[float, ...], u: Array) -> Array:
         s = self._s(u)
-        slope = _polynomial(self.slope_coefficients, s) / _polynomial(self.value_coefficients, s)
-        return -self.rate * np.sign(u) * slope
+        return _polynomial(coefficients, s) / _polynomial(self.value_coefficients, s)
 
     def values_batch(self, features: Array, scales: Array) -> Array:
         """Return κ at M differences for K sets of lengthscales (K, D), shape (K, M): one exponential for all inputs."""
@@ -349,3 +306,75 @@ def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:
         out *= s
         out += coefficient
     return out
+
+
+class Derivatives:
+    """Those of M covariances that are derivatives by an input of the first point, of the second, or of both.
+
+    They are κ F with a factor F, where ψ_d = ψ(u_d), χ_d = χ(u_d):
+
+        one          ∂κ/∂x_a = κ ψ_a / ℓ_a,  ∂κ/∂y_a = -κ ψ_a / ℓ_a
+        two          ∂²κ/∂x_a ∂y_b = -κ ψ_a ψ_b / (ℓ_a ℓ_b)
+        twice        ∂²κ/∂x_a ∂y_a = -κ χ_a / ℓ_a²
+
+    Parameters
+    ----------
+    steps : (D, M) array
+        Differences x - y.
+    by, by2 : (M,) ints
+        The input of the first point, and of the second, by which each is a derivative; negative if by none.
+
+    Attributes
+    ----------
+    entries : (E,) ints
+        Which of the M covariances are derivatives: those of each kind in turn.
+    """
+
+    def __init__(self, steps: Array, by: IntArray, by2: IntArray) -> None:
+        one, two = np.flatnonzero((by >= 0) != (by2 >= 0)), np.flatnonzero((by >= 0) & (by2 >= 0) & (by != by2))
+        twice = np.flatnonzero((by >= 0) & (by == by2))
+        self.entries = np.concatenate([one, two, twice])
+        n, m = len(one), len(one) + len(two)
+        self._once, self._two, self._twice = slice(m), slice(n, m), slice(m, None)
+        self._inputs, self._seconds = np.where(by >= 0, by, by2)[self.entries], by2[two]
+        self._steps, self._second_steps = steps[self._inputs, self.entries], steps[self._seconds, two]
+        self._signs = np.where(by2[self.entries] >= 0, -1.0, 1.0)
+
+    def factors(self, kernel: ProductKernel, scales: Array) -> Array:
+        """Return F of each derivative for K sets of lengthscales (K, D), shape (K, E)."""
+        if len(self.entries) and not kernel.differentiable:
+            raise ValueError(f"draws of {kernel!r} have no gradients: take RBF, or Matern with nu 1.5 or 2.5")
+        u, ells = self._scaled(scales)
+        F = np.empty_like(u)
+        F[:, self._once] = kernel.log_slope(u[:, self._once])
+        F[:, self._twice] = kernel.log_curvature(u[:, self._twice]) / ells[:, self._twice]
+        F /= ells
+        F *= self._signs
+        F[:, self._two] *= self._second(kernel, scales)
+        return F
+
+    def contract_log_scales(self, kernel: ProductKernel, scales: Array, A: Array) -> Array:
+        """Return Σ_e A_ke ∂F_ke/∂log ℓ_kd for coefficients A (K, E), shape (K, D)."""
+        u, ells = self._scaled(scales)
+        psi, chi = kernel.log_slope(u), kernel.log_curvature(u)
+        twice, two = self._twice, self._two
+        by_first = psi + u * (chi - psi**2)  # of -ψ/ℓ, times ℓ
+        third = kernel.log_third(u[:, twice]) - chi[:, twice] * psi[:, twice]
+        by_first[:, twice] = (2 * chi[:, twice] + u[:, twice] * third) / ells[:, twice]
+        by_first *= -self._signs * A / ells
+        by_first[:, two] *= self._second(kernel, scales)
+        v = self._second_steps / scales[:, self._seconds]
+        by_second = kernel.log_slope(v) + v * kernel.log_slope_grad(v)
+        by_second *= A[:, two] * psi[:, two] / (ells[:, two] * scales[:, self._seconds])
+        inputs = np.eye(scales.shape[1])
+        return np.asarray(by_first @ inputs[self._inputs] + by_second @ inputs[self._seconds])
+
+    def _scaled(self, scales: Array) -> tuple[Array, Array]:
+        """Return the differences in the inputs of the derivatives in lengthscales, and these: (K, E) each."""
+        ells = scales[:, self._inputs]
+        return self._steps / ells, ells
+
+    def _second(self, kernel: ProductKernel, scales: Array) -> Array:
+        """Return ψ_b / ℓ_b of those by two inputs, shape (K, E_two)."""
+        ells = scales[:, self._seconds]
+        return np.asarray(kernel.log_slope(self._second_steps / ells) / ells)

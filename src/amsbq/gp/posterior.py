@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
 from ..validation import Array, count, non_negative, source_number, source_numbers, vector
 from .coregionalisation import ModelBatch, Term, check_terms
-from .data import Data
-from .kernels import RBF, Constant, Kernel, Linear, Matern
+from .data import Data, Sites
+from .kernels import RBF, Kernel, Matern
 from .posterior_batch import PosteriorBatch
+from .trends import Constant, Linear
 
 
 class MultiSourceGP:
@@ -67,7 +68,12 @@ class MultiSourceGP:
         )
 
     def condition(
-        self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None
+        self,
+        sources: ArrayLike,
+        X: ArrayLike,
+        y: ArrayLike,
+        noise_var: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
     ) -> Posterior:
         """Return the posterior on N observations (N = 0 is the prior).
 
@@ -79,8 +85,12 @@ class MultiSourceGP:
         y : (N,) array
         noise_var : (N,) array, optional
             Known variance of each observation, on top of the noise of its source.
+        gradients : (N, D) array, optional
+            The gradients of the sources there; NaN where they, or some of the derivatives, are not known. If there is
+            noise of variance v on a value, there is noise of variance v / w_d² on its derivative by an input of width
+            w_d.
         """
-        data = Data.checked(self.measure, self.n_sources, sources, X, y, noise_var)
+        data = Data.checked(self.measure, self.n_sources, sources, X, y, noise_var, gradients)
         return Posterior(self, PosteriorBatch.condition(self.batch, data))
 
 
@@ -90,7 +100,7 @@ class Posterior:
     Attributes
     ----------
     sources, X, y : (N,), (N, D) and (N,) arrays
-        The observations.
+        The observations, in which each value is followed by the derivatives that are known.
     jitter : float
         The share of their variance that was added to observations to keep the Gram matrix positive definite; zero
         unless the observations are (nearly) redundant, such as duplicates without noise.
@@ -101,7 +111,7 @@ class Posterior:
         self.sources, self.X, self.y = batch.data.s, batch.data.X, batch.data.y
 
     def __repr__(self) -> str:
-        counts = np.bincount(self.sources, minlength=self.gp.n_sources)
+        counts = np.bincount(self.batch.data.values.s, minlength=self.gp.n_sources)
         return f"<Posterior on {' + '.join(map(str, counts))} observations of {self.gp.n_sources} sources>"
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
@@ -144,8 +154,8 @@ class Posterior:
     def squared_correlation_joint(self, sources: ArrayLike, X: ArrayLike, target: int = 0) -> float:
         """Return ρ² of the target's integral with a whole set of new, noisy observations (Eq. 6)."""
         X = self.gp.measure.check_points(X)
-        s = source_numbers(sources, self.gp.n_sources, len(X))
-        return float(self.batch.squared_correlation_joint(s, X, self._source(target, "target"))[0])
+        new = Sites.values(source_numbers(sources, self.gp.n_sources, len(X)), X)
+        return float(self.batch.squared_correlation_joint(new, self._source(target, "target"))[0])
 
     def squared_correlation_joint_and_grad(
         self, sources: ArrayLike, X: ArrayLike, target: int = 0
@@ -160,9 +170,16 @@ class Posterior:
         """Return the log probability density of the observations."""
         return float(self.batch.log_evidence()[0])
 
-    def extend(self, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None = None) -> Posterior:
+    def extend(
+        self,
+        sources: ArrayLike,
+        X: ArrayLike,
+        y: ArrayLike,
+        noise_var: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+    ) -> Posterior:
         """Return the posterior on more observations, in O(N²) for each; this one stays as it is."""
-        new = Data.checked(self.gp.measure, self.gp.n_sources, sources, X, y, noise_var)
+        new = Data.checked(self.gp.measure, self.gp.n_sources, sources, X, y, noise_var, gradients)
         return Posterior(self.gp, self.batch.extend(new))
 
     def _source(self, source: int, name: str = "source") -> int:

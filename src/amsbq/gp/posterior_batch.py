@@ -6,6 +6,7 @@ Notation as in `conditioning`; c(x) and v(x) are the posterior cov[Z, y_l(x)] an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from ..validation import Array, IntArray
 from . import linalg
 from .conditioning import NOTHING_LEFT, Border, Conditioned, solve_lower_batch
+from .data import Sites
+from .gram import LARGEST_ARRAY
 
 
 class _Points(NamedTuple):
@@ -78,9 +81,40 @@ class PosteriorBatch(Conditioned):
         share = linalg.ratio(c[-1], variance, (variance > 0) & informative)
         return np.minimum(linalg.ratio(share * c[-1], V[-1, -1], informative), 1)
 
+    def squared_correlation_blocks(self, sources: IntArray, by: IntArray, X: Array) -> Array:
+        """Return ρ² of the primary integral with m noisy observations together, at each X_i: shape (K, n).
+
+        They are the values of sources (m,), or their derivatives by an input, as in `Sites`.
+        """
+        K, n, m, models = len(self), len(X), len(by), self.models
+        new, N = Sites.blocks(sources, by, X), len(self.data.y)
+        step = max(LARGEST_ARRAY // max(K * m * max(N, m), 1), 1)
+        if n > step:
+            parts = [self.squared_correlation_blocks(sources, by, X[i : i + step]) for i in range(0, n, step)]
+            return np.concatenate(parts, axis=1)
+        A = self._solve(models.cov(self.data.sites, new))
+        c = models.integral_cov(0, new) - (self.whitened_integral(0)[:, None, :] @ A)[:, 0]
+        first, second = (
+            Sites.blocks(sources[i], by[i], X) for i in (np.repeat(np.arange(m), m), np.tile(np.arange(m), m))
+        )
+        A = A.reshape(K, N, n, m)
+        V = models.cov_at_same(first, second).reshape(K, n, m, m) - np.einsum("kjia,kjib->kiab", A, A)
+        noise = models.observation_noise(new, np.zeros(len(new))).reshape(K, n, m)
+        np.einsum("kiaa->kia", V)[...] += noise
+        total = (models.variances(new) + noise.reshape(K, -1)).reshape(K, n, m)
+        # in units of their prior deviations, with as much noise as rounding is: what is not informative counts nothing
+        scales = np.sqrt(np.where(total > 0, total, 1.0))
+        V /= scales[:, :, :, None] * scales[:, :, None, :]
+        np.einsum("kiaa->kia", V)[...] += self._smallest_share[:, None, None]
+        c = c.reshape(K, n, m) / scales
+        rho2 = np.einsum("kia,kia->ki", c, np.linalg.solve(V, c[..., None])[..., 0])
+        variance = np.repeat(self._integral_variance(0)[:, None], n, axis=1)
+        return np.clip(linalg.ratio(rho2, variance, variance > 0), 0.0, 1.0)
+
     def _cov_at_same(self, X: Array, s: IntArray, row: _Correlation, s2: IntArray, row2: _Correlation) -> Array:
         """Return the posterior covariance of two sources at each X_i, shape (K, n)."""
-        return np.asarray(self.models.cov_at_same(s, s2, X) - np.einsum("kji,kji->ki", row.A, row2.A))
+        prior = self.models.cov_at_same(Sites.values(s, X), Sites.values(s2, X))
+        return np.asarray(prior - np.einsum("kji,kji->ki", row.A, row2.A))
 
     def squared_correlation_and_grad(self, source: int | IntArray, X: Array, target: int = 0) -> tuple[Array, Array]:
         """Return ρ², shape (K, n), and its gradient dρ²_i/dX_i, shape (K, n, D)."""
@@ -91,41 +125,43 @@ class PosteriorBatch(Conditioned):
         by_A = (2 * per_v)[:, None, :] * at.A
         by_A -= self.whitened_integral(target)[:, :, None] * per_c[:, None, :]
         by_cov = self._solve(by_A, transposed=True)
-        gradient = np.zeros((*per_c.shape, X.shape[1]))
+        located = ~self.data.of_integral
+        sites, by_located = self.data.sites.rows(located), by_cov[:, located]
+        gradient = np.zeros((*per_c.shape, X.shape[1])) + self.models.contract_derivatives_grad_x(
+            source, X, sites, by_located
+        )
         for group, part, mean_grad in zip(self.models.groups, at.parts, points.mean_grads, strict=True):
             by_mean = group.B[:, :, target].take(source, axis=-1) * per_c[:, None]
             for j in self._integral_rows:
                 by_mean += group.B[:, :, self.data.s[j]].take(source, axis=-1) * by_cov[:, None, j]
             part *= by_cov[:, None]
             gradient += (by_mean[..., None] * mean_grad).sum(axis=1)
-            gradient += self.models.contract_kernels_grad_x(group, part, X, self._locations)
+            gradient += self.models.contract_kernels_grad_x(group, part, X, self._located.X)
         trends, measure = self.models.trends, self.models.measure
         gradient += per_c[..., None] * trends.integral_cov_grad_x(measure, target, source, X)
-        located = ~self.data.of_integral
-        gradient += trends.contract_grad_x(
-            measure, source, X, self.data.s[located], self.data.X[located], by_cov[:, located]
-        )
+        gradient += trends.contract_grad_x(measure, source, X, sites, by_located)
         for j in self._integral_rows:
             of_trends = trends.integral_cov_grad_x(measure, int(self.data.s[j]), source, X)
             gradient += by_cov[:, j, :, None] * of_trends
         gradient -= per_v[..., None] * trends.variances_grad_x(measure, source, X)
         return at.rho2, gradient
 
-    def squared_correlation_joint(self, s: IntArray, X: Array, target: int = 0) -> Array:
+    def squared_correlation_joint(self, sites: Sites, target: int = 0) -> Array:
         """Return ρ² of the target's integral with a whole set of noisy observations (Eq. 6), shape (K,)."""
-        return self._joint(s, X, target)[0]
+        return self._joint(sites, target)[0]
 
     def squared_correlation_joint_and_grad(self, s: IntArray, X: Array, target: int = 0) -> tuple[Array, Array]:
         """Return the joint ρ², shape (K,), and its gradient in all locations, shape (K, n, D)."""
-        rho2, q, new = self._joint(s, X, target)
+        values = Sites.values(s, X)
+        rho2, q, new = self._joint(values, target)
         variance, w = new.base._integral_variance(target), new.base.whitened_integral(target)
         # d(cᵀ V⁻¹ c) = 2 aᵀ dc - aᵀ dV a with a = V⁻¹ c, and dc, dV again through the covariance with the data
         a = solve_lower_batch(new.factors, q, transposed=True)
         differences = np.einsum("kji,ki->kj", new.A, a) - w
         to_data = new.base._solve(differences[:, :, None], transposed=True)
         gradient = self.models.integral_cov_grad_x(target, s, X)
-        gradient += self.models.contract_grad_x(s, X, self.data.s, self.data.X, np.tile(to_data, (1, 1, len(X))))
-        gradient -= self.models.contract_grad_x(s, X, s, X, np.tile(a[:, :, None], (1, 1, len(X))))
+        gradient += self.models.contract_grad_x(s, X, self.data.sites, np.tile(to_data, (1, 1, len(X))))
+        gradient -= self.models.contract_grad_x(s, X, values, np.tile(a[:, :, None], (1, 1, len(X))))
         per_variance = linalg.ratio(np.full_like(variance, 2.0), variance, variance > 0)
         return rho2, per_variance[:, None, None] * a[:, :, None] * gradient
 
@@ -138,7 +174,7 @@ class PosteriorBatch(Conditioned):
             else:
                 mean = embedding.mean(X)
             means.append(group.per_model(mean))
-        kernels = self.models.kernels(self._locations, X)
+        kernels = self.models.kernels(self._located, Sites.values(0, X))
         for kernel in kernels:
             kernel[:, :, self._integral_rows] = 0.0
         return _Points(X, kernels, means, mean_grads)
@@ -149,20 +185,21 @@ class PosteriorBatch(Conditioned):
         return np.flatnonzero(self.data.of_integral)
 
     @cached_property
-    def _locations(self) -> Array:
-        """The locations of observations, shape (N, D), with any for those of integrals."""
-        return np.where(self.data.of_integral[:, None], self.models.measure.median, self.data.X)
+    def _located(self) -> Sites:
+        """What was observed, with any location for integrals."""
+        X = np.where(self.data.of_integral[:, None], self.models.measure.median, self.data.X)
+        return replace(self.data.sites, X=X)
 
     def _correlation(self, source: IntArray, points: _Points, target: int) -> _Correlation:
         """Return what is known of observations of a source (1,), or of one for each point (n,)."""
-        models, s = self.models, self.data.s
+        models, s, values = self.models, self.data.s, Sites.values(source, points.X)
         parts: list[Array] = []
-        covariance = models.constant[:, s].take(source, axis=-1)
+        covariance = models.constant_cov(self.data.sites, values)
         for kernels in points.kernels:
             part: Array = kernels * self._source_rows[len(parts)].take(source, axis=-1)
             covariance = covariance + part.sum(axis=1)
             parts.append(part)
-        covariance = covariance + models.trends.cov(models.measure, s, self._locations, source, points.X)
+        covariance = covariance + models.trends.cov(models.measure, self._located, values)
         covariance = np.broadcast_to(covariance, (len(self), len(s), len(points.X)))
         if len(self._integral_rows):
             covariance = covariance.copy()
@@ -170,7 +207,7 @@ class PosteriorBatch(Conditioned):
                 covariance[:, j] = self._integral_cov(int(s[j]), source, points)
         A = self._solve(covariance)
         c = self._integral_cov(target, source, points) - (self.whitened_integral(target)[:, None, :] @ A)[:, 0]
-        total = models.variances(source, points.X) + models.noise.take(source, axis=-1)
+        total = models.variances(values) + models.noise.take(source, axis=-1)
         v = total - np.einsum("kji,kji->ki", A, A)
         informative = v > self._smallest_share[:, None] * total
         variance = self._integral_variance(target)[:, None]
@@ -184,18 +221,18 @@ class PosteriorBatch(Conditioned):
         c = models.mass * models.constant[:, target].take(source, axis=-1)
         for group, mean in zip(models.groups, points.means, strict=True):
             c = c + (group.B[:, :, target].take(source, axis=-1) * mean).sum(axis=1)
-        return np.asarray(c + models.trends.integral_cov(models.measure, target, source, points.X))
+        return np.asarray(c + models.trends.integral_cov(models.measure, target, Sites.values(source, points.X)))
 
     @cached_property
     def _source_rows(self) -> list[Array]:
         """B of the sources of the observations and every source, (K, Q, N, L) for each group of terms."""
         return [group.B[:, :, self.data.s] for group in self.models.groups]
 
-    def _joint(self, s: IntArray, X: Array, target: int) -> tuple[Array, Array, Border]:
+    def _joint(self, sites: Sites, target: int) -> tuple[Array, Array, Border]:
         """Return the joint ρ² (K,), q = C_new⁻¹ c (K, n), and the factors of the posterior covariance of the set."""
-        new = self._border(s, X, np.zeros(len(X)))
+        new = self._border(sites, np.zeros(len(sites)))
         w = new.base.whitened_integral(target)
-        c = self.models.integral_cov(target, s, X) - np.einsum("kj,kji->ki", w, new.A)
+        c = self.models.integral_cov(target, sites) - np.einsum("kj,kji->ki", w, new.A)
         q = np.where(new.informative, solve_lower_batch(new.factors, c), 0.0)
         variance = new.base._integral_variance(target)
         return np.minimum(linalg.ratio(np.einsum("ki,ki->k", q, q), variance, variance > 0), 1.0), q, new

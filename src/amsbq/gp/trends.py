@@ -1,19 +1,112 @@
 """Trends: parts of a covariance that are linear in known functions of the inputs, k_ll'(x, x') = B[l, l'] h(x)ᵀ h(x').
 
 Their coefficients are integrated out in closed form. Notation as in `coregionalisation`; h(x) (P,) are the functions of
-a `Linear` kernel, and h̄ (P,) their integrals against the measure.
+a `Linear` kernel, or their derivatives by an input where those of a source are observed, and h̄ (P,) their integrals
+against the measure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..measures.base import Measure
-from ..validation import Array, IntArray
-from .kernels import Linear
+from ..validation import Array, IntArray, brief, numbers, points
+from .data import Sites
+from .kernels import Kernel, ProductKernel
+
+
+class Constant(Kernel):
+    """The kernel κ(x, y) = 1, the covariance of an unknown offset.
+
+    With a diagonal B, a ``Constant`` term gives every source an offset of its own.
+
+    >>> Constant()([[0.0], [1.0]], [[5.0]])
+    array([[1.],
+           [1.]])
+    """
+
+    def __repr__(self) -> str:
+        return "Constant()"
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """Return ones, shape (n, m)."""
+        X = points(X, None)
+        return np.ones((len(X), len(points(Y, X.shape[1], "Y"))))
+
+    def check_dim(self, dim: int) -> None:
+        """Accept any number of dimensions."""
+
+
+class Linear(Kernel):
+    """The kernel κ(x, y) = h(x)ᵀ h(y) with h_d(x) = (x_d - c_d) / s_d, the covariance of a linear trend.
+
+    Its variance is not one, and grows with the distance from the centre c.
+
+    Parameters
+    ----------
+    centre : float or sequence of D floats
+        Where the trend is zero.
+    scales : float or sequence of D floats
+        The slope in dimension d has the standard deviation 1 / s_d; there is none where s_d is infinite.
+
+    >>> Linear(0.5, [1.0, 2.0])([[1.5, 0.5], [1.5, 4.5]], [[1.5, 2.5]])
+    array([[1.],
+           [3.]])
+    """
+
+    def __init__(self, centre: ArrayLike, scales: ArrayLike) -> None:
+        self.centre, self.scales = numbers(centre, "centre"), np.asarray(scales, dtype=float)
+        if max(self.centre.ndim, self.scales.ndim) > 1 or not (self.scales > 0).all():
+            raise ValueError("centre and scales must be one number or one per dimension, and scales positive")
+
+    def __repr__(self) -> str:
+        return f"Linear({self.centre.tolist()}, {self.scales.tolist()})"
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """Return κ(X_i, Y_j), shape (n, m)."""
+        X = points(X, None)
+        self.check_dim(X.shape[1])
+        return np.asarray(self.functions(X) @ self.functions(points(Y, X.shape[1], "Y")).T)
+
+    def functions(self, X: Array) -> Array:
+        """Return h(X_i), shape (n, D)."""
+        return np.asarray((X - self.centre) / self.scales)
+
+    def observed(self, measure: Measure, sites: Sites) -> Array:
+        """Return h at locations of a measure, or its derivative by an input, as observed: shape (n, D)."""
+        h = self.functions(measure.to_latent(sites.X))
+        if len(which := np.flatnonzero(sites.differentiated)):
+            h[which] = np.eye(h.shape[1])[sites.by[which]] * self.slopes(measure, sites.X[which])
+        return h
+
+    def slopes(self, measure: Measure, X: Array) -> Array:
+        """Return dh_d/dx_d at locations of a measure, the only derivatives that are not zero: shape (n, D)."""
+        slopes = measure.latent_slopes(X)
+        return np.asarray((1.0 if slopes is None else slopes) / np.broadcast_to(self.scales, X.shape))
+
+    def check_dim(self, dim: int) -> None:
+        """Raise ValueError unless centre and scales are single numbers or have one for each of ``dim`` dimensions."""
+        for name in ("centre", "scales"):
+            if (shape := getattr(self, name).shape) not in ((), (dim,)):
+                raise ValueError(f"the kernel has {shape[0]} {name} but the points have {dim} dimensions")
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What tells linear kernels apart."""
+        return type(self), self.centre.tobytes(), self.scales.tobytes()
+
+
+def check_kernel(kernel: Any) -> Kernel:
+    """Return the argument if it is a kernel, else raise TypeError."""
+    if not isinstance(kernel, ProductKernel | Linear | Constant):
+        raise TypeError(f"kernel must be RBF(...), Matern(...), Linear(...) or Constant(), got {brief(kernel)}")
+    return kernel
+
 
 #: An input has a trend only if its standard deviation is at most so many widths: that of heavier tails says nothing.
 MOST_WIDTHS = 2.0
@@ -65,43 +158,45 @@ class Trends:
         """Return the trends with the averages of h by another functional than the integral over the measure."""
         return Trends(self.kernels, self.B, tuple(averages))
 
-    def cov(self, measure: Measure, s: IntArray, X: Array, s2: IntArray, X2: Array) -> Array | float:
-        """Return cov[f_s(X), f_s2(X2)] by trends; sources are one for each point, or one (1,) for all: (K, n, m)."""
+    def cov(self, measure: Measure, a: Sites, b: Sites) -> Array | float:
+        """Return the covariances of n observations with m others by trends, shape (K, n, m)."""
         return self._sum(
-            lambda kernel, B: between(B, s, s2) * (_values(kernel, measure, X) @ _values(kernel, measure, X2).T)
+            lambda kernel, B: between(B, a.s, b.s) * (kernel.observed(measure, a) @ kernel.observed(measure, b).T)
         )
 
-    def cov_at_same(self, measure: Measure, s: IntArray, s2: IntArray, X: Array) -> Array | float:
-        """Return cov[f_s(X_i), f_s2(X_i)] by trends, shape (K, n)."""
-        return self._sum(lambda kernel, B: B[:, s, s2] * (_values(kernel, measure, X) ** 2).sum(axis=1))
+    def cov_at_same(self, measure: Measure, a: Sites, b: Sites) -> Array | float:
+        """Return the covariances of n observations, each with another one at the same location, by trends: (K, n)."""
+        return self._sum(
+            lambda kernel, B: B[:, a.s, b.s] * (kernel.observed(measure, a) * kernel.observed(measure, b)).sum(axis=1)
+        )
 
     def variances_grad_x(self, measure: Measure, s: IntArray, X: Array) -> Array | float:
         """Return ∂ var f_s(X_i)/∂X_i by trends, shape (K, n, D)."""
         return self._sum(
-            lambda kernel, B: 2 * B[:, s, s, None] * (_values(kernel, measure, X) * _slopes(kernel, measure, X))
+            lambda kernel, B: (
+                2 * B[:, s, s, None] * (kernel.functions(measure.to_latent(X)) * kernel.slopes(measure, X))
+            )
         )
 
-    def contract_grad_x(
-        self, measure: Measure, s: IntArray, X: Array, s2: IntArray, X2: Array, c: Array
-    ) -> Array | float:
-        """Return Σ_j c_ji ∂cov[f_s(X_i), f_s2(X2_j)]/∂X_i by trends for c (K, m, n), shape (K, n, D)."""
+    def contract_grad_x(self, measure: Measure, s: IntArray, X: Array, b: Sites, c: Array) -> Array | float:
+        """Return Σ_j c_ji ∂cov[f_s(X_i), y_j]/∂X_i by trends for observations b and c (K, m, n), shape (K, n, D)."""
 
         def one(kernel: Linear, B: Array) -> Array:
-            sums = (c * between(B, s2, s)).swapaxes(1, 2) @ _values(kernel, measure, X2)
-            return np.asarray(sums * _slopes(kernel, measure, X))
+            sums = (c * between(B, b.s, s)).swapaxes(1, 2) @ kernel.observed(measure, b)
+            return np.asarray(sums * kernel.slopes(measure, X))
 
         return self._sum(one)
 
-    def integral_cov(self, measure: Measure, target: int, s: IntArray, X: Array) -> Array | float:
-        """Return cov[Z_target, f_s(X)] by trends, shape (K, n)."""
+    def integral_cov(self, measure: Measure, target: int, a: Sites) -> Array | float:
+        """Return the covariances of Z_target with observations by trends, shape (K, n)."""
         return self._sum(
-            lambda kernel, B: B[:, target, s] * (_values(kernel, measure, X) @ self._integrals(kernel, measure))
+            lambda kernel, B: B[:, target, a.s] * (kernel.observed(measure, a) @ self._integrals(kernel, measure))
         )
 
     def integral_cov_grad_x(self, measure: Measure, target: int, s: IntArray, X: Array) -> Array | float:
         """Return ∂cov[Z_target, f_s(X_i)]/∂X_i by trends, shape (K, n, D)."""
         return self._sum(
-            lambda kernel, B: B[:, target, s, None] * (_slopes(kernel, measure, X) * self._integrals(kernel, measure))
+            lambda kernel, B: B[:, target, s, None] * (kernel.slopes(measure, X) * self._integrals(kernel, measure))
         )
 
     def integral_covariance(self, measure: Measure, target: int, other: int) -> Array | float:
@@ -109,13 +204,13 @@ class Trends:
         return self._sum(lambda kernel, B: B[:, target, other] * (self._integrals(kernel, measure) ** 2).sum())
 
     def main_effect(
-        self, measure: Measure, source: int, input: int, t: Array, s: IntArray, X: Array
+        self, measure: Measure, source: int, input: int, t: Array, a: Sites
     ) -> tuple[Array | float, Array | float]:
         """Return what trends add to the covariances of a main effect (K, m, n), and to its variances (K, m)."""
 
         def cov(kernel: Linear, B: Array) -> Array:
             effects = _main_effects(kernel, measure, input, t)
-            return np.asarray(B[:, source, s][:, None] * (effects @ _values(kernel, measure, X).T))
+            return np.asarray(B[:, source, a.s][:, None] * (effects @ kernel.observed(measure, a).T))
 
         def variances(kernel: Linear, B: Array) -> Array:
             return np.asarray(B[:, [source], source] * (_main_effects(kernel, measure, input, t) ** 2).sum(axis=1))
@@ -145,23 +240,12 @@ class Trends:
 NO_TRENDS = Trends()
 
 
-def _values(kernel: Linear, measure: Measure, X: Array) -> Array:
-    """Return h at locations X (n, D), shape (n, P)."""
-    return kernel.functions(measure.to_latent(X))
-
-
 def _main_effects(kernel: Linear, measure: Measure, input: int, t: Array) -> Array:
     """Return ∫ h(x) π(dx_others) at values t (m, 1) of one input, shape (m, P)."""
     h = np.tile(_integrals(kernel, measure), (len(t), 1))
     along = measure.over([input]).to_latent(t)
     h[:, input] = kernel.functions(np.tile(along, (1, measure.dim)))[:, input]
     return h
-
-
-def _slopes(kernel: Linear, measure: Measure, X: Array) -> Array:
-    """Return dh_d/dx_d at locations X, the only derivatives that are not zero: shape (n, D)."""
-    slopes = measure.latent_slopes(X)
-    return np.asarray((1.0 if slopes is None else slopes) / np.broadcast_to(kernel.scales, X.shape))
 
 
 def _integrals(kernel: Linear, measure: Measure) -> Array:

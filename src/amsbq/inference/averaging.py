@@ -95,8 +95,8 @@ def stacking_weights(log_densities: Array, prior: Array) -> Array:
 
 
 def primary_log_densities(posteriors: PosteriorBatch) -> Array:
-    """Return the log density of each primary observation, if all others are known, averaged over posteriors: (n,)."""
-    of_primary = posteriors.data.s == 0
+    """Return the log density of each primary value, if all else is known, averaged over posteriors: shape (n,)."""
+    of_primary = (posteriors.data.s == 0) & ~posteriors.data.sites.differentiated
     mean, variance = (moments[:, of_primary] for moments in posteriors.leave_one_out())
     logs = -0.5 * (posteriors.data.y[of_primary] - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
@@ -110,7 +110,7 @@ def most_probable_integral(model: ModelBatch, data: Data, units: StandardUnits) 
     means, stds = integrals(model, data)
     std = float(stds[0])
     if too_few(data):
-        std = max(std, 1.0, _spread_of_few(data.y[data.s == 0]))
+        std = max(std, 1.0, _spread_of_few(data.of_source(0).values.y))
     return Estimate(units.levels[0] + units.spreads[0] * means, [units.spreads[0] * std])
 
 
@@ -146,7 +146,7 @@ def integral_means(batch: PosteriorBatch) -> Array:
     whole, w = batch.models.measure.whole, batch.whitened_integral(0)
     if whole is not batch.models.measure:
         at = ~batch.data.of_integral
-        z = batch.models.integral_cov(0, batch.data.s, batch.data.X)
-        z[:, at] = replace(batch.models, measure=whole).integral_cov(0, batch.data.s[at], batch.data.X[at])
+        z = batch.models.integral_cov(0, batch.data.sites)
+        z[:, at] = replace(batch.models, measure=whole).integral_cov(0, batch.data.sites.rows(at))
         w = solve_lower_batch(batch.factors, z)
     return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", w, batch.beta))

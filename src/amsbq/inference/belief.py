@@ -97,7 +97,7 @@ class FixedBelief:
     def extend(self, data: Data) -> FixedBelief:
         """Return the belief on more observations; ``data`` begin with the old ones."""
         posteriors = self.posteriors
-        for new in data.one_by_one(int(np.count_nonzero(~posteriors.data.of_integral))):
+        for new in data.one_by_one(int(np.count_nonzero(~posteriors.data.values.of_integral))):
             posteriors = posteriors.extend(new)
         return FixedBelief(posteriors)
 
@@ -252,7 +252,7 @@ class ExtendedBelief:
             measure, order = learned.log_posterior.measure, learned.order
             return _learn(learned.model, measure, data, noise, seed, names, order, learned.integrals)
         posteriors = self.posteriors
-        for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.y)):
+        for new in learned.log_posterior.units.standardise(data).one_by_one(len(self.data.values.y)):
             posteriors = posteriors.extend(new)
         return replace(self, data=data, posteriors=posteriors)
 
@@ -309,7 +309,7 @@ def _learn(
     order: Sequence[int],
     integrals: Integrals,
 ) -> LearnedBelief:
-    for sentence in measure.cautions(data.X[data.s == 0]):
+    for sentence in measure.cautions(data.values.of_source(0).X):
         warn(sentence, stacklevel=4)
     if not model.marginalised:
         warn_of_few(data, names[0])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -19,9 +20,8 @@ from ..gp.coregionalisation import ModelBatch, TermGroup
 from ..gp.data import Data
 from ..gp.embeddings import EmbeddingBatch
 from ..gp.gram import Evidence
-from ..gp.kernels import Linear
 from ..gp.posterior_batch import PosteriorBatch
-from ..gp.trends import NO_TRENDS, Trends, linear_kernel
+from ..gp.trends import NO_TRENDS, Linear, Trends, linear_kernel
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
 from ..validation import Array, read_only
@@ -68,12 +68,13 @@ class LogPosterior:
     @cached_property
     def _evidence(self) -> Evidence:
         """The log evidence of the observations; large, and not needed for those that are only conditioned on."""
-        standard = self.units.standardise(self.data)
+        # derivatives by latent coordinates in units of their widths, so that those of the user do not matter
+        per_width = self.data.sites.per_width(self.measure)
+        standard = self.units.standardise(self.data.rescaled(per_width))
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             noise_var = self._standard_noise[standard.s] + standard.noise_var
         return Evidence(
-            standard.s,
-            self.measure.to_latent(standard.X),
+            replace(standard.sites, X=self.measure.to_latent(standard.X)),
             standard.y,
             self.prior.kernel,
             self._constant,
@@ -81,7 +82,7 @@ class LogPosterior:
             LEARNING_JITTER,
             self.measure.latent.width,
             self.measure.categorical,
-            self._linear.functions(self.measure.to_latent(standard.X)),
+            self._linear.observed(self.measure, standard.sites) / per_width[:, None],
             [term.trend for term in self.prior.terms],
         )
 

@@ -65,7 +65,7 @@ def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> di
     """
     found: dict[int, float] = {}
     for source, level in enumerate(noise):
-        of = data.of_source(source)
+        of = data.values.of_source(source)
         if level != "learn" and len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
             sources = np.zeros(len(of.y), dtype=np.intp)
             known = replace(of, s=sources, noise_var=of.noise_var + level).sorted()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..gp.data import Data
+from ..gp.data import VALUE, Data
 from ..gp.gram import DIGITS
 from ..messages import warn
 from ..validation import Array, read_only
@@ -33,6 +33,7 @@ class StandardUnits:
 
         What a source lacks it takes from the others. With ``common``, all sources have one spread.
         """
+        data = data.values
         unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
         scaled = data.y / unit
         groups = [scaled[data.s == source] for source in range(n_sources)]
@@ -47,8 +48,8 @@ class StandardUnits:
 
     def standardise(self, data: Data) -> Data:
         """Return observations in standard units."""
-        unit = self.spreads[data.s]
-        y = np.round((data.y - self.levels[data.s]) / unit, DIGITS)
+        unit, levels = self.spreads[data.s], np.where(data.sites.differentiated, 0.0, self.levels[data.s])
+        y = np.round((data.y - levels) / unit, DIGITS)
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
@@ -58,6 +59,7 @@ def fewest_first(data: Data, n_sources: int) -> list[int]:
 
     The order does not depend on their numbers, unless their observations are the same.
     """
+    data = data.values
     y = StandardUnits.of(data, n_sources, common=True).standardise(data).y
     groups = [np.abs(y[data.s == source]) for source in range(n_sources)]
     keys = [(len(group), float(group.sum()), float((group**3).sum())) for group in groups]
@@ -101,7 +103,7 @@ def regularised(
                 stacklevel=4,
             )
             noise[source] = "learn"
-    primary = data.y[data.s == 0]
+    primary = data.of_source(0).values.y
     if len(primary) == 0:
         warn(f"there is no observation of {names[0]}: what is said of its integral is a guess", stacklevel=4)
     elif primary_is_constant(data):
@@ -112,6 +114,7 @@ def regularised(
         )
         # Noise of the size of the spread: without it the likelihood would grow without bound as the scale shrinks.
         spread = StandardUnits.of(data, len(noise), common=True).spreads[0]
+        data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more
         data = replace(
             data, noise_var=read_only(data.noise_var + np.where(data.s == 0, min(spread, LARGEST_SPREAD) ** 2, 0.0))
         )
@@ -119,9 +122,11 @@ def regularised(
 
 
 def primary_is_constant(data: Data) -> bool:
-    """Return whether several observations of the primary source all have one value, but for rounding."""
-    primary = data.y[data.s == 0]
-    return len(primary) > 1 and bool(np.ptp(primary) <= ROUNDING * np.abs(primary).max())
+    """Return whether several observations of the primary source all have one value, but for rounding, and no slope."""
+    of_primary = data.of_source(0)
+    primary, slopes = of_primary.values.y, of_primary.y[of_primary.sites.differentiated]
+    constant = len(primary) > 1 and bool(np.ptp(primary) <= ROUNDING * np.abs(primary).max())
+    return constant and not slopes.any()
 
 
 def too_few(data: Data) -> bool:
@@ -129,16 +134,17 @@ def too_few(data: Data) -> bool:
 
     Whatever they are, they explain one observation of the primary source, or fewer observations than inputs, exactly.
     """
-    return int(np.count_nonzero(data.s == 0)) < 2 or len(data.y) < data.X.shape[1]
+    return int(np.count_nonzero(data.values.s == 0)) < 2 or len(data.y) < data.X.shape[1]
 
 
 def warn_of_few(data: Data, name: str) -> None:
     """Warn if there are too few observations of the source of that name for a model that takes the most probable θ."""
-    n = np.count_nonzero(data.s == 0)
+    s = data.values.s
+    n = np.count_nonzero(s == 0)
     if too_few(data) and n:  # where there is none of the primary source, `regularised` says so
         warn(
             f"there are too few observations to learn how {name} varies with its inputs ({n} of it, "
-            f"{len(data.y) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
+            f"{len(s) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
             "size of the values",
             stacklevel=4,
         )
@@ -146,6 +152,7 @@ def warn_of_few(data: Data, name: str) -> None:
 
 def spread_of_repeats(data: Data) -> float:
     """Return the standard deviation of noise-free values at one location, over all locations with several; or zero."""
+    data = data.values
     exact = data.noise_var == 0
     _, inverse, counts = np.unique(data.X[exact], axis=0, return_inverse=True, return_counts=True)
     if (counts <= 1).all():

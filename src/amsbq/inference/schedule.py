@@ -140,22 +140,26 @@ class Learner:
         self.turns = turns or Turns()
         self.model, self.measure, self.noise, self.seed, self.names = model, measure, noise, seed, names
         self.order = order
-        self._data = Data.empty(measure.dim)
-        self._new: list[tuple[int, Array, float, float]] = []  # observations that are not in the arrays yet
+        self._data, self._n_values = Data.empty(measure.dim), 0
+        #: evaluations that are not in the arrays yet: source, x, value, variance and gradient
+        self._new: list[tuple[int, Array, float, float, Array]] = []
         self.integrals: Integrals = ()  #: those of sources that are known
         self._belief: Belief | None = self.learned(self._data) if isinstance(model, MultiSourceGP) else None
         self._conditioned_on = 0  # the number of observations that the belief is conditioned on
         self._refit: _Refit | None = None
 
     def __len__(self) -> int:
-        return len(self._data.y) + len(self._new)
+        """Return the number of values."""
+        return self._n_values + len(self._new)
 
     @property
     def data(self) -> Data:
         """All observations, in the order in which they were added."""
         if self._new:
-            sources, X, y, variances = zip(*self._new, strict=True)
-            new = Data(np.array(sources, dtype=np.intp), np.array(X), np.array(y), np.array(variances))
+            sources, X, y, variances, gradients = zip(*self._new, strict=True)
+            values = Data(np.array(sources, dtype=np.intp), np.array(X), np.array(y), np.array(variances))
+            new = values.with_gradients(self.measure, np.array(gradients))
+            self._n_values += len(self._new)
             self._data, self._new = self._data.followed_by(new), []
         return self._data
 
@@ -164,9 +168,9 @@ class Learner:
         """Whether there is a value of the primary source, without which its integral is unknown."""
         return bool((self.data.s == 0).any())
 
-    def add(self, source: int, x: Array, value: float, variance: float) -> None:
-        """Add one observation: the value of a source at x, shape (D,), and the variance of its noise."""
-        self._new.append((source, x, value, variance))
+    def add(self, source: int, x: Array, value: float, variance: float, gradient: Array | None = None) -> None:
+        """Add the value of a source at x, shape (D,), the variance of its noise, and its gradient, NaN if not known."""
+        self._new.append((source, x, value, variance, np.full(len(x), np.nan) if gradient is None else gradient))
 
     @property
     def belief(self) -> Belief | None:
@@ -176,7 +180,7 @@ class Learner:
         take seconds.
         """
         n = len(self)
-        at = self.turns.latest(self.data.s)
+        at = self.turns.latest(self.data.values.s)
         if n and (self._refit is None or self._refit.n != at):
             self._refit = self._refitted(at)
             self._belief, self._conditioned_on = self._refit.belief, at

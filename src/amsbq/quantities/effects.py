@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import qmc
 
-from ..gp.kernels import differences
+from ..gp.data import VALUE
+from ..gp.kernels import Derivatives, differences
 from ..measures.base import Measure
 from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, Marginal
 from ..validation import Array
@@ -135,7 +136,8 @@ class _Products:
     def __init__(
         self, functions: Functions, k: int, measure: Measure, rules: Sequence[Rule], X: Array, coefficients: Array
     ) -> None:
-        models, s = functions.models, functions.s
+        models, centres = functions.models, functions.centres
+        s = centres.s
         J, n_paths = coefficients.shape[1], functions.coefficients.shape[2]
         terms = [
             (B, scales, group.kernel)
@@ -145,13 +147,13 @@ class _Products:
         ]
         # a trend is a sum over inputs: each of its functions is a product with ones
         trends = [
-            (B[k, 0, s][:, None] * kernel.functions(functions.centres), kernel)
+            (B[k, 0, s][:, None] * kernel.observed(measure, centres), kernel)
             for kernel, B in zip(models.trends.kernels, models.trends.B, strict=True)
         ]
         offsets = np.where(np.arange(J) < n_paths, functions.offsets[k], 0.0)  # deviations have none
         self.a = np.concatenate(
             [
-                (offsets + models.constant[k, 0, s] @ coefficients)[None],
+                (offsets + np.where(centres.differentiated, 0.0, models.constant[k, 0, s]) @ coefficients)[None],
                 *(B[:, None] * coefficients for B, _, _ in terms),
                 *(slopes.T @ coefficients for slopes, _ in trends),
             ]
@@ -159,15 +161,19 @@ class _Products:
 
         def factors(t: Array, d: int) -> Array:
             """Return φ_pd at values t (m,) of input d, shape (m, P)."""
-            steps = differences(t[:, None], functions.centres[:, [d]], [0] if d in measure.categorical else [])
+            steps = differences(t[:, None], centres.X[:, [d]], [0] if d in measure.categorical else [])
+            along = np.tile(np.where(centres.by == d, 0, VALUE), len(t))
+            derivatives = Derivatives(steps, np.full_like(along, VALUE), along)
             columns = [np.ones((len(t), 1))]
             for _, scales, whole in terms:
                 kernel = whole.over([d])
-                columns.append(kernel.values_batch(kernel.features(steps), scales[None, [d]]).reshape(len(t), len(s)))
+                values = kernel.values_batch(kernel.features(steps), scales[None, [d]])
+                values[:, derivatives.entries] *= derivatives.factors(kernel, scales[None, [d]])
+                columns.append(values.reshape(len(t), len(s)))
             for _, linear in trends:
-                along = np.ones((len(t), X.shape[1]))
-                along[:, d] = linear.functions(np.repeat(t[:, None], X.shape[1], axis=1))[:, d]
-                columns.append(along)
+                trend = np.ones((len(t), X.shape[1]))
+                trend[:, d] = linear.functions(np.repeat(t[:, None], X.shape[1], axis=1))[:, d]
+                columns.append(trend)
             return np.concatenate(columns, axis=1)
 
         at_nodes = [factors(rule.nodes, d) for d, rule in enumerate(rules)]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..gp.coregionalisation import ModelBatch
-from ..gp.data import Data
+from ..gp.data import Data, Sites
 from ..gp.gram import LARGEST_ARRAY
 from ..gp.posterior_batch import PosteriorBatch
 from ..measures.base import Measure
-from ..validation import Array, IntArray
+from ..validation import Array
 from .ensemble import Ensemble
 
 
@@ -41,11 +41,10 @@ SETTINGS = PathSettings()
 
 @dataclass(frozen=True)
 class Functions:
-    """K × J functions of the inputs: f_kj(x) = m_k + Σ_i a_kij cov_k[f_0(x), f_{s_i}(c_i)]."""
+    """K × J functions of the inputs: f_kj(x) = m_k + Σ_i a_kij cov_k[f_0(x), y_i], with y_i observed at c_i."""
 
     models: ModelBatch
-    s: IntArray  # (P,)
-    centres: Array  # (P, D)
+    centres: Sites  # P of them
     coefficients: Array  # (K, P, J)
 
     @property
@@ -61,7 +60,7 @@ class Functions:
         step = max(LARGEST_ARRAY // (P * terms * K), 1)
         for start in range(0, len(X), step):
             x = X[start : start + step]
-            cov = self.models.cov(np.zeros(len(x), dtype=np.intp), x, self.s, self.centres)
+            cov = self.models.cov(Sites.values(0, x), self.centres)
             out[:, :, start : start + step] = (cov @ self.coefficients).swapaxes(1, 2)
         out += self.offsets[:, None, None]
         return out
@@ -84,7 +83,7 @@ class Paths:
         pairs = max(SETTINGS.paths // (2 * len(posteriors)), 1)
         half = np.einsum(
             "kij,kjp->kip",
-            _roots(covariances, posteriors.models.variances(s, U).max(axis=1)),
+            _roots(covariances, posteriors.models.variances(Sites.values(s, U)).max(axis=1)),
             rng.normal(size=(len(posteriors), len(U), pairs)),
         )
         drawn = means[:, :, None] + np.concatenate([half, -half], axis=2)
@@ -92,8 +91,7 @@ class Paths:
         conditioned = PosteriorBatch.condition(posteriors.models, posteriors.data.followed_by(new), posteriors.jitter)
         observed = np.broadcast_to(posteriors.data.y[:, None], (len(posteriors), len(posteriors.data.y), 2 * pairs))
         coefficients = conditioned.coefficients(np.concatenate([observed, drawn], axis=1))
-        data = conditioned.data
-        return cls(Functions(posteriors.models, data.s, data.X, coefficients), conditioned)
+        return cls(Functions(posteriors.models, conditioned.data.sites, coefficients), conditioned)
 
     def residual_variances(self, X: Array) -> Array:
         """Return the variance that is left at each X_i once the values at U are known, shape (K, n)."""
@@ -103,9 +101,9 @@ class Paths:
 def posterior_means(ensemble: Ensemble) -> Functions:
     """Return the posterior mean of the primary source by each posterior: J = 1."""
     batch = ensemble.posteriors
-    data = batch.data
-    values = np.broadcast_to(data.y[:, None], (len(batch), len(data.y), 1))
-    return Functions(batch.models, data.s, data.X, batch.coefficients(values))
+    y = batch.data.y
+    values = np.broadcast_to(y[:, None], (len(batch), len(y), 1))
+    return Functions(batch.models, batch.data.sites, batch.coefficients(values))
 
 
 def _roots(covariances: Array, prior: Array) -> Array:

@@ -147,7 +147,7 @@ def _ranged_sum(posteriors: PosteriorBatch, belief: RangedBelief, target: Target
 
 def _drawn(posteriors: PosteriorBatch, X: Array) -> Array:
     """Return the primary source at X as drawn from one of the posteriors, in turn, by the number of observations."""
-    n = len(posteriors.data.y)
+    n = len(posteriors.data.values.y)
     one = posteriors.select(slice(n % len(posteriors), n % len(posteriors) + 1))
     means, covariances = one.predict_joint(np.zeros(len(X), dtype=np.intp), X)
     values, vectors = np.linalg.eigh(covariances[0])

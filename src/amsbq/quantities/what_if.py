@@ -40,7 +40,8 @@ def integral_under(belief: Belief, measure: Measure, other: Measure) -> Estimate
         weights = other.weights if isinstance(other, Empirical) else None
         points = other.samples if isinstance(other, Empirical) else other.sobol(STAND_IN_POINTS, 0)
         scores = measure.to_latent(measure.check_points(points, "the other distribution"))
-        other, data = Empirical(scores, weights), replace(data, X=measure.to_latent(data.X))
+        data = replace(data.rescaled(data.sites.latent_slopes(measure)), X=measure.to_latent(data.X))
+        other = Empirical(scores, weights)
     models = replace(ensemble.models, measure=other.for_learning())
     batch = PosteriorBatch.condition(models, data, ensemble.jitter)
     return ensemble.of_moments(integral_means(batch), np.sqrt(batch.integral()[1]))
