@@ -10,7 +10,7 @@ from types import ModuleType
 
 from . import acquisition
 from .api import Integrator, integrate
-from .design.accounting import Evaluation, Query, Status, StopReason
+from .design.accounting import StopReason
 from .design.acquisition import AcquisitionName
 from .design.forecast import Forecast
 from .design.search import Choice
@@ -35,6 +35,7 @@ from .measures.gaussian import Gaussian, GaussianCopula
 from .measures.product import Independent, Product
 from .measures.uniform import Uniform
 from .outputs.estimates import Estimates
+from .outputs.evaluations import Evaluation, Query, Status
 from .outputs.observations import Observation
 from .processes.pool import ResilientProcessPool
 from .quantities.distribution import OutputDistribution

@@ -67,6 +67,14 @@ def number(value: ArrayLike, name: str) -> float:
     return float(numbers(raw, name).item())
 
 
+def gradient_numbers(value: ArrayLike, name: str) -> Array:
+    """Return the derivatives of a value by each input, shape (D,): finite real numbers, or NaN if not known."""
+    raw = _regular(value, name)
+    if raw.dtype.kind not in "fiu" or raw.ndim != 1 or np.isinf(raw).any():
+        raise ValueError(f"{name} must be one number for each input, NaN if it is not known, got {brief(value)}")
+    return read_only(np.array(raw, dtype=float))
+
+
 def positive_number(value: ArrayLike, name: str) -> float:
     """Return one finite number above zero."""
     return float(positive(np.asarray(number(value, name)), name))

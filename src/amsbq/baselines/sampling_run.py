@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..design.accounting import Accounting, Query, StopReason
+from ..design.accounting import Accounting, StopReason
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
@@ -23,6 +23,7 @@ from ..inference.estimate import Estimate
 from ..inference.schedule import scheduled_refit
 from ..measures.adapters import MeasureLike
 from ..measures.base import Measure
+from ..outputs.evaluations import Query
 from ..results.result import Result, input_names
 from ..validation import Array
 

@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from ..design.accounting import Evaluation, StopReason
+from ..design.accounting import StopReason
 from ..design.integrator import Integrator
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress, working
@@ -21,6 +21,7 @@ from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.revisions import taken_evaluations
 from ..execution.runner import NoResultError, run
+from ..outputs.evaluations import Evaluation
 from ..problems.problem_file import Problem, load_problem
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable

@@ -15,13 +15,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..design.accounting import Query, StopReason
+from ..design.accounting import StopReason
 from ..design.integrator import Integrator
 from ..design.stopping import repeated_failure
 from ..execution.journal import Journal
 from ..execution.resume import begin_or_resume
 from ..execution.revisions import Answer, Given, tell
 from ..execution.state import read_state
+from ..outputs.evaluations import Query
 from ..problems.problem_file import Problem, load_problem
 from ..results.result import REASONS, Result, input_names
 from ..simulators.template import filled_template

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..design.accounting import Evaluation, Query
 from ..execution.revisions import Given, correct, exclude, shown_evaluation
 from ..execution.state import RunState
+from ..outputs.evaluations import Evaluation, Query
 from ..results.result import input_names
 from ..validation import numbers_text
 from .arguments import numbers_by_output

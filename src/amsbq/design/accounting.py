@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import wraps
 from threading import RLock
@@ -14,7 +13,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..gp.data import checked_gradients
 from ..measures.adapters import NamedMeasureLike, named_measure
+from ..outputs.evaluations import Evaluation, Query, Status
 from ..outputs.names import OutputsLike, by_output, output_names
 from ..outputs.observations import checked_values
 from ..validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
@@ -22,96 +23,10 @@ from .costs import SourceCosts, affordable
 from .failures import recorded_reason, rejection, usable_outputs
 from .sources import SourcesLike, as_sources, source_names
 
-Status: TypeAlias = Literal["ok", "failed"]
-
 #: why a run stopped; a stop rule of the user may return any other text
 StopReason: TypeAlias = (
     Literal["budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
 )
-
-#: the reason of an evaluation, if one looks at an output that it lacks
-MISSING = "this output has no value"
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A request for one evaluation of a source at a location.
-
-    Attributes
-    ----------
-    id : int
-        Number of the query in its run, from 0.
-    source : int
-        Number of the source to evaluate.
-    x : (D,) array
-        The location.
-    cost : float
-        The expected cost, which is reserved in the budget until the query is answered.
-    rate : float
-        The acquisition rate (utility per cost) at which it was chosen; NaN in the initial design.
-    """
-
-    id: int
-    source: int
-    x: Array
-    cost: float
-    rate: float = math.nan
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """An evaluation that was made or that failed, and the integral after it.
-
-    Attributes
-    ----------
-    id : int or None
-        Number of its query; None for data passed to `Integrator.observe`.
-    source : int
-        Number of the source.
-    x : (D,) array
-        The location.
-    value : float; with several outputs an array (M,)
-        The value of the source; NaN if the evaluation failed, and for outputs that are missing.
-    variance : float, or (M,)
-        Variance of the noise on this value.
-    cost : float
-        What was charged for it.
-    status : str
-        "ok" or "failed".
-    reason : str
-        Why it failed; empty if it did not.
-    mean, std : float, or (M,)
-        Mean and standard deviation of the integral after this evaluation. NaN before the first value, and for data
-        passed to `Integrator.observe`, which are used when the integral is next estimated.
-    note : str
-        What the user did to it afterwards: excluded it, or corrected its value; empty otherwise.
-    free : tuple of float
-        Values of the sources that are evaluated in bulk at the same location, NaN where they failed.
-    """
-
-    id: int | None
-    source: int
-    x: Array
-    value: Values
-    variance: Values
-    cost: float
-    status: Status
-    reason: str
-    mean: Values = math.nan
-    std: Values = math.nan
-    note: str = ""
-    free: tuple[float, ...] = ()
-
-    def of_output(self, output: int) -> Evaluation:
-        """Return the same evaluation of one output alone: failed, if that output is missing."""
-        after = (self.mean, self.std)
-        mean, std = (float(each[output]) if np.ndim(each) else math.nan for each in after)
-        if self.status == "failed":
-            return replace(self, value=math.nan, variance=0.0, mean=mean, std=std)
-        value, variance = float(self.value[output]), float(self.variance[output])
-        one = replace(self, value=value, variance=variance, mean=mean, std=std)
-        return replace(one, status="failed", reason=MISSING) if math.isnan(value) else one
-
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -169,7 +84,10 @@ class Accounting(ABC):
         if self.outputs is not None and self.sources[0].outputs != self.outputs:
             raise ValueError(f"{self.names[0]} is the primary source: it must have all outputs, {brief(self.outputs)}")
         self.budget = math.inf if budget is None else positive_number(budget, "budget")
-        self.source_costs = SourceCosts([source.cost for source in self.sources], self.names, self.measure)
+        #: sources that have gradients
+        self.with_gradients = tuple(s for s, source in enumerate(self.sources) if source.gradient is not None)
+        gradients = [(s, self.sources[s].gradient_cost) for s in self.with_gradients]
+        self.source_costs = SourceCosts([source.cost for source in self.sources], self.names, self.measure, gradients)
         self.evaluations: list[Evaluation] = []
         self.stopped: StopReason | None = None
         self._pending: dict[int, Query] = {}
@@ -222,6 +140,7 @@ class Accounting(ABC):
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
         cost: float | None = None,
         free: Sequence[float] | None = None,
+        gradient: ArrayLike | None = None,
     ) -> None:
         """Answer a query with a value.
 
@@ -239,10 +158,13 @@ class Accounting(ABC):
             The actual cost; by default the expected one. Required if the cost of the source is "measured".
         free : list of float, optional
             The values of the sources that are evaluated in bulk at ``query.x``; by default they are evaluated now.
+        gradient : D numbers, optional
+            The derivatives of the value by each input, whether they were asked for or not; NaN where not known.
         """
         query, source = self._pending_query(query), self.sources[query.source]
         try:
             y, noise = self._checked(query.source, value, variance)
+            slopes = self.checked_gradient(query.x, gradient)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; if the evaluation failed, call fail(query, reason)") from None
         if cost is None and source.measured:
@@ -252,7 +174,17 @@ class Accounting(ABC):
         if reason:
             self._append(query, math.nan, 0.0, charged, reason)
         else:
-            self._append(query, y, noise, charged, free=tuple(self.values_beside(query.x) if free is None else free))
+            beside = tuple(self.values_beside(query.x) if free is None else free)
+            self._append(query, y, noise, charged, free=beside, gradient=slopes)
+
+    def checked_gradient(self, x: Array, gradient: ArrayLike | None) -> Array | None:
+        """Return the gradient (D,) of a value at x, or raise an error; None if nothing is known of it."""
+        if gradient is None:
+            return None
+        if self.outputs is not None:
+            raise ValueError("a gradient is that of a single output, and there are several")
+        found = checked_gradients(self.measure, x[None], np.asarray(gradient)[None], "gradient")[0]
+        return None if np.isnan(found).all() else read_only(found)
 
     def _checked(self, source: int, value: Any, variance: Any) -> tuple[Values, Values]:
         """Return a value of a source and its variance: two floats, or with several outputs two arrays (M,)."""
@@ -303,6 +235,7 @@ class Accounting(ABC):
         cost: float,
         reason: str = "",
         free: tuple[float, ...] = (),
+        gradient: Array | None = None,
     ) -> None:
         """Use an answer, then append its evaluation, complete with the integral after it.
 
@@ -313,22 +246,29 @@ class Accounting(ABC):
         mean: Values = math.nan
         std: Values = math.nan
         try:
-            self._use(query.source, query.x, value, variance, cost, reason, free)
+            self._use(query.source, query.x, value, variance, cost, reason, free, gradient)
             mean, std = self._integral()
         finally:
             status: Status = "failed" if reason else "ok"
-            made = Evaluation(
-                query.id, query.source, query.x, value, variance, cost, status, reason, mean, std, free=free
-            )
+            answer = (query.id, query.source, query.x, value, variance, cost, status, reason, mean, std)
+            made = Evaluation(*answer, free=free, gradient=gradient)
             self._charge_for(made)
             self.evaluations.append(made)
 
     def _use(
-        self, source: int, x: Array, value: Values, variance: Values, cost: float, reason: str, free: tuple[float, ...]
+        self,
+        source: int,
+        x: Array,
+        value: Values,
+        variance: Values,
+        cost: float,
+        reason: str,
+        free: tuple[float, ...],
+        gradient: Array | None = None,
     ) -> None:
         """Learn from an answer; a subclass with a model adds the value to its data."""
         if not reason:
-            self.source_costs.paid(source, x, cost)
+            self.source_costs.paid(source, x, cost, gradient is not None)
 
     def _integral(self) -> tuple[Values, Values]:
         """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
@@ -338,9 +278,21 @@ class Accounting(ABC):
         price = self.source_costs.expected(source, x) + self._cost_beside
         return bool(affordable(self.committed + price, self.budget))
 
-    def _issued(self, source: int, x: Array, rate: float = math.nan) -> Query:
+    def source_of(self, option: int) -> int:
+        """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""
+        L = len(self.sources)
+        return option if option < L else self.with_gradients[option - L]
+
+    def option(self, source: int, gradient: bool) -> int:
+        """Return the number of a source, or of the source with its gradient if it has one and that is wanted."""
+        with_gradient = gradient and source in self.with_gradients
+        return len(self.sources) + self.with_gradients.index(source) if with_gradient else source
+
+    def _issued(self, option: int, x: Array, rate: float = math.nan) -> Query:
         """Return a new query, for which its expected cost is reserved."""
-        query = Query(self._n_asked, source, read_only(x), self.source_costs.expected(source, x), rate)
+        source = self.source_of(option)
+        gradient = option != source or self.sources[source].gradient is True
+        query = Query(self._n_asked, source, read_only(x), self.source_costs.expected(option, x), rate, gradient)
         self._pending[query.id] = query
         self._n_asked += 1
         return query

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..gp.data import Data, Sites
+from ..gp.data import VALUE, Data, Sites
 from ..gp.posterior_batch import PosteriorBatch
 from ..validation import Array, IntArray, numbers
 from .costs import ConstantCost, Cost
@@ -94,7 +94,7 @@ class Rate:
     ----------
     posteriors : PosteriorBatch
         K of them.
-    costs : list of Cost, one for each source
+    costs : list of Cost, one for each source, and then for each source with its gradient
     kind : str
         The name of the utility.
     between : float
@@ -110,6 +110,9 @@ class Rate:
         Sources that are observed wherever another one is, at no cost.
     silent : frozenset of int
         Sources that say nothing of this integral: they lack the output.
+    gradients : tuple of int
+        Sources that have gradients. With its gradient, each of them is another source, by a number beyond those of all
+        sources.
     """
 
     posteriors: PosteriorBatch
@@ -121,11 +124,18 @@ class Rate:
     shares: Array | None = None
     given: tuple[int, ...] = ()
     silent: frozenset[int] = frozenset()
+    gradients: tuple[int, ...] = ()
+
+    def source_of(self, option: int) -> int:
+        """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""
+        n = len(self.costs) - len(self.gradients)
+        return option if option < n else self.gradients[option - n]
 
     def values(self, sources: Sequence[int], X: Array) -> Array:
         """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
-        heard = [source for source in sources if source not in self.silent]
+        heard = [source for source in sources if source not in self.silent and self.source_of(source) == source]
         found = dict(zip(heard, self.posteriors.squared_correlations(heard, X, self.given), strict=True))
+        found |= {s: self._with_gradient(self.source_of(s), X) for s in sources if self.source_of(s) != s}
         nothing = np.zeros((len(self.posteriors.models), len(X)))
         return np.array(
             [
@@ -162,7 +172,7 @@ class Rate:
     def joint(self, sources: IntArray, X: Array) -> float:
         """Return the rate of a whole set of observations."""
         heard = self._heard(sources)
-        rho2 = self.posteriors.squared_correlation_joint(Sites.values(sources[heard], X[heard]))[:, None]
+        rho2 = self.posteriors.squared_correlation_joint(self._sites(sources[heard], X[heard]))[:, None]
         return float(self._utility(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
@@ -179,7 +189,9 @@ class Rate:
     def after(self, source: int, x: Array) -> Rate:
         """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
         rho2 = np.zeros(len(self.posteriors.models))
-        if source not in self.silent:
+        if self.source_of(source) != source:
+            rho2 = self._with_gradient(self.source_of(source), x)[:, 0]
+        elif source not in self.silent:
             rho2 = self.posteriors.squared_correlations([source], x, self.given)[0][:, 0]
         return replace(
             self.having(np.array([source]), x),
@@ -197,8 +209,38 @@ class Rate:
         n = len(X)
         for other in self.given:
             sources, X = np.append(sources, np.full(n, other)), np.concatenate([X, X[:n]])
-        values = self.posteriors.models.mean[0, sources]  # they do not matter: variances do not depend on them
-        return replace(self, posteriors=self.posteriors.extend(Data(sources, X, values, np.zeros(len(X)))))
+        sites = self._sites(sources, X)
+        values = self.posteriors.models.prior_mean(sites)[0]  # they do not matter: variances do not depend on them
+        new = Data(sites.s, sites.X, values, np.zeros(len(sites)), sites.by)
+        return replace(self, posteriors=self.posteriors.extend(new))
+
+    def _sites(self, options: IntArray, X: Array) -> Sites:
+        """Return what is observed with options (n,) at X: values, and then the derivatives of those with gradients."""
+        sources = np.array([self.source_of(int(option)) for option in options], dtype=np.intp)
+        values, which = Sites.values(sources, X), options != sources
+        if not which.any():
+            return values
+        inputs = self._inputs
+        s, X = np.repeat(sources[which], len(inputs)), np.repeat(X[which], len(inputs), axis=0)
+        by = np.tile(inputs, int(which.sum()))
+        return Sites(*(np.concatenate(pair) for pair in ((values.s, s), (values.X, X), (values.by, by))))
+
+    @property
+    def _inputs(self) -> IntArray:
+        """The inputs by which there are derivatives."""
+        measure = self.posteriors.models.measure
+        return np.setdiff1d(np.arange(measure.dim), [*measure.discrete, *measure.categorical])
+
+    def _with_gradient(self, source: int, X: Array) -> Array:
+        """Return ρ² of a value of a source and its gradient together at each X_i, after the sources given: (K, n)."""
+        inputs, given = self._inputs, np.array(self.given, dtype=np.intp)
+        s = np.concatenate([given, np.full(1 + len(inputs), source)])
+        by = np.concatenate([np.full(1 + len(given), VALUE), inputs])
+        together = self.posteriors.squared_correlation_blocks(s, by, X)
+        if not len(given):
+            return together
+        known = self.posteriors.squared_correlation_blocks(given, by[: len(given)], X)
+        return np.clip((together - known) / np.maximum(1 - known, np.finfo(float).eps), 0.0, 1.0)
 
     @property
     def n_observations(self) -> int:

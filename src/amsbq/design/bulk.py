@@ -21,10 +21,11 @@ from ..inference.schedule import Learner
 from ..measures.adapters import NamedMeasureLike
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
+from ..outputs.evaluations import Evaluation
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike
 from ..validation import Array, read_only
-from .accounting import Accounting, Evaluation
+from .accounting import Accounting
 from .costs import ConstantCost, Cost
 from .sources import Source, SourcesLike
 

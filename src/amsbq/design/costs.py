@@ -203,8 +203,35 @@ class MeasuredCost(Cost):
         return self.level + mean[0], variance[0] + self.posterior.models.noise[0, 0]
 
 
+class CostWithGradient(Cost):
+    """The cost of a value and its gradient, which costs as much as the value, or a given number."""
+
+    def __init__(self, cost: Cost, gradient_cost: float | None) -> None:
+        super().__init__(cost.measure)
+        self.of_value, self.times, self.more = cost, 2.0 if gradient_cost is None else 1.0, gradient_cost or 0.0
+
+    def effective(self, X: Array) -> Array:
+        """Return 1 / E[1/c] at each X_i, shape (n,)."""
+        return self.times * self.of_value.effective(X) + self.more
+
+    def expected(self, X: Array) -> Array:
+        """Return E[c] at each X_i, shape (n,)."""
+        return self.times * self.of_value.expected(X) + self.more
+
+    def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
+        """Return the effective cost (n,) and its gradient (n, D)."""
+        cost, gradient = self.of_value.effective_and_grad(X)
+        return self.times * cost + self.more, self.times * gradient
+
+    def share_of_value(self, total: float) -> float:
+        """Return what the value has cost, if both have cost ``total``."""
+        return total / self.times if self.times > 1 else max(total - self.more, 0.1 * total)
+
+
 class SourceCosts:
     """The costs of all sources; those that are "measured" are learned again on the schedule of hyperparameters.
+
+    Numbers beyond those of the sources are for some of them with their gradients.
 
     Parameters
     ----------
@@ -214,10 +241,18 @@ class SourceCosts:
         Names of the sources, for error messages.
     measure : Measure
         The distribution of the inputs.
+    gradients : list of (int, float or None)
+        Sources that have gradients, and the cost of these; None if it is that of the value.
     """
 
-    def __init__(self, costs: Sequence[CostLike], names: Sequence[str], measure: Measure) -> None:
-        self.measure = measure
+    def __init__(
+        self,
+        costs: Sequence[CostLike],
+        names: Sequence[str],
+        measure: Measure,
+        gradients: Sequence[tuple[int, float | None]] = (),
+    ) -> None:
+        self.measure, self._gradients = measure, gradients
         self._costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
         self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
         self._due: dict[int, int] = {}  # sources whose cost is to be learned, from that many evaluations
@@ -239,6 +274,16 @@ class SourceCosts:
         self._due.clear()
         return self._costs
 
+    @property
+    def of_options(self) -> list[Cost]:
+        """The cost of each source, and then of those that have gradients, with these."""
+        return [*self.costs, *(self._with_gradient(*pair) for pair in self._gradients)]
+
+    def _with_gradient(self, source: int, gradient_cost: float | None) -> Cost:
+        cost = CostWithGradient(self._costs[source], gradient_cost)
+        constant = isinstance(self._costs[source], ConstantCost)
+        return ConstantCost(self.measure, float(cost.effective(self.measure.median[None])[0])) if constant else cost
+
     def dearest_first(self) -> list[int] | None:
         """Return the primary source and then the others by their costs at the median; None if one is "measured"."""
         if any(isinstance(cost, MeasuredCost) for cost in self._costs):
@@ -252,10 +297,12 @@ class SourceCosts:
 
     def expected(self, source: int, x: Array) -> float:
         """Return the cost to reserve for an evaluation at x, shape (D,)."""
-        return float(self.costs[source].expected(x[None])[0])
+        return float((self.costs if source < len(self._costs) else self.of_options)[source].expected(x[None])[0])
 
-    def paid(self, source: int, x: Array, cost: float) -> None:
-        """Record what an evaluation at x, shape (D,), has cost."""
+    def paid(self, source: int, x: Array, cost: float, gradient: bool = False) -> None:
+        """Record what an evaluation at x, shape (D,), has cost, with its gradient or without."""
+        if gradient and (extra := dict(self._gradients)).keys() >= {source}:
+            cost = CostWithGradient(self._costs[source], extra[source]).share_of_value(cost)
         self._paid[source].append((*x, cost))
         self._largest = max(self._largest, cost)
         for other, model in enumerate(self._costs):

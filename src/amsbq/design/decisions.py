@@ -179,6 +179,11 @@ class DecisionMaker(BulkAccounting):
         waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
         return [s for s in self._used() if s not in self.failures.retired | waiting and s not in self.free]
 
+    def _options(self, sources: Sequence[int]) -> list[int]:
+        """Return what can be asked of sources: values, and values with gradients, by numbers beyond the sources."""
+        plain = [source for source in sources if self.sources[source].gradient is not True]
+        return plain + [self.option(source, True) for source in sources if source in self.with_gradients]
+
     def _rng(self, k: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, k])
 
@@ -186,7 +191,7 @@ class DecisionMaker(BulkAccounting):
         return self.source_costs.expected(choice.source, choice.x)
 
     def _possible(self, choice: Choice) -> bool:
-        return choice.source in self._available() and self._can_pay(choice.source, choice.x)
+        return self.source_of(choice.source) in self._available() and self._can_pay(choice.source, choice.x)
 
     def _initial_design(self) -> list[Choice]:
         """Return what is left of the initial design: removing a choice takes it out of the design."""
@@ -218,7 +223,8 @@ class DecisionMaker(BulkAccounting):
             return []
         avoided = self.failures.avoided(len(self.evaluations))
         committed = self.committed + self._cost_beside
-        search = Search(self.measure, self._available(), self._rng(self._n_asked), self.budget, committed, avoided)
+        options = self._options(self._available())
+        search = Search(self.measure, options, self._rng(self._n_asked), self.budget, committed, avoided)
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
@@ -231,7 +237,8 @@ class DecisionMaker(BulkAccounting):
         self, rate: AnyRate, sources: Sequence[int], k: int = 0, budget: float = math.inf, committed: float = 0.0
     ) -> Choice | None:
         """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
-        choice = Search(self.measure, sources, self._rng(self._n_asked + k), budget, committed).best(rate)
+        options = self._options(sources)
+        choice = Search(self.measure, options, self._rng(self._n_asked + k), budget, committed).best(rate)
         return None if choice is None or self._worthless(choice) else choice
 
     def _worthless(self, choice: Choice, rest: float = math.inf) -> bool:
@@ -245,15 +252,21 @@ class DecisionMaker(BulkAccounting):
 
         It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
         """
-        if cheap.source == 0 or 0 not in search.sources or self.acquisition in PATHOLOGIES or math.isinf(self.budget):
+        of_primary = self._options([0])
+        if (
+            cheap.source in of_primary
+            or not set(of_primary) & set(search.sources)
+            or self.acquisition in PATHOLOGIES
+            or math.isinf(self.budget)
+        ):
             return cheap
         cost = self.source_costs.costs[0]
         if isinstance(cost, ConstantCost) and not self._strands(cheap, cost.cost):
             return cheap  # wherever the best location is: no need to search for it
-        primary = search.among([0]).best(rate)
+        primary = search.among(of_primary).best(rate)
         if primary is None or not self._strands(cheap, self._price(primary)):
             return cheap
-        others, price = [source for source in search.sources if source != 0], self._price(primary)
+        others, price = [source for source in search.sources if source not in of_primary], self._price(primary)
         worth, so_far = [0.0], rate
         for _ in range(SETTINGS.planned):
             choice = search.among(others, self.committed + price, self.committed + so_far.paid).best(so_far)
@@ -270,7 +283,7 @@ class DecisionMaker(BulkAccounting):
         return bool((rest - self._price(choice)) // price != rest // price)
 
     def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
-        pending = [(query.source, query.x) for query in self.pending]
+        pending = [(self.option(query.source, query.gradient), query.x) for query in self.pending]
         rate = self._rate(belief, pending + self.failures.avoided(len(self.evaluations)))
         if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
             return rate
@@ -284,11 +297,11 @@ class DecisionMaker(BulkAccounting):
         return rate.having(sources, np.array([x for _, x in avoided]).reshape(-1, self.measure.dim))
 
     def _rate(self, belief: Belief | OutputsBelief, points: Sequence[tuple[int, Array]], every: int = 1) -> AnyRate:
-        """Return the acquisition rate conditioned on observations at (source, x), whatever their values.
+        """Return the acquisition rate conditioned on observations at (option, x), whatever their values.
 
         It is made of every so many of the posteriors.
         """
-        used = [(source, x) for source, x in points if source in self._used()]
+        used = [(option, x) for option, x in points if self.source_of(option) in self._used()]
         sources = np.array([source for source, _ in used], dtype=np.intp)
         X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
         if not isinstance(belief, OutputsBelief):
@@ -305,7 +318,10 @@ class DecisionMaker(BulkAccounting):
 
     def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
         between = float(np.var(posteriors.integral()[0]))
-        rate = Rate(posteriors, self.source_costs.costs, self.acquisition, between, given=self.free)
+        gradients = self.with_gradients
+        rate = Rate(
+            posteriors, self.source_costs.of_options, self.acquisition, between, given=self.free, gradients=gradients
+        )
         if output is None or self.outputs is None:
             return rate
         name = self.outputs[output]
@@ -313,19 +329,34 @@ class DecisionMaker(BulkAccounting):
         return replace(rate, silent=frozenset(lacking | self.missing[output].retired))
 
     def _use(
-        self, source: int, x: Array, value: Values, variance: Values, cost: float, reason: str, free: tuple[float, ...]
+        self,
+        source: int,
+        x: Array,
+        value: Values,
+        variance: Values,
+        cost: float,
+        reason: str,
+        free: tuple[float, ...],
+        gradient: Array | None = None,
     ) -> None:
         if not reason:
             # There are none beside a failure that was corrected, or if there was no bulk when this was told.
             for other, known in zip(self.free, free, strict=True) if free else ():
                 if not rejection(known, self.sources[other].valid):
                     self.learner.add(other, x, known, 0.0)
-            self.learner.add(source, x, value, variance)
+            self._learn(source, x, value, variance, gradient)
             self.failures.succeeded(source)
             self._note_missing(source, x, value)
-            super()._use(source, x, value, variance, cost, reason, free)
+            super()._use(source, x, value, variance, cost, reason, free, gradient)
         elif self.failures.failed(source, x, len(self.evaluations)):
             self._retire(source, reason)
+
+    def _learn(self, source: int, x: Array, value: Values, variance: Values, gradient: Array | None) -> None:
+        """Add an evaluation to what the model learns from."""
+        if isinstance(self.learner, Learner):
+            self.learner.add(source, x, value, variance, gradient)
+        else:
+            self.learner.add(source, x, value, variance)
 
     def _note_missing(self, source: int, x: Array, value: Values) -> None:
         """Note which of several outputs are missing in an evaluation, although its source should have them."""

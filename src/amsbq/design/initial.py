@@ -69,6 +69,7 @@ def default_design(
     primary : str
         Name of the primary source, for the error that is raised if the budget does not pay for it once.
     """
+    data = data.values
     known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
     locations = np.concatenate([data.X[data.s == 0], candidates])[: SETTINGS.shared_locations]
     design: list[Choice] = []

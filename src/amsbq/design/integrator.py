@@ -17,6 +17,7 @@ from ..measures.adapters import NamedMeasureLike, named_measure
 from ..messages import collected_warnings, warn
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.estimates import AnyEstimate
+from ..outputs.evaluations import Evaluation, Query
 from ..outputs.goals import Weights
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, output_number
@@ -24,7 +25,7 @@ from ..outputs.rates import AnyRate
 from ..quantities.targets import Target, target_estimate
 from ..threads import threads_for
 from ..validation import Array, RNGLike, count, positive_number, seed_number, source_number
-from .accounting import Evaluation, Query, StopReason, locked
+from .accounting import StopReason, locked
 from .acquisition import PATHOLOGIES, AcquisitionName
 from .bulk import Bulk
 from .costs import affordable
@@ -104,6 +105,7 @@ class Integrator(DecisionMaker):
         x: ArrayLike,
         value: ArrayLike | Mapping[str, ArrayLike],
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
+        gradient: ArrayLike | None = None,
     ) -> None:
         """Add a value that exists already and costs nothing.
 
@@ -120,13 +122,16 @@ class Integrator(DecisionMaker):
             The value of the source; NaN for an output that has none.
         variance : float, or M numbers
             Variance of the noise on this value.
+        gradient : D numbers, optional
+            The derivatives of the value by each input, NaN where they are not known.
         """
         source, x = source_number(source, len(self.sources)), checked_location(self.measure, x)
         y, noise = self._checked(source, value, variance)
         if self.range is not None:
             self.range.check(y)
-        self.learner.add(source, x, y, noise)
-        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", ""))
+        slopes = self.checked_gradient(x, gradient)
+        self._learn(source, x, y, noise, slopes)
+        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", gradient=slopes))
         if self.initial is None and not self._n_asked:
             self._planned = None
 
@@ -175,7 +180,8 @@ class Integrator(DecisionMaker):
         """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief
-            return None if belief is None else self._best(self._next_rate(belief), self._available())
+            choice = None if belief is None else self._best(self._next_rate(belief), self._available())
+        return None if choice is None else replace(choice, source=self.source_of(choice.source))
 
     @locked
     def forecast(
@@ -208,7 +214,8 @@ class Integrator(DecisionMaker):
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
             every = 1 if exact else FORECAST_SETTINGS.every
-            ahead = [(q.source, q.x) for q in self.pending] + [(choice.source, choice.x) for choice in planned]
+            pending = [(self.option(q.source, q.gradient), q.x) for q in self.pending]
+            ahead = pending + [(choice.source, choice.x) for choice in planned]
             rate, before = self._rate(belief, ahead, every), self._rate(belief, [], every).variance()
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
 
@@ -285,7 +292,7 @@ class Integrator(DecisionMaker):
                 remove_planned(planned, query.source, query.x)
         for number_of_evaluation, e in enumerate(evaluations, 1):
             with collected_warnings():  # they were issued when it happened
-                self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free)
+                self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free, e.gradient)
             self._charge_for(e)
             if fitted is not None and len(self.learner) >= fitted["n"] != self.learner.refitted_at:
                 self.learner.restore(fitted)

@@ -37,6 +37,8 @@ class SearchSettings:
     digits: int = 6  #: of u: nobody needs locations to more than a millionth of the width
     avoided_distance: float = 0.05  #: in u, around a location that is avoided
     sweeps: int = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
+    #: points at which a value with its gradient is looked at: half of them where the value alone is best, and others
+    with_gradient: int = 64
     batch_starts: int = 256  #: most_starts, for the members of a set
     batch_polished: int = 4  #: polished, for the members of a set
 
@@ -103,22 +105,38 @@ class Search:
             starts, polished = starts // 2, max(polished // 2, 2)  # where screening is much work
         low, high = self.measure.reach.T
         X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
-        values = self._screened(rate, self.sources, X)
+        plain = [source for source in self.sources if rate.source_of(source) == source]
+        values = self._screened(rate, plain, X)
         highest = values.max(axis=1, initial=-np.inf)
         found, polishing, neighbours = [], [], self._neighbours(X)
-        for source, screened, top in zip(self.sources, values, highest, strict=True):
+        for source, screened, top in zip(plain, values, highest, strict=True):
             if not np.isfinite(top) and top < 0:
                 continue
             i = int(screened.argmax())
             found.append(Choice(source, X[i], float(screened[i])))
             if np.isfinite(top) and (top >= SETTINGS.worth_polishing * highest.max() or top <= 0):
                 polishing.append((source, X[_peaks(screened, neighbours, polished)]))
-        if not found:
-            return None
         if polishing:
             found += self._polished(rate, polishing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
+        found += [
+            choice
+            for option in self.sources
+            if option not in plain and (choice := self._with_gradient(rate, option, X, found)) is not None
+        ]
+        if not found:
+            return None
         # of several perfect steps the cheapest
         return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
+
+    def _with_gradient(self, rate: AnyRate, option: int, X: Array, found: Sequence[Choice]) -> Choice | None:
+        """Return the best choice of a source with its gradient, at some of the points X and where it was found best."""
+        source, n = rate.source_of(option), SETTINGS.with_gradient // 2
+        order = np.argsort(-rate.values([source], X)[0], kind="stable")
+        some = np.concatenate([order[:n], order[n :: max((len(X) - n) // n, 1)]])
+        points = np.array([*X[some], *(choice.x for choice in found if choice.source == source)])
+        values = self._screened(rate, [option], points)[0]
+        best = int(values.argmax())
+        return Choice(option, points[best], float(values[best])) if values[best] > -np.inf else None
 
     def best_set(self, rate: AnyRate, n: int) -> list[Choice]:
         """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
@@ -170,13 +188,15 @@ class Search:
 
     def _better(self, rate: AnyRate, old: _Set, new: _Set) -> _Set:
         allowed = affordable(self._total(rate, new), self.budget) and not any(
-            self._near(x[None], int(source))[0] for source, x in zip(new.sources, new.X, strict=True)
+            self._near(x[None], rate.source_of(int(source)))[0] for source, x in zip(new.sources, new.X, strict=True)
         )
         return new if new.rate > old.rate and allowed else old
 
     def _refined(self, rate: AnyRate, found: _Set) -> _Set:
         """Return the set with the same sources after all locations have been optimised together."""
         sources, X, scale = found.sources, found.X, found.rate or 1.0
+        if any(rate.source_of(int(source)) != source for source in sources):
+            return found  # a set with gradients is improved by exchanges alone
 
         def objective(u: Array) -> tuple[float, Array]:
             value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
@@ -196,7 +216,7 @@ class Search:
         if not sources:
             return values
         total = self.committed + np.array([rate.costs[source].expected(X) for source in sources])
-        allowed = affordable(total, self.budget) & ~np.array([self._near(X, source) for source in sources])
+        allowed = affordable(total, self.budget) & ~np.array([self._near(X, rate.source_of(s)) for s in sources])
         rows = np.flatnonzero(allowed.any(axis=1))
         if len(rows):
             found = rate.values([sources[row] for row in rows.tolist()], X)

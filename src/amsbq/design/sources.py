@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -47,6 +47,13 @@ class Source:
     bulk : bool or int, optional
         Whether to evaluate a secondary source in bulk, or how often; by default if it costs nothing, or if 512
         evaluations of it cost no more than a tenth of the budget and than one evaluation of the primary source.
+    gradient : callable or True, optional
+        A function of x (D,) that returns the derivatives of the value by each input, NaN where they are not known. It
+        is called after ``function`` where the gradient is worth its cost. True if ``function`` returns them with each
+        value, as an `Observation`, or if they are told with each value.
+    gradient_cost : float, optional
+        Cost of a gradient, on top of that of the value; by default as much as the value. Gradients that come with each
+        value cost nothing more.
     outputs : list of str, optional
         The outputs that it has, if it lacks some of those of the run; it then returns these only, in that order, or NaN
         for the others.
@@ -66,6 +73,8 @@ class Source:
         valid: Range | Mapping[str, Range] | None = None,
         vectorized: bool = False,
         bulk: bool | int | None = None,
+        gradient: Callable[[Array], ArrayLike] | Literal[True] | None = None,
+        gradient_cost: float | None = None,
         outputs: Sequence[str] | None = None,
     ) -> None:
         if function is not None and not callable(function):
@@ -82,6 +91,14 @@ class Source:
         self.timeout = None if timeout is None else positive_number(timeout, "timeout")
         self.valid = None if valid is None else _each(valid, value_range)
         self.outputs = None if outputs is None else output_names(outputs)
+        if gradient is not None and gradient is not True and not callable(gradient):
+            raise TypeError(f"gradient must be callable with x of shape (D,), or True, got {brief(gradient)}")
+        if gradient_cost is not None and not callable(gradient):
+            raise ValueError("gradient_cost is the cost of calling gradient: give that function too")
+        self.gradient = gradient
+        self.gradient_cost = 0.0 if gradient is True else gradient_cost
+        if self.gradient_cost is not None:
+            self.gradient_cost = non_negative_number(self.gradient_cost, "gradient_cost")
 
     def __repr__(self) -> str:
         cost = getattr(self.cost, "__name__", repr(self.cost))
@@ -116,6 +133,11 @@ class Source:
         """Return the source whose function, and function for its cost, are called with what another one returns."""
         if transformation is None:
             return self
+        if self.gradient is not None:
+            raise ValueError(
+                f"{self.label('the source')} has gradients by what it is called with, which is a function of the "
+                "inputs: give distributions of what it is called with, or leave gradient out"
+            )
         other = copy(self)
         if isinstance(self.function, _OneByOne):
             other.function = _OneByOne(self.function.function, transformation)
@@ -131,6 +153,8 @@ class Source:
         With several outputs its function returns them in one form, `CheckedObservation`.
         """
         settings = [each for each in (self.noise, self.valid) if isinstance(each, Mapping)]
+        if names is not None and self.gradient is not None:
+            raise ValueError(f"{name} has gradients, which are for a single output: leave gradient or outputs out")
         if names is None:
             if self.outputs is not None or settings:
                 raise ValueError(f"{name} has outputs by name: name all of them, as in outputs=['peak', 'time']")
@@ -166,6 +190,11 @@ class Source:
         if not other.valid[0] < other.valid[1]:
             raise ValueError(f"{self.label('a source')} has no acceptable value in output_range, {low:g} to {high:g}")
         return other
+
+    def with_gradient(self) -> Function:
+        """Return the function that returns an `Observation` with the gradient."""
+        assert self.function is not None
+        return _WithGradient(self.function, self.gradient) if callable(self.gradient) else self.function
 
     @property
     def measured(self) -> bool:
@@ -215,6 +244,19 @@ class _OneByOne:
         """Return what the function is, as JSON types."""
         of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
         return {**definition_of(self.function), **of}
+
+
+@dataclass(frozen=True)
+class _WithGradient:
+    """A function of a source, and then the one for its gradient."""
+
+    function: Function
+    gradient: Callable[[Array], ArrayLike]
+
+    def __call__(self, x: Array) -> Observation:
+        found: Any = self.function(x)
+        observation = found if isinstance(found, Observation) else Observation(found)
+        return replace(observation, gradient=self.gradient(x))
 
 
 def _value_or_nan(function: Function, x: Array) -> float:

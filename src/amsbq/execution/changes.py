@@ -120,6 +120,8 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
 def _described_source(name: str, source: Source) -> dict[str, Any]:
     cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
     described = {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
+    if source.gradient is not None:
+        described["gradient_cost"] = source.gradient_cost
     return described if source.outputs is None else {**described, "outputs": source.outputs}
 
 

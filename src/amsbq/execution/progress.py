@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..design.accounting import Accounting, Evaluation
+from ..design.accounting import Accounting
+from ..outputs.evaluations import Evaluation
 from ..validation import numbers_text
 
 #: Called with the integrator of a run after each query that is asked and each evaluation that has ended.

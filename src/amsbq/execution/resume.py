@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from ..design.accounting import Evaluation, Query, StopReason
+from ..design.accounting import StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..outputs.estimates import AnyEstimate
+from ..outputs.evaluations import Evaluation, Query
 from ..simulators.answers import EvaluationLog
+from ..validation import Array, Values
 from .changes import described_problem, problem_changes
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
@@ -43,7 +45,15 @@ class EventLog:
     def bulk(self, made: Bulk) -> None:
         """Log evaluations in bulk, which could be made again at next to no cost."""
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float] = ()) -> None:
+    def told(
+        self,
+        query: Query,
+        value: Values,
+        variance: Values,
+        cost: float,
+        free: Sequence[float] = (),
+        gradient: Array | None = None,
+    ) -> None:
         """Log an acceptable value and its final cost, before the integrator hears of it.
 
         ``free`` are the values at the same location of the sources that are evaluated in bulk.
@@ -82,7 +92,8 @@ class JournalLog(EventLog):
     def asked(self, query: Query, free: Sequence[float] = ()) -> None:
         """Write a query to the disk."""
         content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
-        self._write({"event": "asked", "id": query.id, **content, **_beside(free)})
+        wanted = {"gradient": True} if query.gradient else {}
+        self._write({"event": "asked", "id": query.id, **content, **wanted, **_beside(free)})
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
         """Write what an evaluation has printed; the answer, which follows, takes it to the disk."""
@@ -94,10 +105,19 @@ class JournalLog(EventLog):
         """Write evaluations in bulk as one event."""
         self._write({"event": "bulk", **made.to_dict()}, durable=False)
 
-    def told(self, query: Query, value: float, variance: float, cost: float, free: Sequence[float] = ()) -> None:
+    def told(
+        self,
+        query: Query,
+        value: Values,
+        variance: Values,
+        cost: float,
+        free: Sequence[float] = (),
+        gradient: Array | None = None,
+    ) -> None:
         """Write a value to the disk."""
         content = {"value": value, "variance": variance, "cost": cost}
-        self._write({"event": "told", "id": query.id, **content, **_beside(free)})
+        slopes = {} if gradient is None else {"gradient": gradient}
+        self._write({"event": "told", "id": query.id, **content, **_beside(free), **slopes})
 
     def failed(self, query: Query, reason: str, cost: float) -> None:
         """Write a failure to the disk."""
@@ -177,8 +197,9 @@ def begin_or_resume(
         journal.begin({**begun, **(about or {})})
         for e in taken:
             content = {"source": e.source, "x": e.x, "value": e.value, "variance": e.variance}
-            journal.write({"event": "observed", **content}, durable=e is taken[-1])
-            it.observe(e.source, e.x, e.value, e.variance)
+            slopes = {} if e.gradient is None else {"gradient": e.gradient}
+            journal.write({"event": "observed", **content, **slopes}, durable=e is taken[-1])
+            it.observe(e.source, e.x, e.value, e.variance, e.gradient)
         return JournalLog(journal, it)
     now = described_problem(it, journal.path)
     changes, serious = problem_changes(it, now, inputs, journal.header, journal.events)

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..design.accounting import Evaluation, Query
 from ..design.failures import recorded_reason, rejection, usable_outputs
 from ..design.integrator import Integrator
 from ..messages import warn
+from ..outputs.evaluations import Evaluation, Query
 from ..outputs.names import by_output
 from ..outputs.observations import checked_values
 from ..simulators.answers import EvaluationLog

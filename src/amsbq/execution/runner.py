@@ -17,10 +17,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..design.accounting import Accounting, Evaluation, Query, StopReason
+from ..design.accounting import Accounting, StopReason
 from ..design.failures import recorded_reason
 from ..design.integrator import Integrator
 from ..design.stopping import StopRule, repeated_failure
+from ..outputs.evaluations import Evaluation, Query
 from ..processes.interrupts import Interrupts
 from ..processes.pool import CrashedCall
 from ..results.result import Result
@@ -223,7 +224,7 @@ class Runner:
 
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
-        function: Any = source.function
+        function: Any = source.with_gradient() if query.gradient else source.function
         if hasattr(function, "numbered"):  # it works in a directory that is named after the evaluation
             valid = source.valid if self.it.outputs is None else None
             function = function.numbered(self.it.names[query.source], query.id, valid)
@@ -293,14 +294,18 @@ class Runner:
             if found is not None:
                 cost = cost if found.cost is None else found.cost
                 value, reason = self.it.usable(query.source, found.value, found.variance)
+                try:
+                    gradient = self.it.checked_gradient(query.x, found.gradient)
+                except ValueError as error:
+                    reason = reason or str(error)
             if found is None or reason:
                 reason = recorded_reason(reason)
                 self.log.failed(query, reason, cost)
                 self.it.fail(query, reason, cost)
             else:
                 free = self.it.values_beside(query.x)
-                self.log.told(query, value, found.variance, cost, free)
-                self.it.tell(query, value, found.variance, cost, free)
+                self.log.told(query, value, found.variance, cost, free, gradient)
+                self.it.tell(query, value, found.variance, cost, free, gradient)
             self.log.known()
             self._progress(self.it)
 

@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..design.accounting import Evaluation, Query, StopReason
+from ..design.accounting import StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..outputs.estimates import AnyEstimate, estimate_from_dict
+from ..outputs.evaluations import Evaluation, Query
 from ..simulators.answers import one_line
 from ..validation import Values, numbers_text, read_only
 from .format1 import translated
@@ -169,7 +170,7 @@ class RunState:
         again = self.stopped in DECIDED_AGAIN and not self.by_rule and self.budget == it.budget
         stopped = self.stopped if again else None
         for e in self.observed:
-            it.observe(e.source, e.x, e.value, e.variance)
+            it.observe(e.source, e.x, e.value, e.variance, e.gradient)
         it._restore(self.queries, self.evaluations, self.fitted, stopped, self.unknown, self.bulk)
 
 
@@ -240,7 +241,7 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
     queries: dict[int, Query] = {}
     latest = -1
     for event in asked:
-        query = Query(event["id"], event["source"], _numbers(event["x"]), event["cost"], event["rate"])
+        query = Query(event["id"], event["source"], _numbers(event["x"]), event["cost"], event["rate"], _wanted(event))
         if query.x.shape != (dim,) or not np.isfinite(query.x).all() or not 0 <= query.source < n_sources:
             raise ValueError(f"query {query.id} is for x = {event['x']} of source {query.source}")
         before = queries.setdefault(query.id, query)
@@ -266,7 +267,25 @@ def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluati
         mean=_numbers(after.get("mean", math.nan)),
         std=_numbers(after.get("std", math.nan)),
         free=tuple(float(value) for value in event.get("free", ())),
+        gradient=_gradient(event, query.x),
     )
+
+
+def _wanted(event: Event) -> bool:
+    """Return whether a gradient was asked for."""
+    if not isinstance(wanted := event.get("gradient", False), bool):
+        raise TypeError(f"gradient of an event 'asked' is {wanted!r}")
+    return wanted
+
+
+def _gradient(event: Event, x: Any) -> Any:
+    """Return the gradient that was told, None if there is none."""
+    if "gradient" not in event:
+        return None
+    gradient = _numbers(event["gradient"])
+    if np.shape(gradient) != x.shape or np.isinf(gradient).any():
+        raise ValueError(f"a gradient of {event['gradient']}")
+    return gradient
 
 
 def _numbers(recorded: Any) -> Values:
@@ -284,7 +303,8 @@ def _observed(event: Event, header: Event) -> Evaluation:
     x, source = _numbers(event["x"]), event["source"]
     if x.ndim != 1 or not np.isfinite(x).all() or not 0 <= source < len(header["problem"]["sources"]):
         raise ValueError(f"a value was taken for x = {event['x']} of source {source}")
-    return Evaluation(None, source, x, _numbers(event["value"]), _numbers(event["variance"]), 0.0, "ok", "")
+    value, variance = _numbers(event["value"]), _numbers(event["variance"])
+    return Evaluation(None, source, x, value, variance, 0.0, "ok", "", gradient=_gradient(event, x))
 
 
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
@@ -295,6 +315,7 @@ def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
     was = f"it had failed: {evaluation.reason}" if failed else f"it was {numbers_text(evaluation.value)}"
     if revision["event"] == "corrected":
         value, variance = _numbers(revision["value"]), _numbers(revision["variance"])
-        return replace(evaluation, value=value, variance=variance, status="ok", reason="", note=f"corrected; {was}")
+        now = replace(evaluation, value=value, variance=variance, gradient=None)  # which was that of the old value
+        return replace(now, status="ok", reason="", note=f"corrected; {was}")
     note = f"excluded by the user: {revision['reason']}; {was}"
-    return replace(evaluation, value=math.nan, variance=0.0, status="failed", reason=note, note=note)
+    return replace(evaluation, value=math.nan, variance=0.0, gradient=None, status="failed", reason=note, note=note)

@@ -150,6 +150,11 @@ class Data:
         out[row, self.by[~of_value]] = self.y[~of_value]
         return out
 
+    def together_with(self, row: int) -> NDArray[np.bool_]:
+        """Return whether each observation is the value in that row, or one of the derivatives after it: shape (N,)."""
+        number = np.cumsum(self.by == VALUE)
+        return np.asarray(number == number[row])
+
     def rescaled(self, units: Array) -> Data:
         """Return the observations in other units (N,), of which the values have the unit one."""
         return replace(self, y=self.y / units, noise_var=self.noise_var / units / units)
@@ -247,12 +252,12 @@ def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: st
     Derivatives that are not known are NaN, as are those by discrete inputs.
     """
     found = np.asarray(gradients)
-    if found.dtype.kind not in "fiu" or found.shape != X.shape:
-        wanted = "a number for each input" if len(X) == 1 else "a row for each value, with a number for each input"
-        raise ValueError(f"{name} must have shape {X.shape}, {wanted}, got {brief(gradients)}")
+    if found.dtype.kind not in "fiu" or found.shape != X.shape or np.isinf(found).any():
+        raise ValueError(
+            f"{name} must have shape {X.shape}, a number for each input, or NaN if it is not known; "
+            f"got {brief(gradients)}"
+        )
     found = found.astype(float)
-    if np.isinf(found).any():
-        raise ValueError(f"{name} must be finite, or NaN where a derivative is not known, got {brief(gradients)}")
     steps = sorted({*measure.discrete, *measure.categorical})
     if np.isfinite(found[:, steps]).any():
         raise ValueError(f"{name} must be NaN for inputs with isolated values, which are {steps}")

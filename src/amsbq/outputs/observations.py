@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..definitions import definition_of
 from ..validation import Array, Values, brief, non_negative, positive_number, read_only
@@ -26,11 +27,18 @@ class Observation:
         that a dictionary leaves out have no noise.
     cost : float, optional
         The cost of this evaluation, if it differs from the ``cost`` of the source.
+    gradient : D numbers, optional
+        The derivative of the value by each input, in the units of the user; NaN where it is not known. For a single
+        output only.
+
+    >>> Observation(2.0, gradient=[0.5, -1.0])
+    Observation(value=2.0, variance=0.0, cost=None, gradient=[0.5, -1.0])
     """
 
     value: Values
     variance: Values = 0.0
     cost: float | None = None
+    gradient: ArrayLike | None = None
 
 
 class CheckedObservation(Observation):
@@ -54,6 +62,8 @@ def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str])
     """
     given = returned if isinstance(returned, Observation) else Observation(returned)
     try:
+        if given.gradient is not None:
+            raise ValueError("gradients are those of a single output")
         values, variances = checked_values(given.value, given.variance, names, own)
         cost = None if given.cost is None else positive_number(given.cost, "the cost")
     except (TypeError, ValueError) as error:

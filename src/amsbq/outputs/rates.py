@@ -26,6 +26,9 @@ class AnyRate(Protocol):
     def n_observations(self) -> int:
         """The number of observations that the posteriors are conditioned on."""
 
+    def source_of(self, option: int) -> int:
+        """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""
+
     def variance(self) -> Array:
         """Return the variance of the integral, averaged over the posteriors, in their units: shape () or (M,)."""
 
@@ -77,6 +80,10 @@ class SummedRate:
     def n_observations(self) -> int:
         """The number of observations of all outputs that the posteriors are conditioned on."""
         return sum(part.n_observations for part in self.parts)
+
+    def source_of(self, option: int) -> int:
+        """Return the option itself: gradients are those of a single output."""
+        return option
 
     def variance(self) -> Array:
         """Return the variance of each integral, averaged over its posteriors, in their units: shape (M,)."""

@@ -31,6 +31,7 @@ COMMAND_TYPES: dict[str, type | tuple[type, ...]] = {
     "output": dict,
 }
 SOURCE_KEYS = ("name", *KINDS, "cost", "noise", "timeout", "valid", "vectorized", "bulk", "outputs", *COMMAND_TYPES)
+GRADIENT_KEYS = ("gradient", "gradient_cost")
 UMBRIDGE_TYPES: dict[str, type | tuple[type, ...]] = {"url": str, "model": str, "config": dict, "output": (int, list)}
 
 
@@ -60,7 +61,7 @@ class SourcesReader:
             self.checker.add(key, f"must be a table, [[sources]], got {brief(entry)}")
             return None
         before = len(self.checker.errors)
-        self.checker.known_keys(entry, SOURCE_KEYS, key)
+        self.checker.known_keys(entry, (*SOURCE_KEYS, *GRADIENT_KEYS), key)
         kinds = [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             found = " and ".join(kinds) or "none of them"
@@ -73,10 +74,25 @@ class SourcesReader:
         valid = self._by_output(key, entry, "valid", self._valid)
         vectorized, bulk, own = self._vectorized(key, entry), self._bulk(key, entry), self._own(key, entry)
         function = self._function(key, kinds[0], entry, timeout) if len(kinds) == 1 else None
+        gradient = self._gradient(key, entry, function)
+        gradient_cost = self.checker.number(entry, "gradient_cost", within=key)
         if len(self.checker.errors) > before:
             return None
         make = partial(Source, function, cost=cost, name=name, noise=noise, timeout=timeout, valid=valid)
+        make = partial(make, gradient=gradient, gradient_cost=gradient_cost)
         return self.checker.attempt(key, lambda: make(vectorized=vectorized, bulk=bulk, outputs=own))
+
+    def _gradient(self, key: str, entry: dict[str, Any], function: Any) -> Callable[..., Any] | None:
+        """Return what evaluates the gradient: a python function by its name, or the server."""
+        value = entry.get("gradient", False)
+        if "umbridge" in entry and isinstance(value, bool):
+            return function.gradient if value and isinstance(function, UMBridge) else None
+        if "python" in entry and isinstance(value, str):
+            return self._python(f"{key}.gradient", value)
+        if "gradient" in entry:
+            accepted = "true for a server (umbridge), or 'module:function' for a python function"
+            self.checker.add(f"{key}.gradient", f"must be {accepted}, got {brief(value)}")
+        return None
 
     def _own(self, key: str, entry: dict[str, Any]) -> list[str] | None:
         """Return the outputs that a source has, if it lacks some."""

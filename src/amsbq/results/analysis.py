@@ -128,7 +128,7 @@ def residuals(it: Integrator) -> Residuals:
     Those of sources that are evaluated in bulk are left out: what they show is how smooth these sources are.
     """
     posteriors = belief_of(it).posteriors
-    asked = ~np.isin(posteriors.data.s, it.free)
+    asked = ~np.isin(posteriors.data.s, it.free) & ~posteriors.data.sites.differentiated
     data = posteriors.data.rows(asked)
     mean, variance = (moments[asked] for moments in averaged(posteriors.leave_one_out()))
     # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
@@ -214,7 +214,7 @@ def correlations(it: Integrator) -> Correlations:
             f /= np.where(norms > 0, norms, 1.0)[:, None]
             found.append(f @ f.T)
     low, high = np.quantile(found, [0.025, 0.975], axis=0)
-    counts = np.bincount(posteriors.data.s, minlength=L)
+    counts = np.bincount(posteriors.data.values.s, minlength=L)
     enough = (np.minimum.outer(counts, counts) > SETTINGS.relation) | np.eye(L, dtype=bool)
     return Correlations(np.mean(found, axis=0), low, high, enough | isinstance(belief, FixedBelief))
 
@@ -268,8 +268,7 @@ def uncovered(it: Integrator) -> Uncovered:
     Distances are in units of the widths of the inputs, and compared with those to as many evenly spread points.
     """
     X = it.measure.sobol(SETTINGS.measure_points, rng=1)
-    data, width = it.learner.data, it.measure.width
-    evaluated = data.X[data.s == 0]
+    evaluated, width = it.learner.data.values.of_source(0).X, it.measure.width
     if not len(evaluated):
         return Uncovered(1.0, it.measure.median)
     even = it.measure.sobol(len(evaluated), rng=2)

@@ -37,7 +37,7 @@ SETTINGS = AssumptionSettings()
 
 def few(it: Integrator) -> Iterator[Finding]:
     """Yield how many evaluations of the primary source are left over, once its relation to others is fitted."""
-    s = it.learner.data.s
+    s = it.learner.data.values.s
     n, related = int(np.sum(s == 0)), bool(np.any((s > 0) & (s < len(it._used()))))
     fitted = ANALYSIS.relation if related else SETTINGS.alone
     if n > fitted + 1:

@@ -100,7 +100,7 @@ def _relations(it: Integrator) -> Iterator[Finding]:
         if found is None or not 0 < source < len(found.mean):
             continue
         if _is_constant(it, source):
-            value = it.learner.data.of_source(source).y[0]
+            value = it.learner.data.values.of_source(source).y[0]
             said = f"all values of {name} are {value:.6g}: they tell nothing of how {it.names[0]} varies."
             yield Finding("note", "relation", said, "Leave it out, unless it varies elsewhere.")
             continue
@@ -135,7 +135,7 @@ def _worth(it: Integrator) -> Iterator[Finding]:
 
 def _is_constant(it: Integrator, source: int) -> bool:
     """Return whether all of several values of a source are the same."""
-    y = it.learner.data.of_source(source).y
+    y = it.learner.data.values.of_source(source).y
     return len(y) > 1 and bool(np.ptp(y) == 0)
 
 

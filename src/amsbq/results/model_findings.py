@@ -92,7 +92,7 @@ def undeclared_noise(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]
             f"Use noise='learn' for {it.names[source]}.",
         )
     for source, std in hidden_noise(it).items():
-        name, data = it.names[source], it.learner.data.of_source(source)
+        name, data = it.names[source], it.learner.data.values.of_source(source)
         again, cost, share = data.X[-1], "", std / float(np.std(data.y))
         if not it.source_costs.unknown(source):
             cost = f", for a cost of {it.source_costs.expected(source, again):.3g}"

@@ -16,7 +16,7 @@ def repeated_noise(it: Integrator) -> dict[int, float]:
 
     Where there are such values, the source has noise for certain.
     """
-    spreads = {source: spread_of_repeats(it.learner.data.of_source(source)) for source in it._used()}
+    spreads = {source: spread_of_repeats(it.learner.data.values.of_source(source)) for source in it._used()}
     return {source: std for source, std in spreads.items() if std > 0 and it.sources[source].noise == 0.0}
 
 

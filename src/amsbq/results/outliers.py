@@ -69,7 +69,7 @@ def outlier(it: Integrator) -> Outlier | None:
     found = {}
     with np.errstate(all="ignore"):
         for source in (source for source in it._used() if source not in it.free):
-            of = it.learner.data.of_source(source).sorted()
+            of = it.learner.data.values.of_source(source).sorted()
             if len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
                 row, size = _worst(it, of, it.sources[source].noise)
                 found[source] = size, of.rows([row])
@@ -103,8 +103,8 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
     """Return an observation as an outlier if the model of the run, learned from all others, finds it far off."""
     (source,), [x], [y] = value.s.tolist(), value.X, value.y
     data = it.learner.data
-    row = np.flatnonzero((data.s == source) & (x == data.X).all(axis=1) & (data.y == y))[0]
-    rest = data.rows(np.arange(len(data.y)) != row)
+    of_value = (data.s == source) & ~data.sites.differentiated & (data.y == y)
+    rest = data.rows(~data.together_with(int(np.flatnonzero(of_value & (x == data.X).all(axis=1))[0])))
     with collected_warnings(), np.errstate(all="ignore"):
         mean, std, far = _of_range(it, it.learner, rest, value) if it.range else _of_others(it, rest, value)
     if far <= SETTINGS.outlying:

@@ -95,7 +95,7 @@ def under(it: Integrator, other: MeasureLike) -> Estimate:
     with threads_for(len(it.learner)):
         estimate = integral_under(belief, it.measure, measure)
         std = belief.predict(0, measure.sobol(SETTINGS.points, 1))[1]
-    unknown = float(np.mean(std > SETTINGS.unknown * np.std(it.learner.data.of_source(0).y)))
+    unknown = float(np.mean(std > SETTINGS.unknown * np.std(it.learner.data.values.of_source(0).y)))
     if unknown >= SETTINGS.share:
         warn(
             f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on what is "

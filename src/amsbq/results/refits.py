@@ -94,7 +94,7 @@ def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Seque
 def without(it: Integrator, source: int) -> Integrator:
     """Return an integrator that has observed what all sources but one have returned, and has spent nothing."""
     kept = [other for other in it._used() if other != source]
-    sources = [Source(cost=_cost(it, s), name=it.names[s], noise=it.sources[s].noise) for s in kept]
+    sources = [_like(it, s) for s in kept]
     order = None if it.learner.order is None else [kept.index(s) for s in it.learner.order if s in kept]
     other = Integrator(
         sources,
@@ -106,10 +106,11 @@ def without(it: Integrator, source: int) -> Integrator:
         order=order,
         **({} if it.range is None else it.range.arguments),
     )
-    data = it.learner.data
-    for s, x, value, variance in zip(data.s.tolist(), data.X, data.y, data.noise_var, strict=True):
+    values, gradients = it.learner.data.values, it.learner.data.gradients()
+    columns = (values.s.tolist(), values.X, values.y, values.noise_var, gradients)
+    for s, x, value, variance, gradient in zip(*columns, strict=True):
         if s in kept:
-            other.observe(kept.index(s), x, value, variance)
+            other.observe(kept.index(s), x, value, variance, gradient)
     other.bulk = [replace(bulk, source=kept.index(bulk.source)) for bulk in it.bulk if bulk.source in kept]
     other.learner.integrals = tuple((kept.index(s), z, v) for s, z, v in it.learner.integrals if s in kept)
     return other
@@ -118,6 +119,19 @@ def without(it: Integrator, source: int) -> Integrator:
 def _not_retired(it: Integrator, left_out: int) -> list[int]:
     kept = [source for source in it._used() if source != left_out]
     return [i for i, source in enumerate(kept) if source not in it.failures.retired]
+
+
+def _like(it: Integrator, source: int) -> Source:
+    """Return a source with the name, cost, noise and gradients of another one, and no function."""
+    of = it.sources[source]
+    gradient_cost = of.gradient_cost if callable(of.gradient) else None
+    return Source(
+        cost=_cost(it, source),
+        name=it.names[source],
+        noise=of.noise,
+        gradient=of.gradient,
+        gradient_cost=gradient_cost,
+    )
 
 
 def _cost(it: Integrator, source: int) -> CostLike:

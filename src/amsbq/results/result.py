@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import markup
-from ..design.accounting import Evaluation, StopReason
+from ..design.accounting import StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
 from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
+from ..outputs.evaluations import Evaluation
 from ..outputs.goals import Goals
 from ..outputs.names import output_number
 from ..quantities.distribution import OutputDistribution

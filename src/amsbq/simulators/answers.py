@@ -13,7 +13,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 
 from ..outputs.observations import CheckedObservation, Observation
-from ..validation import brief, non_negative_number, number, positive_number
+from ..validation import brief, gradient_numbers, non_negative_number, number, positive_number
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,7 @@ def as_observation(returned: Any) -> Observation:
             number(observation.value, "the value"),
             non_negative_number(observation.variance, "the variance"),
             None if observation.cost is None else positive_number(observation.cost, "the cost"),
+            None if observation.gradient is None else gradient_numbers(observation.gradient, "the gradient"),
         )
     except (TypeError, ValueError) as error:
         hint = ". Give several outputs names, as in outputs=['peak', 'time']" if _is_several(observation.value) else ""

@@ -10,7 +10,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from ..validation import Array, number
 from .answers import SimulatorError, one_line
@@ -111,13 +113,7 @@ class UMBridge:
         ValueError
             If the model takes another number of inputs.
         """
-        values = [float(value) for value in x]
-        if self._sizes is None or sum(self._sizes) != len(values):
-            self._sizes = self._input_sizes(len(values))
-        rest, vectors = list(values), []
-        for size in self._sizes:
-            vectors.append(rest[:size])
-            rest = rest[size:]
+        vectors = self._vectors(x)
         try:
             answer = self._request("Evaluate", {"input": vectors})
             if isinstance(self.output, int):
@@ -127,14 +123,48 @@ class UMBridge:
             self._sizes = None  # to be asked for again: another server may have taken the place of the first
             raise
 
-    def _input_sizes(self, wanted: int) -> list[int]:
-        """Return the sizes of the model's input vectors; raise if they do not take the wanted number of inputs."""
-        answer = self._request("InputSizes", {})
-        sizes = answer.get("inputSizes")
+    def gradient(self, x: Array) -> list[float]:
+        """Return the derivatives of the chosen output by each input at x, shape (D,), if the model has them.
+
+        There is one request for each input vector of the model. Errors are those of an evaluation. Use it as the
+        ``gradient`` of a `Source`.
+        """
+        if not isinstance(self.output, int):
+            raise ValueError(f"a gradient is that of one output, got output {self.output}")
+        vectors = self._vectors(x)
+        vector, before = 0, self.output
+        sizes = self._sizes_of("output")
+        while vector < len(sizes) and before >= sizes[vector]:
+            vector, before = vector + 1, before - sizes[vector]
+        if vector == len(sizes):
+            raise SimulatorError(f"the model has {sum(sizes)} outputs, and none of number {self.output}")
+        sensitivities = [float(i == before) for i in range(sizes[vector])]
+        slopes = []
+        for number_of_input, values in enumerate(vectors):
+            which = {"outWrt": vector, "inWrt": number_of_input, "sens": sensitivities}
+            answer = self._request("Gradient", {"input": vectors, **which})
+            found = answer.get("output")
+            if not isinstance(found, list) or len(found) != len(values):
+                raise SimulatorError(f"the server answered {one_line(answer)}, which has no {len(values)} derivatives")
+            slopes += [self._number(slope, "a derivative", answer) for slope in found]
+        return slopes
+
+    def _vectors(self, x: Array) -> list[list[float]]:
+        """Return inputs as the model's input vectors; raise if these take another number of inputs."""
+        values = [float(value) for value in x]
+        if self._sizes is None or sum(self._sizes) != len(values):
+            self._sizes = self._sizes_of("input")
+            if sum(self._sizes) != len(values):
+                raise ValueError(f"{self.model} takes {sum(self._sizes)} inputs, and was given {len(values)}")
+        ends = np.cumsum(self._sizes).tolist()
+        return [values[end - size : end] for size, end in zip(self._sizes, ends, strict=True)]
+
+    def _sizes_of(self, what: Literal["input", "output"]) -> list[int]:
+        """Return the sizes of the model's input or output vectors."""
+        answer = self._request(f"{what.capitalize()}Sizes", {})
+        sizes = answer.get(f"{what}Sizes")
         if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
-            raise SimulatorError(f"the server answered {one_line(answer)}, which has no sizes of input vectors")
-        if sum(sizes) != wanted:
-            raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {wanted}")
+            raise SimulatorError(f"the server answered {one_line(answer)}, which has no sizes of {what} vectors")
         return sizes
 
     def _chosen_output(self, answer: dict[str, Any], chosen: int) -> float:
@@ -145,8 +175,13 @@ class UMBridge:
             outputs = [value for vector in vectors for value in vector]
         if not 0 <= chosen < len(outputs):
             raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {chosen}")
+        return self._number(outputs[chosen], f"output {chosen}", answer)
+
+    @staticmethod
+    def _number(value: Any, name: str, answer: dict[str, Any]) -> float:
+        """Return a number of an answer, or raise an error that quotes it."""
         try:
-            return number(outputs[chosen], f"output {chosen}")
+            return number(value, name)
         except (TypeError, ValueError) as error:
             raise SimulatorError(f"the server answered {one_line(answer)}: {error}") from None
 

@@ -233,7 +233,7 @@ def effects(result: Result, input: int, t: Array) -> list[Curve]:
 
 def effect(result: Result, source: int, input: int, t: Array) -> Curve:
     """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
-    y = integrator_of(result).learner.data.of_source(source).y
+    y = integrator_of(result).learner.data.values.of_source(source).y
     spread = float(np.std(y / (unit := np.abs(y).max(initial=0.0) or 1.0)) * unit) if len(y) else 0.0
     return Curve(t, *analysis.belief_of(integrator_of(result)).main_effect(source, input, t[:, None]), spread)
 

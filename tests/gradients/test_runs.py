@@ -1,0 +1,139 @@
+"""Runs with gradients: what is bought, what is charged, journals, and sources of every kind."""
+
+import numpy as np
+import pytest
+
+import amsbq
+
+BOX = amsbq.Uniform([0, 0], [1, 2])
+TRUTH = (np.exp(1) - 1) * np.sin(2) / 2  # of the mean of exp(a) cos(b)
+
+
+def f(x):
+    return np.exp(x[0]) * np.cos(x[1])
+
+
+def slope(x):
+    return np.array([np.exp(x[0]) * np.cos(x[1]), -np.exp(x[0]) * np.sin(x[1])])
+
+
+def both(x):
+    return amsbq.Observation(f(x), gradient=slope(x))
+
+
+def test_a_run_buys_gradients_where_they_are_worth_their_cost():
+    result = amsbq.integrate(amsbq.Source(f, gradient=slope, gradient_cost=0.1), BOX, budget=6)
+    bought = [e for e in result.evaluations if e.gradient is not None]
+    assert len(bought) >= 2
+    for e in result.evaluations:
+        assert e.cost == pytest.approx(1.1 if e.gradient is not None else 1.0)
+        if e.gradient is not None:
+            np.testing.assert_array_equal(e.gradient, slope(e.x))
+    assert result.spent <= 6
+    plain = amsbq.integrate(amsbq.Source(f, gradient=slope, gradient_cost=50.0), BOX, budget=6)
+    assert all(e.gradient is None for e in plain.evaluations)
+    assert abs(result.mean - TRUTH) < max(abs(plain.mean - TRUTH), 1e-3)
+    assert result.std < plain.std
+
+
+def test_gradients_that_come_with_each_value():
+    declared = amsbq.integrate(amsbq.Source(both, gradient=True), BOX, budget=4)
+    undeclared = amsbq.integrate(both, BOX, budget=4)
+    for result in (declared, undeclared):
+        assert all(e.gradient is not None and e.cost == 1.0 for e in result.evaluations)
+        assert len(result.evaluations) == 4
+        assert result.interval(0.999)[0] < TRUTH < result.interval(0.999)[1]
+
+
+def test_a_cheap_source_with_gradients_beside_a_dear_one_without():
+    sources = [f, amsbq.Source(lambda x: 0.9 * f(x) + 0.1, cost=0.1, gradient=lambda x: 0.9 * slope(x))]
+    result = amsbq.integrate(sources, BOX, budget=5)
+    assert abs(result.mean - TRUTH) < 1e-2
+    assert result.spent <= 5
+
+
+def test_batches_and_forecasts():
+    it = amsbq.Integrator(amsbq.Source(f, gradient=slope, gradient_cost=0.2), BOX, budget=20)
+    for x in BOX.sobol(3, 0):
+        it.observe(0, x, f(x), gradient=slope(x))
+    queries = it.ask(3)
+    assert len({tuple(q.x) for q in queries}) == 3
+    assert any(q.gradient for q in queries)
+    assert all(q.cost == pytest.approx(1.2 if q.gradient else 1.0) for q in queries)
+    ahead = it.forecast(9.0)
+    assert [std for _, std in ahead] == sorted((std for _, std in ahead), reverse=True)
+    for q in queries:
+        it.tell(q, f(q.x), gradient=slope(q.x) if q.gradient else None)
+    assert it.preview().source == 0
+
+
+def test_the_rate_is_the_information_of_the_value_with_its_gradient():
+    """For fixed hyperparameters: minus the log share of the variance that is left, per cost."""
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF([0.7, 1.1]))], BOX, noise=1e-6)
+    it = amsbq.Integrator(amsbq.Source(f, gradient=slope, gradient_cost=0.3), BOX, model=gp, initial=[])
+    X = BOX.sobol(3, 1)
+    for x in X[:2]:
+        it.observe(0, x, f(x), gradient=slope(x))
+    data = [np.zeros(2, int), X[:2], [f(x) for x in X[:2]]]
+    before = gp.condition(*data, gradients=[slope(x) for x in X[:2]])
+    rate = it._next_rate(it.learner.belief)
+    for option, gradient, cost in ((0, None, 1.0), (1, [slope(X[2])], 1.3)):
+        after = before.extend([0], X[2:], [0.0], gradients=gradient)
+        expected = -np.log(after.integral()[1] / before.integral()[1]) / cost
+        np.testing.assert_allclose(rate.values([option], X[2:])[0, 0], expected, rtol=1e-6)
+    choice = it._best(rate, [0])
+    every = [rate.values([option], BOX.sobol(256, 3)).max() for option in (0, 1)]
+    assert choice.rate >= 0.98 * max(every)
+
+
+def test_resumed_runs_go_on_as_if_they_had_not_ended(tmp_path):
+    source = amsbq.Source(f, gradient=slope, gradient_cost=0.3)
+    whole = amsbq.integrate(source, BOX, budget=8, journal=tmp_path / "whole.jsonl")
+    amsbq.integrate(source, BOX, budget=8, max_evaluations=3, journal=tmp_path / "half.jsonl")
+    resumed = amsbq.integrate(source, BOX, budget=8, journal=tmp_path / "half.jsonl")
+    assert (resumed.mean, resumed.std) == (whole.mean, whole.std)
+    for one, other in zip(whole.evaluations, resumed.evaluations, strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        assert (one.gradient is None) == (other.gradient is None)
+    assert any(e.gradient is not None for e in whole.evaluations)
+    again = amsbq.read_journal(tmp_path / "whole.jsonl") if hasattr(amsbq, "read_journal") else whole
+    assert again is not None
+
+
+def test_measured_costs_learn_what_the_value_costs():
+    it = amsbq.Integrator(amsbq.Source(f, cost="measured", gradient=slope), BOX, budget=100, initial=[(0, [0.5, 1.0])])
+    q = it.ask()
+    it.tell(q, f(q.x), cost=2.0, gradient=slope(q.x))  # a gradient costs as much as the value
+    x = np.array([0.5, 1.0])
+    assert it.source_costs.expected(0, x) == pytest.approx(1.0, rel=0.1)
+    assert it.source_costs.expected(1, x) == pytest.approx(2.0, rel=0.1)
+
+
+def test_wrong_gradients_are_failed_evaluations():
+    it = amsbq.Integrator(f, BOX, initial=[(0, [0.5, 1.0])])
+    with pytest.raises(ValueError, match="gradient must have shape"):
+        it.tell(it.ask(), 1.0, gradient=[1.0])
+    result = amsbq.integrate(
+        [amsbq.Source(lambda x: amsbq.Observation(f(x), gradient=[np.inf] * 2 if x[0] > 0.5 else slope(x)))],
+        BOX,
+        budget=4,
+    )
+    failed = [e for e in result.evaluations if e.status == "failed"]
+    assert all("gradient must be" in e.reason for e in failed)
+    assert failed
+
+
+def test_wrong_sources_are_refused():
+    with pytest.raises(TypeError, match="gradient must be callable"):
+        amsbq.Source(f, gradient=3.0)
+    with pytest.raises(ValueError, match="gradient_cost is the cost of calling gradient"):
+        amsbq.Source(f, gradient_cost=1.0)
+    with pytest.raises(ValueError, match="single output"):
+        amsbq.Integrator(amsbq.Source(f, gradient=slope), BOX, outputs=["a", "b"])
+
+
+def test_diagnoses_look_at_values():
+    result = amsbq.integrate([amsbq.Source(both, gradient=True), amsbq.Source(f, cost=0.2)], BOX, budget=6)
+    assert result.diagnose() is not None
+    values = [e for e in result.evaluations if e.status == "ok"]
+    assert len(amsbq.results.analysis.residuals(result.integrator).z) == len(values)
