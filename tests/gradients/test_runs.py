@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import amsbq
+from amsbq.results import analysis, refits
 
 BOX = amsbq.Uniform([0, 0], [1, 2])
 TRUTH = (np.exp(1) - 1) * np.sin(2) / 2  # of the mean of exp(a) cos(b)
@@ -32,8 +33,8 @@ def test_a_run_buys_gradients_where_they_are_worth_their_cost():
     assert result.spent <= 6
     plain = amsbq.integrate(amsbq.Source(f, gradient=slope, gradient_cost=50.0), BOX, budget=6)
     assert all(e.gradient is None for e in plain.evaluations)
-    assert abs(result.mean - TRUTH) < max(abs(plain.mean - TRUTH), 1e-3)
-    assert result.std < plain.std
+    assert abs(result.mean - TRUTH) < 2 * result.std
+    assert result.std < plain.std / 2
 
 
 def test_gradients_that_come_with_each_value():
@@ -47,9 +48,11 @@ def test_gradients_that_come_with_each_value():
 
 def test_a_cheap_source_with_gradients_beside_a_dear_one_without():
     sources = [f, amsbq.Source(lambda x: 0.9 * f(x) + 0.1, cost=0.1, gradient=lambda x: 0.9 * slope(x))]
-    result = amsbq.integrate(sources, BOX, budget=5)
-    assert abs(result.mean - TRUTH) < 1e-2
-    assert result.spent <= 5
+    result = amsbq.integrate(sources, BOX, budget=4, model="lmc")
+    assert abs(result.mean - TRUTH) < 0.05
+    assert any(e.source == 1 and e.gradient is not None for e in result.evaluations)
+    assert not any(e.source == 0 and e.gradient is not None for e in result.evaluations)
+    assert result.spent <= 4
 
 
 def test_batches_and_forecasts():
@@ -88,16 +91,18 @@ def test_the_rate_is_the_information_of_the_value_with_its_gradient():
 
 def test_resumed_runs_go_on_as_if_they_had_not_ended(tmp_path):
     source = amsbq.Source(f, gradient=slope, gradient_cost=0.3)
-    whole = amsbq.integrate(source, BOX, budget=8, journal=tmp_path / "whole.jsonl")
-    amsbq.integrate(source, BOX, budget=8, max_evaluations=3, journal=tmp_path / "half.jsonl")
-    resumed = amsbq.integrate(source, BOX, budget=8, journal=tmp_path / "half.jsonl")
+    whole = amsbq.integrate(source, BOX, budget=6, journal=tmp_path / "whole.jsonl")
+    amsbq.integrate(source, BOX, budget=6, max_evaluations=3, journal=tmp_path / "half.jsonl")
+    resumed = amsbq.integrate(source, BOX, budget=6, journal=tmp_path / "half.jsonl")
     assert (resumed.mean, resumed.std) == (whole.mean, whole.std)
     for one, other in zip(whole.evaluations, resumed.evaluations, strict=True):
         np.testing.assert_array_equal(one.x, other.x)
         assert (one.gradient is None) == (other.gradient is None)
     assert any(e.gradient is not None for e in whole.evaluations)
-    again = amsbq.read_journal(tmp_path / "whole.jsonl") if hasattr(amsbq, "read_journal") else whole
-    assert again is not None
+    read = amsbq.read_result(tmp_path / "whole.jsonl")
+    assert [None if e.gradient is None else e.gradient.tolist() for e in read.evaluations] == [
+        None if e.gradient is None else e.gradient.tolist() for e in whole.evaluations
+    ]
 
 
 def test_measured_costs_learn_what_the_value_costs():
@@ -132,8 +137,16 @@ def test_wrong_sources_are_refused():
         amsbq.Integrator(amsbq.Source(f, gradient=slope), BOX, outputs=["a", "b"])
 
 
-def test_diagnoses_look_at_values():
-    result = amsbq.integrate([amsbq.Source(both, gradient=True), amsbq.Source(f, cost=0.2)], BOX, budget=6)
-    assert result.diagnose() is not None
-    values = [e for e in result.evaluations if e.status == "ok"]
-    assert len(amsbq.results.analysis.residuals(result.integrator).z) == len(values)
+def test_what_is_found_of_a_run_looks_at_values():
+    """Residuals are those of values, and a wrong value is left out with its gradient."""
+    it = amsbq.Integrator([amsbq.Source(both, gradient=True), amsbq.Source(f, cost=0.2)], BOX, model="lmc", initial=[])
+    for i, x in enumerate(BOX.sobol(9, 0)):
+        it.observe(0, x, f(x) + (0.5 if i == 4 else 0.0), gradient=slope(x))
+    for x in BOX.sobol(4, 1):
+        it.observe(1, x, f(x))
+    left = analysis.residuals(it)
+    assert sorted(left.evaluations.tolist()) == list(range(13))
+    assert np.abs(left.z).argmax() == left.evaluations.tolist().index(4)
+    assert refits.outlier(it).evaluation == 4
+    others = refits.without(it, 1)
+    np.testing.assert_array_equal(others.learner.data.gradients(), it.learner.data.of_source(0).gradients())

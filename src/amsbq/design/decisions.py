@@ -36,7 +36,14 @@ from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
 from .failures import RETIRED_AFTER, Failures, rejection
-from .initial import Initial, candidate_locations, checked_design, default_design, next_planned
+from .initial import (
+    Initial,
+    candidate_locations,
+    checked_design,
+    default_design,
+    next_planned,
+    with_first_gradients,
+)
 from .search import Choice, Search
 from .sources import SourcesLike
 
@@ -197,12 +204,16 @@ class DecisionMaker(BulkAccounting):
         """Return what is left of the initial design: removing a choice takes it out of the design."""
         if self._planned is None:
             data, candidates = self.learner.data, candidate_locations(self.measure, self._rng(0))
-            self._planned = default_design(candidates, data, self._available(), self._price, self.budget, self.names[0])
+            sources, price, budget = self._available(), self._price, self.budget
+            values = default_design(candidates, data, sources, price, budget, self.names[0])
+            options = {source: self.option(source, True) for source in sources if source in self.with_gradients}
+            self._planned = with_first_gradients(values, candidates, data, options, price, budget)
         return self._planned
 
     def _next_of_design(self) -> list[Choice]:
         """Return the next evaluation of the initial design that can be paid; there is one until a value is told."""
         waiting = set(self._used()) - self.failures.retired - set(self._available())
+        waiting |= {self.option(source, True) for source in waiting}
         choice = next_planned(self._initial_design(), waiting, self._possible)
         if choice is not None:
             return [choice]

@@ -7,8 +7,8 @@ compared. A user may give other evaluations instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +33,9 @@ class InitialDesignSettings:
     shared_locations: int = 2
     #: largest share of the budget that the whole design may cost; the first location is evaluated in any case
     budget_share: float = 0.5
+    #: locations at which a source is evaluated with its gradient: they show which inputs matter, for which the rate has
+    #: no eyes, as it takes hyperparameters as known; from then on it decides. benchmarks/gradients.py compares numbers.
+    gradient_locations: int = 5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
 
@@ -88,6 +91,45 @@ def default_design(
     return design
 
 
+def with_first_gradients(
+    design: Sequence[Choice], candidates: Array, data: Data, options: Mapping[int, int], price: Price, budget: float
+) -> list[Choice]:
+    """Return a design in which the first evaluations of sources that have gradients are with these.
+
+    They are made with gradients, and more of them are added, as far as half of the budget pays for the whole design.
+
+    Parameters
+    ----------
+    design : list of Choice
+        Evaluations without gradients.
+    candidates : (n, D) array
+        Locations to choose from, in order.
+    data : Data
+        What was observed already.
+    options : dict
+        For each source that has gradients, its number as a source with these.
+    price : function of a Choice
+        The expected cost of an evaluation.
+    budget : float
+        In units of cost.
+    """
+    design, most = list(design), SETTINGS.budget_share * budget
+    total = math.fsum(price(choice) for choice in design)
+    for source, option in options.items():
+        of_source = data.of_source(source)
+        wanted = SETTINGS.gradient_locations - int(np.isfinite(of_source.gradients()).any(axis=1).sum())
+        taken = {x.tobytes() for x in [*of_source.X, *(choice.x for choice in design if choice.source == source)]}
+        for i, choice in enumerate(design):
+            dearer = replace(choice, source=option)
+            more = price(dearer) - price(choice)
+            if choice.source == source and wanted > 0 and total + more <= max(most, total):
+                design[i], total, wanted = dearer, total + more, wanted - 1
+        for x in [x for x in candidates if x.tobytes() not in taken][: max(wanted, 0)]:
+            if total + (more := price(Choice(option, x))) <= most:
+                design, total = [*design, Choice(option, x)], total + more
+    return design
+
+
 def checked_design(
     initial: Initial, measure: Measure, source_number: Callable[[Any, str], int], price: Price, budget: float
 ) -> list[Choice]:
@@ -137,10 +179,10 @@ def next_planned(planned: list[Choice], waiting: Collection[int], possible: Call
     return None
 
 
-def remove_planned(planned: list[Choice], source: int, x: Array) -> None:
-    """Remove the first evaluation of a source at x from what is left of a design, if it is there."""
+def remove_planned(planned: list[Choice], options: Collection[int], x: Array) -> None:
+    """Remove the first evaluation of a source, with its gradient or without, at x from a design, if it is there."""
     for i, choice in enumerate(planned):
-        if choice.source == source and np.array_equal(choice.x, x):
+        if choice.source in options and np.array_equal(choice.x, x):
             del planned[i]
             return
 

@@ -289,7 +289,7 @@ class Integrator(DecisionMaker):
         for query in queries:
             self._n_asked, self.rate = query.id + 1, query.rate
             if math.isnan(query.rate):
-                remove_planned(planned, query.source, query.x)
+                remove_planned(planned, {query.source, self.option(query.source, True)}, query.x)
         for number_of_evaluation, e in enumerate(evaluations, 1):
             with collected_warnings():  # they were issued when it happened
                 self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free, e.gradient)
