@@ -288,6 +288,10 @@ class Accounting(ABC):
         with_gradient = gradient and source in self.with_gradients
         return len(self.sources) + self.with_gradients.index(source) if with_gradient else source
 
+    def _pending_options(self) -> list[tuple[int, Array]]:
+        """Return the option and the location of each pending query."""
+        return [(self.option(query.source, query.gradient), query.x) for query in self.pending]
+
     def _issued(self, option: int, x: Array, rate: float = math.nan) -> Query:
         """Return a new query, for which its expected cost is reserved."""
         source = self.source_of(option)

@@ -203,10 +203,9 @@ class Rate:
     def having(self, sources: IntArray, X: Array) -> Rate:
         """Return the rate if observations were there already, whatever their values."""
         heard = self._heard(sources)
-        sources, X = sources[heard], X[heard]
-        if not len(X):
+        sources, X, n = sources[heard], X[heard], int(heard.sum())
+        if not n:
             return self
-        n = len(X)
         for other in self.given:
             sources, X = np.append(sources, np.full(n, other)), np.concatenate([X, X[:n]])
         sites = self._sites(sources, X)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -203,6 +203,9 @@ class MeasuredCost(Cost):
         return self.level + mean[0], variance[0] + self.posterior.models.noise[0, 0]
 
 
+GradientCosts: TypeAlias = Sequence[tuple[int, float | None]]
+
+
 class CostWithGradient(Cost):
     """The cost of a value and its gradient, which costs as much as the value, or a given number."""
 
@@ -218,20 +221,9 @@ class CostWithGradient(Cost):
         """Return E[c] at each X_i, shape (n,)."""
         return self.times * self.of_value.expected(X) + self.more
 
-    def effective_and_grad(self, X: Array) -> tuple[Array, Array]:
-        """Return the effective cost (n,) and its gradient (n, D)."""
-        cost, gradient = self.of_value.effective_and_grad(X)
-        return self.times * cost + self.more, self.times * gradient
-
-    def share_of_value(self, total: float) -> float:
-        """Return what the value has cost, if both have cost ``total``."""
-        return total / self.times if self.times > 1 else max(total - self.more, 0.1 * total)
-
 
 class SourceCosts:
     """The costs of all sources; those that are "measured" are learned again on the schedule of hyperparameters.
-
-    Numbers beyond those of the sources are for some of them with their gradients.
 
     Parameters
     ----------
@@ -241,16 +233,12 @@ class SourceCosts:
         Names of the sources, for error messages.
     measure : Measure
         The distribution of the inputs.
-    gradients : list of (int, float or None)
+    gradients : GradientCosts
         Sources that have gradients, and the cost of these; None if it is that of the value.
     """
 
     def __init__(
-        self,
-        costs: Sequence[CostLike],
-        names: Sequence[str],
-        measure: Measure,
-        gradients: Sequence[tuple[int, float | None]] = (),
+        self, costs: Sequence[CostLike], names: Sequence[str], measure: Measure, gradients: GradientCosts = ()
     ) -> None:
         self.measure, self._gradients = measure, gradients
         self._costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
@@ -280,9 +268,8 @@ class SourceCosts:
         return [*self.costs, *(self._with_gradient(*pair) for pair in self._gradients)]
 
     def _with_gradient(self, source: int, gradient_cost: float | None) -> Cost:
-        cost = CostWithGradient(self._costs[source], gradient_cost)
-        constant = isinstance(self._costs[source], ConstantCost)
-        return ConstantCost(self.measure, float(cost.effective(self.measure.median[None])[0])) if constant else cost
+        cost, at = CostWithGradient(self._costs[source], gradient_cost), self.measure.median[None]
+        return ConstantCost(self.measure, cost.effective(at)[0]) if isinstance(cost.of_value, ConstantCost) else cost
 
     def dearest_first(self) -> list[int] | None:
         """Return the primary source and then the others by their costs at the median; None if one is "measured"."""
@@ -301,8 +288,8 @@ class SourceCosts:
 
     def paid(self, source: int, x: Array, cost: float, gradient: bool = False) -> None:
         """Record what an evaluation at x, shape (D,), has cost, with its gradient or without."""
-        if gradient and (extra := dict(self._gradients)).keys() >= {source}:
-            cost = CostWithGradient(self._costs[source], extra[source]).share_of_value(cost)
+        if gradient and source in (more := dict(self._gradients)):  # only what the value has cost is learned
+            cost = 0.5 * cost if (extra := more[source]) is None else max(cost - extra, 0.1 * cost)
         self._paid[source].append((*x, cost))
         self._largest = max(self._largest, cost)
         for other, model in enumerate(self._costs):

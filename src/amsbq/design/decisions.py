@@ -31,19 +31,13 @@ from ..ranges.learner import RangedLearner
 from ..ranges.transforms import checked_range
 from ..threads import threads_for
 from ..validation import Array, Values, source_number
+from . import initial as initial_design
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
 from .failures import RETIRED_AFTER, Failures, rejection
-from .initial import (
-    Initial,
-    candidate_locations,
-    checked_design,
-    default_design,
-    next_planned,
-    with_first_gradients,
-)
+from .initial import Initial, checked_design
 from .search import Choice, Search
 from .sources import SourcesLike
 
@@ -203,23 +197,23 @@ class DecisionMaker(BulkAccounting):
     def _initial_design(self) -> list[Choice]:
         """Return what is left of the initial design: removing a choice takes it out of the design."""
         if self._planned is None:
-            data, candidates = self.learner.data, candidate_locations(self.measure, self._rng(0))
+            data, candidates = self.learner.data, initial_design.candidate_locations(self.measure, self._rng(0))
             sources, price, budget = self._available(), self._price, self.budget
-            values = default_design(candidates, data, sources, price, budget, self.names[0])
+            values = initial_design.default_design(candidates, data, sources, price, budget, self.names[0])
             options = {source: self.option(source, True) for source in sources if source in self.with_gradients}
-            self._planned = with_first_gradients(values, candidates, data, options, price, budget)
+            self._planned = initial_design.with_first_gradients(values, candidates, data, options, price, budget)
         return self._planned
 
     def _next_of_design(self) -> list[Choice]:
         """Return the next evaluation of the initial design that can be paid; there is one until a value is told."""
         waiting = set(self._used()) - self.failures.retired - set(self._available())
         waiting |= {self.option(source, True) for source in waiting}
-        choice = next_planned(self._initial_design(), waiting, self._possible)
+        choice = initial_design.next_planned(self._initial_design(), waiting, self._possible)
         if choice is not None:
             return [choice]
         if self.learner.belief is None:
             asked = {(q.source, *q.x) for q in self.pending} | {(e.source, *e.x) for e in self.evaluations}
-            locations = candidate_locations(self.measure, self._rng(0))
+            locations = initial_design.candidate_locations(self.measure, self._rng(0))
             more = [Choice(s, x) for x in locations for s in self._available() if (s, *x) not in asked]
             cheapest = min(more, key=self._price, default=None)
             if cheapest is not None and self._possible(cheapest):
@@ -294,8 +288,7 @@ class DecisionMaker(BulkAccounting):
         return bool((rest - self._price(choice)) // price != rest // price)
 
     def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
-        pending = [(self.option(query.source, query.gradient), query.x) for query in self.pending]
-        rate = self._rate(belief, pending + self.failures.avoided(len(self.evaluations)))
+        rate = self._rate(belief, self._pending_options() + self.failures.avoided(len(self.evaluations)))
         if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
             return rate
         known = [m for m, part in enumerate(belief.parts) if part is not None]

@@ -21,7 +21,6 @@ from ..outputs.evaluations import Evaluation, Query
 from ..outputs.goals import Weights
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, output_number
-from ..outputs.rates import AnyRate
 from ..quantities.targets import Target, target_estimate
 from ..threads import threads_for
 from ..validation import Array, RNGLike, count, positive_number, seed_number, source_number
@@ -126,10 +125,9 @@ class Integrator(DecisionMaker):
             The derivatives of the value by each input, NaN where they are not known.
         """
         source, x = source_number(source, len(self.sources)), checked_location(self.measure, x)
-        y, noise = self._checked(source, value, variance)
+        (y, noise), slopes = self._checked(source, value, variance), self.checked_gradient(x, gradient)
         if self.range is not None:
             self.range.check(y)
-        slopes = self.checked_gradient(x, gradient)
         self._learn(source, x, y, noise, slopes)
         self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", gradient=slopes))
         if self.initial is None and not self._n_asked:
@@ -180,8 +178,8 @@ class Integrator(DecisionMaker):
         """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief
-            choice = None if belief is None else self._best(self._next_rate(belief), self._available())
-        return None if choice is None else replace(choice, source=self.source_of(choice.source))
+            best = None if belief is None else self._best(self._next_rate(belief), self._available())
+        return best and replace(best, source=self.source_of(best.source))
 
     @locked
     def forecast(
@@ -214,16 +212,12 @@ class Integrator(DecisionMaker):
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
             every = 1 if exact else FORECAST_SETTINGS.every
-            pending = [(self.option(q.source, q.gradient), q.x) for q in self.pending]
-            ahead = pending + [(choice.source, choice.x) for choice in planned]
+            ahead = self._pending_options() + [(choice.source, choice.x) for choice in planned]
             rate, before = self._rate(belief, ahead, every), self._rate(belief, [], every).variance()
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
-
-            def next_choice(rate: AnyRate, k: int, cost: float) -> Choice | None:
-                return self._best(rate, among, k, budget, cost)
-
             std = target_estimate(belief, self.measure, self.target).std
-            rows, choices = forecast_rows(belief, std, before, rate, cost, next_choice, self._price, steps)
+            best = lambda rate, k, cost: self._best(rate, among, k, budget, cost)  # noqa: E731
+            rows, choices = forecast_rows(belief, std, before, rate, cost, best, self._price, steps)
         return Forecast(rows, exact, self.outputs, [*planned, *choices])
 
     @locked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..definitions import definition_of
 from ..inference.structures import Noise, noise_level
 from ..outputs.names import by_output, output_names
-from ..outputs.observations import Observation, OutputsFunction
+from ..outputs.observations import Observation, OutputsFunction, WithGradient
 from ..validation import Array, brief, count, non_negative_number, positive_number, read_only, value_range
 
 Function: TypeAlias = Callable[[Array], ArrayLike | Mapping[str, Any] | Observation]
@@ -134,10 +134,7 @@ class Source:
         if transformation is None:
             return self
         if self.gradient is not None:
-            raise ValueError(
-                f"{self.label('the source')} has gradients by what it is called with, which is a function of the "
-                "inputs: give distributions of what it is called with, or leave gradient out"
-            )
+            raise ValueError(f"{self.label('source')} is called with a function of the inputs: leave its gradient out")
         other = copy(self)
         if isinstance(self.function, _OneByOne):
             other.function = _OneByOne(self.function.function, transformation)
@@ -194,7 +191,7 @@ class Source:
     def with_gradient(self) -> Function:
         """Return the function that returns an `Observation` with the gradient."""
         assert self.function is not None
-        return _WithGradient(self.function, self.gradient) if callable(self.gradient) else self.function
+        return WithGradient(self.function, self.gradient) if callable(self.gradient) else self.function
 
     @property
     def measured(self) -> bool:
@@ -244,19 +241,6 @@ class _OneByOne:
         """Return what the function is, as JSON types."""
         of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
         return {**definition_of(self.function), **of}
-
-
-@dataclass(frozen=True)
-class _WithGradient:
-    """A function of a source, and then the one for its gradient."""
-
-    function: Function
-    gradient: Callable[[Array], ArrayLike]
-
-    def __call__(self, x: Array) -> Observation:
-        found: Any = self.function(x)
-        observation = found if isinstance(found, Observation) else Observation(found)
-        return replace(observation, gradient=self.gradient(x))
 
 
 def _value_or_nan(function: Function, x: Array) -> float:

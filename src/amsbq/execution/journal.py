@@ -2,9 +2,9 @@
 
 The first line is a header: the version of the format and a description of the run. The other events are
 
-    asked    id, source, x, cost, rate         a query, before it is evaluated
+    asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted
     printed  id, stdout, stderr, folder        what an evaluation printed, and its work directory, where there is any
-    told     id, value, variance, cost         its value, before the integrator hears of it
+    told     id, value, variance, cost         its value, and gradient, before the integrator hears of it
     failed   id, reason, cost                  or why it has none
     fitted   n, hyperparameters, warnings      a refit to the first n observations
     known    id, mean, std                     the integral after an answer
@@ -33,7 +33,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
+import numpy as np
+
 from ..serialisation import from_json, to_json
+from ..validation import Array, Values, read_only
 from .locks import LOCKED_BY_ANOTHER, close, lock, one_host_only
 
 #: version of the format that is written; `format1` translates the older one
@@ -265,3 +268,18 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
         return False
+
+
+def numbers_of(recorded: Any) -> Values:
+    """Return a recorded number as it is, and a list of numbers as an array."""
+    return read_only(np.array(recorded, dtype=float)) if isinstance(recorded, list) else recorded
+
+
+def gradient_of(event: Event, x: Array) -> Array | None:
+    """Return the gradient that an event tells of a value at x (D,), None if there is none."""
+    if "gradient" not in event:
+        return None
+    gradient = np.asarray(numbers_of(event["gradient"]))
+    if np.shape(gradient) != x.shape or np.isinf(gradient).any():
+        raise ValueError(f"a gradient of {event['gradient']}")
+    return gradient

@@ -16,9 +16,9 @@ from ..design.integrator import Integrator
 from ..outputs.estimates import AnyEstimate, estimate_from_dict
 from ..outputs.evaluations import Evaluation, Query
 from ..simulators.answers import one_line
-from ..validation import Values, numbers_text, read_only
+from ..validation import numbers_text
 from .format1 import translated
-from .journal import Event, JournalError, JournalPath, read_journal
+from .journal import Event, JournalError, JournalPath, gradient_of, numbers_of, read_journal
 
 #: reasons to stop that an integrator would find again with the same budget
 DECIDED_AGAIN = ("budget", "exhausted")
@@ -241,7 +241,8 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
     queries: dict[int, Query] = {}
     latest = -1
     for event in asked:
-        query = Query(event["id"], event["source"], _numbers(event["x"]), event["cost"], event["rate"], _wanted(event))
+        x, wanted = numbers_of(event["x"]), bool(event.get("gradient"))
+        query = Query(event["id"], event["source"], x, event["cost"], event["rate"], wanted)
         if query.x.shape != (dim,) or not np.isfinite(query.x).all() or not 0 <= query.source < n_sources:
             raise ValueError(f"query {query.id} is for x = {event['x']} of source {query.source}")
         before = queries.setdefault(query.id, query)
@@ -259,38 +260,16 @@ def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluati
         query.id,
         query.source,
         query.x,
-        value=_numbers(event["value"]) if told else math.nan,
-        variance=_numbers(event["variance"]) if told else 0.0,
+        value=numbers_of(event["value"]) if told else math.nan,
+        variance=numbers_of(event["variance"]) if told else 0.0,
         cost=event["cost"],
         status="ok" if told else "failed",
         reason="" if told else event["reason"],
-        mean=_numbers(after.get("mean", math.nan)),
-        std=_numbers(after.get("std", math.nan)),
+        mean=numbers_of(after.get("mean", math.nan)),
+        std=numbers_of(after.get("std", math.nan)),
         free=tuple(float(value) for value in event.get("free", ())),
-        gradient=_gradient(event, query.x),
+        gradient=gradient_of(event, query.x),
     )
-
-
-def _wanted(event: Event) -> bool:
-    """Return whether a gradient was asked for."""
-    if not isinstance(wanted := event.get("gradient", False), bool):
-        raise TypeError(f"gradient of an event 'asked' is {wanted!r}")
-    return wanted
-
-
-def _gradient(event: Event, x: Any) -> Any:
-    """Return the gradient that was told, None if there is none."""
-    if "gradient" not in event:
-        return None
-    gradient = _numbers(event["gradient"])
-    if np.shape(gradient) != x.shape or np.isinf(gradient).any():
-        raise ValueError(f"a gradient of {event['gradient']}")
-    return gradient
-
-
-def _numbers(recorded: Any) -> Values:
-    """Return a number as it is, and a list of numbers as an array."""
-    return read_only(np.array(recorded, dtype=float)) if isinstance(recorded, list) else recorded
 
 
 def _bulk(event: Event, header: Event) -> Bulk:
@@ -300,11 +279,11 @@ def _bulk(event: Event, header: Event) -> Bulk:
 
 
 def _observed(event: Event, header: Event) -> Evaluation:
-    x, source = _numbers(event["x"]), event["source"]
+    x, source = numbers_of(event["x"]), event["source"]
     if x.ndim != 1 or not np.isfinite(x).all() or not 0 <= source < len(header["problem"]["sources"]):
         raise ValueError(f"a value was taken for x = {event['x']} of source {source}")
-    value, variance = _numbers(event["value"]), _numbers(event["variance"])
-    return Evaluation(None, source, x, value, variance, 0.0, "ok", "", gradient=_gradient(event, x))
+    value, variance = numbers_of(event["value"]), numbers_of(event["variance"])
+    return Evaluation(None, source, x, value, variance, 0.0, "ok", "", gradient=gradient_of(event, x))
 
 
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
@@ -314,8 +293,8 @@ def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
     failed = evaluation.status == "failed"
     was = f"it had failed: {evaluation.reason}" if failed else f"it was {numbers_text(evaluation.value)}"
     if revision["event"] == "corrected":
-        value, variance = _numbers(revision["value"]), _numbers(revision["variance"])
-        now = replace(evaluation, value=value, variance=variance, gradient=None)  # which was that of the old value
-        return replace(now, status="ok", reason="", note=f"corrected; {was}")
+        value, variance = numbers_of(revision["value"]), numbers_of(revision["variance"])
+        evaluation = replace(evaluation, value=value, variance=variance, gradient=None)  # it was that of the old value
+        return replace(evaluation, status="ok", reason="", note=f"corrected; {was}")
     note = f"excluded by the user: {revision['reason']}; {was}"
     return replace(evaluation, value=math.nan, variance=0.0, gradient=None, status="failed", reason=note, note=note)

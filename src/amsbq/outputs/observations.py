@@ -41,6 +41,20 @@ class Observation:
     gradient: ArrayLike | None = None
 
 
+@dataclass(frozen=True)
+class WithGradient:
+    """A function of a source, and then the one for its gradient."""
+
+    function: Callable[[Array], Any]
+    gradient: Callable[[Array], ArrayLike]
+
+    def __call__(self, x: Array) -> Observation:
+        """Return the value at x with its gradient."""
+        found = self.function(x)
+        observation = found if isinstance(found, Observation) else Observation(found)
+        return replace(observation, gradient=self.gradient(x))
+
+
 class CheckedObservation(Observation):
     """An observation of M outputs in their order: arrays of values, NaN where there is none, and of variances."""
 

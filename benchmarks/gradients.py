@@ -1,0 +1,165 @@
+"""Measure what gradients are worth: runs with and without them, at the same number of solves.
+
+    python -m benchmarks.gradients              # about an hour on two cores
+    python -m benchmarks.gradients --seeds 1    # a quarter of it
+
+A gradient costs as much as a value, as that of an adjoint code does. The problems have 8 and 20 inputs:
+
+- *borehole*: the flow of water through a borehole, 8 inputs.
+- *diffusion*: the solution of an elliptic equation at one point, whose log-normal coefficient has 8 or 20 modes, with
+  gradients by the adjoint equation.
+- *welch*: the function of Welch et al. (1992), with 20 inputs, of which a few matter.
+
+Printed are the root mean square error over the seeds, in standard deviations of the output, without gradients and with
+them, their ratio, and the reported standard deviations. ``--first`` compares numbers of first evaluations with
+gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from scipy.linalg import solveh_banded
+
+import amsbq
+from amsbq.design import initial as initial_design
+from amsbq.measures.base import Measure
+from amsbq.validation import Array
+
+#: solves, of which a gradient is one
+BUDGET = 24.0
+#: Sobol points whose average stands for the truth: its error is below 1e-4 standard deviations
+REFERENCE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """The solution u of -(a u')' = 1 on [0, 1] with u = 0 at both ends, at 0.7, where log a is a sum of cosines."""
+
+    dim: int
+    cells: int = 100
+
+    @property
+    def modes(self) -> Array:
+        """The modes of log a in the cells, shape (D, cells)."""
+        k, x = np.arange(1, self.dim + 1), (np.arange(self.cells) + 0.5) / self.cells
+        return 0.35 * np.sqrt(2) * np.cos(np.pi * np.outer(k, x)) / k[:, None]
+
+    def __call__(self, z: Array) -> tuple[float, Array]:
+        """Return the solution and its gradient: one solve for each."""
+        a, n = np.exp(z @ self.modes), self.cells
+        resistance = np.concatenate([[0.5 / a[0]], 0.5 * (1 / a[:-1] + 1 / a[1:]), [0.5 / a[-1]]]) / n
+        t = 1 / resistance  # between neighbouring cells, and to the ends
+        banded = np.zeros((2, n))
+        banded[0, 1:], banded[1] = -t[1:-1], t[:-1] + t[1:]
+        at = np.eye(n)[int(0.7 * n)]
+        u, adjoint = solveh_banded(banded, np.full(n, 1 / n)), solveh_banded(banded, at)
+        by_t = -np.diff(u, prepend=0, append=0) * np.diff(adjoint, prepend=0, append=0)
+        by_resistance = -by_t * t**2 / n
+        by_inverse = 0.5 * (by_resistance[:-1] + by_resistance[1:])  # each cell is in two of them
+        return float(at @ u), self.modes @ (-by_inverse / a)
+
+
+def borehole(x: Array) -> tuple[float, Array]:
+    """Return the flow of water and its gradient."""
+    rw, r, Tu, Hu, Tl, Hl, L, Kw = x
+    log = np.log(r / rw)
+    above, below = 2 * np.pi * Tu * (Hu - Hl), log + 2 * L * Tu / (rw**2 * Kw) + log * Tu / Tl
+    by_above = np.array([0, 0, above / Tu, 2 * np.pi * Tu, 0, -2 * np.pi * Tu, 0, 0])
+    by_below = np.array([-1 / rw, 1 / r, 0, 0, 0, 0, 0, 0]) * (1 + Tu / Tl)
+    by_below[0] -= 4 * L * Tu / (rw**3 * Kw)
+    by_below[2] = 2 * L / (rw**2 * Kw) + log / Tl
+    by_below[4] = -log * Tu / Tl**2
+    by_below[6:] = 2 * Tu / (rw**2 * Kw), -2 * L * Tu / (rw**2 * Kw**2)
+    return above / below, by_above / below - above / below**2 * by_below
+
+
+#: coefficients of the inputs that count linearly, by their number
+LINEAR = np.array([0, 5, 8, 0, 100, -3, 3, 0, -9, -1, -7, 0, 0, -4, 6, 0, -1, -3, -500, 0]) / 100
+
+
+def welch(x: Array) -> tuple[float, Array]:
+    """Return the function of Welch et al. (1992) and its gradient."""
+    value = LINEAR @ x + 5 * x[11] / (1 + x[0]) + 5 * (x[3] - x[19]) ** 2 + 40 * x[18] ** 3 + 0.25 * x[12] ** 2
+    gradient = LINEAR.copy()
+    gradient[[0, 11]] = -5 * x[11] / (1 + x[0]) ** 2, 5 / (1 + x[0])
+    gradient[[3, 19]] = 10 * (x[3] - x[19]) * np.array([1, -1])
+    gradient[18] += 120 * x[18] ** 2
+    gradient[12] += 0.5 * x[12]
+    return float(value), gradient
+
+
+PROBLEMS: dict[str, tuple[Measure, Callable[[Array], tuple[float, Array]]]] = {
+    "borehole, 8": (
+        amsbq.Uniform(
+            [0.05, 100, 63070, 990, 63.1, 700, 1120, 9855], [0.15, 50000, 115600, 1110, 116, 820, 1680, 12045]
+        ),
+        borehole,
+    ),
+    "diffusion, 8": (amsbq.Gaussian(np.zeros(8), 1.0), Diffusion(8)),
+    "diffusion, 20": (amsbq.Gaussian(np.zeros(20), 1.0), Diffusion(20)),
+    "welch, 20": (amsbq.Uniform(np.full(20, -0.5), 0.5), welch),
+}
+
+
+def run(name: str, seed: int, first: int | None) -> tuple[float, float, int]:
+    """Return the error of a run, its standard deviation, and how many gradients it has bought.
+
+    It has no gradients if ``first`` is None, else so many of the first evaluations are with them.
+    """
+    warnings.simplefilter("ignore")
+    measure, both = PROBLEMS[name]
+    gradient = None if first is None else (lambda x: both(x)[1])
+    if first is not None:
+        initial_design.SETTINGS = replace(initial_design.SETTINGS, gradient_locations=first)
+    source = amsbq.Source(lambda x: both(x)[0], gradient=gradient)
+    result = amsbq.integrate(source, measure, budget=BUDGET, seed=seed, progress=False)
+    bought = sum(e.gradient is not None for e in result.evaluations)
+    return result.mean, result.std, bought
+
+
+def truth(name: str) -> tuple[float, float]:
+    """Return the mean and the standard deviation of the output."""
+    measure, both = PROBLEMS[name]
+    values = np.array([both(x)[0] for x in measure.sobol(REFERENCE, 77)])
+    return float(values.mean()), float(values.std())
+
+
+def rows(seeds: int, firsts: Sequence[int], workers: int) -> Iterator[str]:
+    """Yield a line for each problem and number of first evaluations with gradients."""
+    jobs = [(name, seed, first) for name in PROBLEMS for first in (None, *firsts) for seed in range(seeds)]
+    with ProcessPoolExecutor(workers) as pool:
+        answers = dict(zip(jobs, pool.map(run, *zip(*jobs, strict=True)), strict=True))
+        truths = dict(zip(PROBLEMS, pool.map(truth, PROBLEMS), strict=True))
+    for name, (mean, sd) in truths.items():
+        plain = None
+        for first in (None, *firsts):
+            found = np.array([answers[name, seed, first] for seed in range(seeds)])
+            error = float(np.sqrt(np.mean((found[:, 0] - mean) ** 2)) / sd)
+            plain = error if plain is None else plain
+            label = "without" if first is None else f"first {first}, {found[:, 2].mean():.0f} in all"
+            stds = found[:, 1].mean() / sd
+            yield f"{name:14} {label:20} rms error {error:.1e}  ratio {error / plain:5.2f}  std {stds:.1e}"
+
+
+def main() -> None:
+    """Run all problems and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first", type=int, nargs="+", default=[initial_design.SETTINGS.gradient_locations])
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    for line in rows(options.seeds, options.first, options.workers):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
