@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.design.decisions import _extrapolated
+from amsbq.design.forecast import extrapolated
 
 TRUTH = (1 - np.cos(3)) / 3
 
@@ -44,6 +44,6 @@ def test_a_budget_that_buys_nothing_more_is_kept():
 def test_sequences_are_extrapolated_by_a_geometric_series():
     gains = 0.7 ** np.arange(24)
     worth = np.append(0.0, np.cumsum(gains[:8]))
-    assert _extrapolated(worth, 3.0) == pytest.approx(gains.sum(), rel=1e-12)
-    assert _extrapolated(np.arange(9.0), 2.0) == pytest.approx(16.0)
-    assert _extrapolated(worth[:3], 1.0) == worth[2]
+    assert extrapolated(worth, 3.0) == pytest.approx(gains.sum(), rel=1e-12)
+    assert extrapolated(np.arange(9.0), 2.0) == pytest.approx(16.0)
+    assert extrapolated(worth[:3], 1.0) == worth[2]

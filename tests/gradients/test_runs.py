@@ -84,7 +84,7 @@ def test_the_rate_is_the_information_of_the_value_with_its_gradient():
         after = before.extend([0], X[2:], [0.0], gradients=gradient)
         expected = -np.log(after.integral()[1] / before.integral()[1]) / cost
         np.testing.assert_allclose(rate.values([option], X[2:])[0, 0], expected, rtol=1e-6)
-    choice = it._best(rate, [0])
+    choice = it._best(rate, sources=[0])
     every = [rate.values([option], BOX.sobol(256, 3)).max() for option in (0, 1)]
     assert choice.rate >= 0.98 * max(every)
 

@@ -37,6 +37,7 @@ from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
 from .failures import RETIRED_AFTER, Failures, rejection
+from .forecast import extrapolated
 from .initial import Initial, checked_design
 from .search import Choice, Search
 from .sources import SourcesLike
@@ -108,6 +109,8 @@ class DecisionMaker(BulkAccounting):
         if self.range is not None:
             if self.outputs is not None:
                 raise ValueError("output_range and log are for sources with one output: leave outputs out")
+            if self.with_gradients:
+                raise ValueError("with output_range or log, values are used without gradients: leave gradient= out")
             self.sources = tuple(source.within(self.range.low, self.range.high) for source in self.sources)
         self.target = checked_target(target)
         if self.outputs is not None and self.target != "mean":
@@ -239,7 +242,7 @@ class DecisionMaker(BulkAccounting):
         return []
 
     def _best(
-        self, rate: AnyRate, sources: Sequence[int], k: int = 0, budget: float = math.inf, committed: float = 0.0
+        self, rate: AnyRate, k: int = 0, committed: float = 0.0, *, sources: Sequence[int], budget: float = math.inf
     ) -> Choice | None:
         """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
         options = self._options(sources)
@@ -279,7 +282,7 @@ class DecisionMaker(BulkAccounting):
                 break
             so_far = so_far.after(choice.source, choice.x[None])
             worth.append(choice.rate * so_far.paid)
-        otherwise = _extrapolated(np.array(worth), price / max(so_far.paid, 1e-300))
+        otherwise = extrapolated(np.array(worth), price / max(so_far.paid, 1e-300))
         return primary if primary.rate * price >= otherwise else cheap
 
     def _strands(self, choice: Choice, price: float) -> bool:
@@ -356,8 +359,8 @@ class DecisionMaker(BulkAccounting):
             self._retire(source, reason)
 
     def _learn(self, source: int, x: Array, value: Values, variance: Values, gradient: Array | None) -> None:
-        """Add an evaluation to what the model learns from."""
-        if isinstance(self.learner, Learner):
+        """Add an evaluation to what the model learns from; a gradient only where values are modelled as they are."""
+        if isinstance(self.learner, Learner) and self.range is None:
             self.learner.add(source, x, value, variance, gradient)
         else:
             self.learner.add(source, x, value, variance)
@@ -392,20 +395,3 @@ class DecisionMaker(BulkAccounting):
             assert belief is not None
             estimate = belief.estimate
         return estimate.mean, estimate.std
-
-
-def _extrapolated(worth: Array, times: float) -> float:
-    """Return what a longer sequence of evaluations is worth, from that of its beginnings, none of them first.
-
-    It is ``times`` as long. Each evaluation is taken to be worth less than the one before by the same factor.
-    """
-    if not np.isfinite(worth[-1]):
-        return float(worth[-1])
-    gains = np.diff(worth)
-    n = len(gains)
-    more = n * (times - 1)
-    if n < 2 or more < 1 or gains[-1] <= 0:
-        return float(worth[-1])
-    factor = min((gains[-1] / gains[0]) ** (1 / (n - 1)), 1.0) if gains[0] > 0 else 1.0
-    rest = more if factor > 1 - 1e-9 else factor * (1 - factor**more) / (1 - factor)
-    return float(worth[-1] + gains[-1] * rest)

@@ -15,7 +15,7 @@ from ..inference.belief import Belief
 from ..markup import curve, table
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.rates import AnyRate
-from ..validation import Values
+from ..validation import Array, Values
 from .search import Choice
 
 
@@ -159,3 +159,20 @@ def forecast_rows(
         choices.append(choice)
         rate = rate.having(np.array([choice.source]), choice.x[None])
         cost += price(choice)
+
+
+def extrapolated(worth: Array, times: float) -> float:
+    """Return what a longer sequence of evaluations is worth, from that of its beginnings, none of them first.
+
+    It is ``times`` as long. Each evaluation is taken to be worth less than the one before by the same factor.
+    """
+    if not np.isfinite(worth[-1]):
+        return float(worth[-1])
+    gains = np.diff(worth)
+    n = len(gains)
+    more = n * (times - 1)
+    if n < 2 or more < 1 or gains[-1] <= 0:
+        return float(worth[-1])
+    factor = min((gains[-1] / gains[0]) ** (1 / (n - 1)), 1.0) if gains[0] > 0 else 1.0
+    rest = more if factor > 1 - 1e-9 else factor * (1 - factor**more) / (1 - factor)
+    return float(worth[-1] + gains[-1] * rest)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, overload
 
 from numpy.typing import ArrayLike
@@ -29,7 +30,7 @@ from .acquisition import PATHOLOGIES, AcquisitionName
 from .bulk import Bulk
 from .costs import affordable
 from .decisions import DecisionMaker
-from .forecast import SETTINGS as FORECAST_SETTINGS
+from .forecast import SETTINGS as FORECASTS
 from .forecast import Forecast, forecast_rows
 from .initial import Initial, checked_location, remove_planned
 from .search import Choice
@@ -178,13 +179,11 @@ class Integrator(DecisionMaker):
         """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief
-            best = None if belief is None else self._best(self._next_rate(belief), self._available())
+            best = None if belief is None else self._best(self._next_rate(belief), sources=self._available())
         return best and replace(best, source=self.source_of(best.source))
 
     @locked
-    def forecast(
-        self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECAST_SETTINGS.steps
-    ) -> Forecast:
+    def forecast(self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECASTS.steps) -> Forecast:
         """Return the standard deviation to expect if the budget were spent by the present model.
 
         Parameters
@@ -211,12 +210,11 @@ class Integrator(DecisionMaker):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
-            every = 1 if exact else FORECAST_SETTINGS.every
+            every, std = 1 if exact else FORECASTS.every, target_estimate(belief, self.measure, self.target).std
             ahead = self._pending_options() + [(choice.source, choice.x) for choice in planned]
             rate, before = self._rate(belief, ahead, every), self._rate(belief, [], every).variance()
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
-            std = target_estimate(belief, self.measure, self.target).std
-            best = lambda rate, k, cost: self._best(rate, among, k, budget, cost)  # noqa: E731
+            best = partial(self._best, sources=among, budget=budget)
             rows, choices = forecast_rows(belief, std, before, rate, cost, best, self._price, steps)
         return Forecast(rows, exact, self.outputs, [*planned, *choices])
 

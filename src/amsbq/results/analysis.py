@@ -271,11 +271,9 @@ def uncovered(it: Integrator) -> Uncovered:
     evaluated, width = it.learner.data.values.of_source(0).X, it.measure.width
     if not len(evaluated):
         return Uncovered(1.0, it.measure.median)
-    even = it.measure.sobol(len(evaluated), rng=2)
-    usual, _ = cKDTree(even / width).query(X / width)
+    usual, _ = cKDTree(it.measure.sobol(len(evaluated), rng=2) / width).query(X / width)
     distances, _ = cKDTree(evaluated / width).query(X / width)
-    far = distances > SETTINGS.far * np.quantile(usual, 0.95)
-    return Uncovered(float(np.mean(far)), X[distances.argmax()])
+    return Uncovered(float(np.mean(distances > SETTINGS.far * np.quantile(usual, 0.95))), X[distances.argmax()])
 
 
 @dataclass(frozen=True)
@@ -290,14 +288,13 @@ class View:
 @once_per_state
 def views(it: Integrator) -> list[View]:
     """Return what each structure of the model says of the integral; nothing if it does not average over any."""
-    belief = belief_of(it)
-    learned = learned_belief(it)
+    belief, learned = belief_of(it), learned_belief(it)
     if learned is None or not learned.model.marginalised or isinstance(belief, RangedBelief):
         return []
     units, found = learned.log_posterior.units, []
     for member in (member for member in learned.members if member.weight > 0):  # the others are ruled out
         means, stds = integrals(member.draws.models(), belief.posteriors.data)
-        mean, variance = averaged((means[:, None], stds[:, None] ** 2))
-        std = units.spreads[0] * math.sqrt(variance[0])
-        found.append(View(member.weight, float(units.levels[0] + units.spreads[0] * mean[0]), float(std)))
+        [mean], [variance] = averaged((means[:, None], stds[:, None] ** 2))
+        std, level = units.spreads[0] * math.sqrt(variance), units.levels[0] + units.spreads[0] * mean
+        found.append(View(member.weight, float(level), float(std)))
     return found
