@@ -214,7 +214,7 @@ def test_the_equations_of_the_epidemic_have_neither_noise_nor_wrong_values():
 
 def test_declared_noise_is_not_reported():
     it = amsbq.Integrator([amsbq.Source(noise="learn")], [(0, 1)], initial=[])
-    for s, x, y, _ in zip(*vars(given(smooth, 15, 0.1).learner.data).values(), strict=True):
+    for s, x, y, *_ in zip(*vars(given(smooth, 15, 0.1).learner.data).values(), strict=True):
         it.observe(s, x, y)
     assert hidden_noise(it) == {}
 
