@@ -52,7 +52,7 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
 
     >>> import numpy as np
     >>> evaluate(lambda x: x[0] ** 2, np.array([3.0])).observation
-    Observation(value=9.0, variance=0.0, cost=None)
+    Observation(value=9.0, variance=0.0, cost=None, gradient=None)
     >>> evaluate(lambda x: float("nan"), np.array([3.0])).reason
     'ValueError: the value must be finite, got nan; the simulator returned nan'
     """

@@ -124,7 +124,7 @@ def as_observation(returned: Any) -> Observation:
 
     >>> import numpy as np
     >>> as_observation(np.array([2]))
-    Observation(value=2.0, variance=0.0, cost=None)
+    Observation(value=2.0, variance=0.0, cost=None, gradient=None)
     >>> as_observation([1.5, 2.5])
     Traceback (most recent call last):
     ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]. Give several

@@ -84,10 +84,10 @@ class Command:
     >>> import numpy as np
     >>> command = Command(["awk", "BEGIN { print 2 * {rate} + {dose} }"], ["rate", "dose"])
     >>> command(np.array([1.5, 0.25]))
-    Observation(value=3.25, variance=0.0, cost=None)
+    Observation(value=3.25, variance=0.0, cost=None, gradient=None)
     >>> verbose = Command(["echo", "peak = {rate} m; done in 0.3 s"], ["rate"], output={"regex": r"peak = (\S+)"})
     >>> verbose(np.array([1.5]))
-    Observation(value=1.5, variance=0.0, cost=None)
+    Observation(value=1.5, variance=0.0, cost=None, gradient=None)
     """
 
     one_by_one = True  #: it is not evaluated in bulk, however little it costs
