@@ -160,3 +160,26 @@ def test_units_do_not_matter_to_what_is_said_and_shown(unit):
         curves.effects(result, 0, t)[0].std / unit, curves.effects(plain, 0, t)[0].std, rtol=1e-3
     )
     assert len(result.estimate.summary()) < 100
+
+
+def test_an_error_bar_that_rose_names_the_evaluation_and_why():
+    x = [0.1, 0.9, 0.5, 0.3, 0.7, 0.2, 0.8, 0.6]
+    it = amsbq.Integrator(lambda x: 0.0, [(0, 1)], initial=[(0, [each]) for each in x], budget=20)
+    for k, each in enumerate(x):
+        query = it.ask()
+        assert query.x[0] == each
+        it.tell(query, 1 + 0.2 * each + (1.0 if k == len(x) - 1 else 0.0))
+    before, after = it.evaluations[-2].std, it.evaluations[-1].std
+    assert after > 2 * before
+    (found,) = [finding for finding in it.result().diagnose() if finding.about == "rise"]
+    assert f"rose from {before:.2g} to {after:.2g} with evaluation 8" in found.text
+    assert "surprise" in found.text
+
+
+def test_an_error_bar_that_fell_all_the_way_has_not_risen():
+    it = amsbq.Integrator(lambda x: 0.0, [(0, 1)], budget=6)
+    while (query := it.ask()) is not None:
+        it.tell(query, float(np.sin(3 * query.x[0])))
+    stds = [e.std for e in it.evaluations]
+    assert stds[-1] <= 1.05 * min(stds)
+    assert not [finding for finding in it.result().diagnose() if finding.about == "rise"]

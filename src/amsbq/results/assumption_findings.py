@@ -12,7 +12,7 @@ import numpy as np
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import View, has_primary_value, next_choice, uncovered, views
+from .analysis import Residuals, View, has_primary_value, next_choice, uncovered, views
 from .findings import Finding, brief, location, plural
 from .refits import source_worths
 
@@ -30,6 +30,10 @@ class AssumptionSettings:
     #: share of the inputs' distribution far from all evaluations from which on there is a note, and a warning
     uncovered_note: float = 0.1
     uncovered_warning: float = 0.3
+    #: ratio of the error bar now to what it was from which on it has risen, and standard deviations between a value and
+    #: its prediction from which on that was a surprise
+    risen: float = 1.05
+    surprise: float = 2.0
 
 
 SETTINGS = AssumptionSettings()
@@ -53,6 +57,33 @@ def few(it: Integrator) -> Iterator[Finding]:
         f"{it.names[0]} has {how_many}{why}: the error bar {rests} on what is assumed of such functions.",
         f"{plural(missing).capitalize()} more would show whether it is right"
         + (f", for a cost of about {price:.3g}." if price > 0 else "."),
+    )
+
+
+def rise(it: Integrator, left: Residuals) -> Iterator[Finding]:
+    """Yield with which evaluation the error bar rose, if it is wider now than it was with fewer evaluations."""
+    told = [(i, e.std) for i, e in enumerate(it.evaluations) if e.std > 0]
+    known = next((i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"), len(it.evaluations))
+    rows = [(i, std) for i, std in told if i >= known]
+    if not rows or rows[-1][1] <= SETTINGS.risen * min(std for _, std in rows):
+        return
+    narrowest = min(range(len(rows)), key=lambda k: rows[k][1])
+    rises = [(rows[k][1] / rows[k - 1][1], k) for k in range(narrowest + 1, len(rows))]
+    _, k = max(rises)
+    (_, before), (i, after) = rows[k - 1], rows[k]
+    e, size = it.evaluations[i], float(np.abs(left.z[left.evaluations == i]).max(initial=0.0))
+    name = f"evaluation {i + 1}, of {it.names[e.source]}"
+    why = (
+        f"its value was a surprise, {size:.1f} standard deviations from what all others predict"
+        if size > SETTINGS.surprise
+        else "with it, the model is less certain of how smooth the sources are, or of how they are related"
+    )
+    yield Finding(
+        "note",
+        "rise",
+        f"the standard deviation was {rows[narrowest][1]:.2g} after evaluation {rows[narrowest][0] + 1} and is "
+        f"{rows[-1][1]:.2g} now. It rose from {before:.2g} to {after:.2g} with {name}: {why}.",
+        "Rely on the present one.",
     )
 
 

@@ -59,6 +59,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
         [
             *_failures(it),
             *assumption_findings.few(it),
+            *assumption_findings.rise(it, left),
             *assumption_findings.disagreement(it, estimate, inputs),
             *assumption_findings.extrapolation(it, inputs),
             *model_findings.fit(it, left),
