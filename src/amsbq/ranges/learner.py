@@ -31,8 +31,8 @@ class ChoiceSettings:
     first: int = 4  #: observations, up to which it is at each refit
     growth: float = 1.25  #: of their number from one choice to the next, beyond: it takes as long as four refits
     #: standard deviation of the integral, as a share of its distance from the bound, up to which transforms are
-    #: compared by their scores
-    unknown: float = 2.0
+    #: compared by their scores alone
+    unknown: float = 0.5
 
 
 SETTINGS = ChoiceSettings()
@@ -149,15 +149,15 @@ def _divided(noise: Sequence[Noise]) -> tuple[tuple[float, ...], list[Noise]]:
     return known, ["learn" if isinstance(level, str) else 0.0 for level in noise]
 
 
-def _merit(belief: RangedBelief) -> tuple[float, float]:
-    """Return by what transforms are compared, the less the better: the score, if the integral is known at all.
+def _merit(belief: RangedBelief) -> float:
+    """Return by what transforms are compared, the less the better: the score, times the variance of the integral.
 
     A log may predict all observations well, and yet allow for so much between them that the integral is anything.
     """
     means, variances = belief.scaled(0).integral(belief.posteriors, belief.nodes)
     mean, variance = np.mean(means), np.mean(variances) + np.var(means)
     unknown = float(np.sqrt(variance) / np.maximum(mean, np.finfo(float).tiny))
-    return max(unknown, SETTINGS.unknown), score(belief)
+    return max(unknown, SETTINGS.unknown) ** 2 * score(belief)
 
 
 def score(belief: RangedBelief, sources: Sequence[int] | None = None) -> float:
