@@ -49,7 +49,7 @@ class Integrator(DesignIntegrator):
         Seed of all randomness; 0 by default.
     initial : list of (source, x), optional
         What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
-        are related shows where they are compared; and, of sources that have gradients, five evaluations with these.
+        are related shows where they are compared; and, of sources that have gradients, some evaluations with these.
     order : list of int, optional
         The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
         costs, the cheapest last.
