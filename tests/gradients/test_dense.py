@@ -154,7 +154,7 @@ def test_data_with_gradients():
     ("measure", "gradients", "message"),
     [
         (amsbq.Uniform(0, 1), [[1.0, 2.0]], "shape"),
-        (amsbq.Uniform(0, 1), [[np.inf]], "finite"),
+        (amsbq.Uniform(0, 1), [[np.inf]], "NaN if it is not known"),
         (amsbq.Uniform(0, 1), [["steep"]], "number"),
         (amsbq.Product([{0: 0.5, 1: 0.5}]), [[1.0]], "isolated values"),
     ],

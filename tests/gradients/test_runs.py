@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.results import analysis, refits
+from amsbq.results import analysis, outliers, refits
 
 BOX = amsbq.Uniform([0, 0], [1, 2])
 TRUTH = (np.exp(1) - 1) * np.sin(2) / 2  # of the mean of exp(a) cos(b)
@@ -140,13 +140,13 @@ def test_wrong_sources_are_refused():
 def test_what_is_found_of_a_run_looks_at_values():
     """Residuals are those of values, and a wrong value is left out with its gradient."""
     it = amsbq.Integrator([amsbq.Source(both, gradient=True), amsbq.Source(f, cost=0.2)], BOX, model="lmc", initial=[])
-    for i, x in enumerate(BOX.sobol(9, 0)):
-        it.observe(0, x, f(x) + (0.5 if i == 4 else 0.0), gradient=slope(x))
+    for i, x in enumerate(BOX.sobol(16, 0)):
+        it.observe(0, x, f(x) + (20.0 if i == 4 else 0.0), gradient=slope(x))
     for x in BOX.sobol(4, 1):
         it.observe(1, x, f(x))
     left = analysis.residuals(it)
-    assert sorted(left.evaluations.tolist()) == list(range(13))
+    assert sorted(left.evaluations.tolist()) == list(range(20))
     assert np.abs(left.z).argmax() == left.evaluations.tolist().index(4)
-    assert refits.outlier(it).evaluation == 4
+    assert outliers.outlier(it).evaluation == 4
     others = refits.without(it, 1)
     np.testing.assert_array_equal(others.learner.data.gradients(), it.learner.data.of_source(0).gradients())
