@@ -37,10 +37,10 @@ def test_events_are_on_the_disk_before_they_are_used(tmp_path, monkeypatch):
         return fine(x)
 
     class Watched(amsbq.Integrator):
-        def tell(self, query, value, variance=0.0, cost=None, free=None):
+        def tell(self, query, value, variance=0.0, cost=None, free=None, gradient=None):
             event = last_event()
             assert (event["event"], event["id"], event["value"]) == ("told", query.id, value)
-            super().tell(query, value, variance, cost, free)
+            super().tell(query, value, variance, cost, free, gradient)
 
     result = run_it(Watched(amsbq.Source(looks, name="fine"), UNIT, budget=4, model="icm"), journal=path)
     assert [e.reason for e in result.evaluations] == [""] * 4

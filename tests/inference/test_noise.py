@@ -5,6 +5,7 @@ import pytest
 
 from amsbq.gp.data import Data
 from amsbq.inference.noise import undeclared_noise
+from amsbq.measures.gaussian import Gaussian
 from amsbq.measures.uniform import Uniform
 from benchmarks.findings import case, found_noise, found_outlier
 
@@ -53,3 +54,23 @@ def test_neither_units_nor_the_order_of_values_matter():
 @pytest.mark.parametrize(("declared", "found"), [(0.1**2, False), (0.01**2, True), ("learn", False)])
 def test_noise_is_undeclared_if_less_was_declared(declared, found):
     assert bool(undeclared_noise(UNIT, noisy(), [declared])) == found
+
+
+def wave(x):
+    return (6 * x - 2) ** 2 * np.sin(12 * x - 4) - (2 - x) ** 2 * np.sin(36 * x)
+
+
+@pytest.mark.parametrize("n", [12, 14, 16])
+def test_a_wave_that_is_evaluated_twice_in_each_period_has_no_noise(n):
+    x = np.linspace(0, 1, n)
+    data = Data(np.zeros(n, dtype=np.intp), x[:, None], wave(x), np.zeros(n))
+    assert undeclared_noise(UNIT, data, [0.0]) == {}
+
+
+def test_inputs_may_depend_on_each_other():
+    measure = Gaussian([0, 0], [[1, 0.8], [0.8, 1]])
+    rng = np.random.default_rng(0)
+    X = measure.sample(25, rng)
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=25)
+    found = undeclared_noise(measure, Data(np.zeros(25, dtype=np.intp), X, y, np.zeros(25)), [0.0])
+    assert found[0] == pytest.approx(0.1, rel=0.6)

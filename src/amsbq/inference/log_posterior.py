@@ -45,6 +45,8 @@ class LogPosterior:
         With no more than the known variance of each observation as its ``noise_var``.
     noise : one for each source
         The noise variance of its observations, or "learn".
+    integrated : bool
+        Whether integrals will be asked for: raise ValueError if there is no way to evaluate them.
 
     Attributes
     ----------
@@ -52,7 +54,9 @@ class LogPosterior:
     units : StandardUnits
     """
 
-    def __init__(self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise]) -> None:
+    def __init__(
+        self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise], integrated: bool = True
+    ) -> None:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
@@ -61,7 +65,8 @@ class LogPosterior:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
         if prior.primary_only:  # all that the others vary is noise
             self.noise[1:], self.learned = self.units.spreads[1:] ** 2, self.learned[self.learned == 0]
-        EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises if it cannot be integrated
+        if integrated:
+            EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
         self._columns = self.layout.permutation(np.argsort(fewest_first(data, self.n_sources)))
 

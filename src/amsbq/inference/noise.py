@@ -36,8 +36,9 @@ class NoiseSettings:
     most_observations: int = 64  #: that are looked at: more take longer
     #: prior of the log variance of noise, in units of the squared spread: that of noise which can be seen
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-2)), 1.5))
-    #: least log Bayes factor of noise against a smooth function without: above, of 100 functions with kinks 18 are left
-    log_odds: float = 1.0
+    #: least log Bayes factor of noise against a smooth function without. Two evaluations in each period of a wave have
+    #: up to 3.5; above 1, of 100 functions with kinks 18 are left
+    log_odds: float = 4.0
     #: functions with kinks, which must not explain the values better: this leaves 7
     rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
     #: share of the values, those with the largest residuals, that are left out to see whether noise is in the others,
@@ -98,7 +99,7 @@ class _Explained(NamedTuple):
 
 def _explained(prior: ModelPrior, measure: Measure, data: Data, noise: Noise = 0.0) -> _Explained:
     """Return how well observations of a single source are explained by a structure, with or without noise."""
-    density = LogPosterior(prior, measure, data, [noise])
+    density = LogPosterior(prior, measure, data, [noise], integrated=False)
     mode = find_mode(density)
     posterior = density.condition(mode.theta[None])
     mean, variance = posterior.leave_one_out()

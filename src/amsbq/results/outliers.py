@@ -95,7 +95,8 @@ def _worst(it: Integrator, data: Data, noise: Noise) -> tuple[int, float]:
 
 def _stepped(it: Integrator, data: Data, noise: Noise) -> tuple[PosteriorBatch, StandardUnits]:
     """Return the posterior of functions with steps, by the most probable hyperparameters, and its units."""
-    density = LogPosterior(replace(chain([0], it.measure.dim), kernel=SETTINGS.stepped), it.measure, data, [noise])
+    prior = replace(chain([0], it.measure.dim), kernel=SETTINGS.stepped)
+    density = LogPosterior(prior, it.measure, data, [noise], integrated=False)
     return density.condition(find_mode(density).theta[None]), density.units
 
 
