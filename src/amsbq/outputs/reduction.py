@@ -27,10 +27,13 @@ class ReductionSettings:
     outputs: int = 10  #: that have models of their own; if there are more, they are reduced
     most: int = 12  #: components: a step takes about as long as with so many outputs
     left: float = 1e-6  #: share of the variance of all outputs, in standard units, that is left to what is left
-    #: values of the primary source up to which the basis is renewed with each, and growth of their number beyond
+    #: evaluations, and values of the primary source, up to which the basis is renewed with each, and growth of their
+    #: number beyond
     renewed_until: int = 6
     growth: float = 1.3
-    left_out: int = 8  #: latest evaluations of the primary source that are left out in turn to see what is left
+    left_out: int = 8  #: latest evaluations of a source that are left out in turn to see what is left
+    #: values of the primary source from which on it is seen by them; with fewer, by those of all sources
+    enough: int = 3
     mixed: int = 32  #: combinations of the hyperparameter draws of all components in an estimate
 
 
@@ -40,16 +43,20 @@ SETTINGS = ReductionSettings()
 def basis_made_at(s: IntArray) -> int:
     """Return the number of evaluations that the present basis is made from, from the sources s (n,) of all in turn.
 
-    >>> [basis_made_at(np.array(s)) for s in ([1, 1, 1], [1, 0, 1], [0] * 7, [0] * 8)]
-    [2, 2, 6, 8]
+    >>> [basis_made_at(np.array(s)) for s in ([1, 0, 1], [0] * 7, [0] * 8, [1] * 9 + [0, 1])]
+    [3, 6, 8, 11]
     """
     primary = np.flatnonzero(s == 0)
-    if not len(primary):
-        return 1 << (len(s).bit_length() - 1)  # the latest power of two
-    n = SETTINGS.renewed_until
-    while (more := int(np.ceil(n * SETTINGS.growth))) <= len(primary):
-        n = more
-    return int(primary[min(n, len(primary)) - 1]) + 1
+    latest = int(primary[_renewed(len(primary)) - 1]) + 1 if len(primary) else 0
+    return max(latest, _renewed(len(s)))
+
+
+def _renewed(n: int) -> int:
+    """Return the largest number on the schedule of renewals that is not above n."""
+    at = SETTINGS.renewed_until
+    while (more := int(np.ceil(at * SETTINGS.growth))) <= n:
+        at = more
+    return min(at, n)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Basis:
     Attributes
     ----------
     centre, scale : (M,) array
-        Mean and standard deviation of each output.
+        Mean of each output in the primary source, and its standard deviation in all sources.
     directions : (M, R) array
         The principal directions in standard units, orthonormal.
     sizes : (R,) array
@@ -83,20 +90,12 @@ class Basis:
         s, Y = data.s, data.y
         whole = np.array([np.isfinite(y).all() for y in Y])
         use = whole if whole[s == 0].sum() > 1 else np.ones(len(s), dtype=bool)
-        of_primary = Y[s == 0] if (s == 0).any() else Y
-        centre = _mean(of_primary)
-        scale = _spread(of_primary) if len(of_primary) > 1 else _spread(Y)
+        centre, scale = _mean(Y[s == 0] if (s == 0).any() else Y), _spread(s, Y)
         directions, sizes = _components(s[use], (Y[use] - centre) / scale)
-        primary, left = np.flatnonzero((s == 0) & whole), np.zeros_like(centre)
-        if len(primary) > 2:  # without one of two there is nothing to tell from
-            squares = []
-            for one in primary[-SETTINGS.left_out :]:
-                others = use & (np.arange(len(s)) != one)
-                V, _ = _components(s[others], (Y[others] - centre) / scale)
-                z = (Y[one] - _mean(Y[others & (s == 0)])) / scale
-                squares.append((z - V @ (V.T @ z)) ** 2)
-            left = np.mean(squares, axis=0)
-        return cls(centre, scale, directions, sizes, left, len(primary))
+        n_primary = int(whole[s == 0].sum())
+        seen_by = [0] if n_primary >= SETTINGS.enough else np.unique(s[use])
+        left = np.max([_left(s[use], (Y[use] - centre) / scale, source) for source in seen_by], axis=0)
+        return cls(centre, scale, directions, sizes, left, n_primary)
 
     @property
     def loadings(self) -> Array:
@@ -168,15 +167,36 @@ class Basis:
         return [Estimate(mean, bar, None, dof, effective) for mean, bar in zip(means.T, bars.T, strict=True)]
 
 
+def _left(s: IntArray, Z: Array, source: int) -> Array:
+    """Return the mean square of what is left of each output (M,) of a source, by bases without each evaluation in turn.
+
+    It is that of the values themselves, one, if there are too few to tell.
+    """
+    own = np.flatnonzero(s == source)
+    if len(own) < 2:
+        return np.ones(Z.shape[1]) if len(own) == len(s) else np.zeros(Z.shape[1])
+    squares = []
+    for one in own[-SETTINGS.left_out :]:
+        others = np.arange(len(s)) != one
+        V, _ = _components(s[others], Z[others])
+        z = np.nan_to_num(Z[one] - _mean(Z[others & (s == source)]))
+        squares.append((z - V @ (V.T @ z)) ** 2)
+    return np.asarray(np.mean(squares, axis=0))
+
+
 def _mean(Y: Array) -> Array:
     """Return the mean of each output where it is known; zero where it never is."""
     known = np.isfinite(Y)
     return np.asarray(np.where(known, Y, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
-def _spread(Y: Array) -> Array:
-    """Return the standard deviation of each output where it is known; one where it is constant."""
-    deviations = np.where(np.isfinite(Y), Y - _mean(Y), 0.0)
+def _spread(s: IntArray, Y: Array) -> Array:
+    """Return the standard deviation of each output in all sources, around the mean of each; one where it is constant.
+
+    Two values of the primary source may happen to be alike in some outputs, which would then count for too much.
+    """
+    means = np.array([_mean(Y[s == source]) for source in range(s.max() + 1)])
+    deviations = np.where(np.isfinite(Y), Y - means[s], 0.0)
     largest = np.abs(deviations).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)  # squares of tiny numbers would be zero
     spread = unit * np.sqrt(np.mean((deviations / unit) ** 2, axis=0))
