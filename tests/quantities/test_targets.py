@@ -68,7 +68,7 @@ def test_the_weights_of_a_variance_are_deviations_of_the_source_from_its_mean():
 @pytest.mark.parametrize("target", ["variance", amsbq.Exceedance(1.5)], ids=["variance", "exceedance"])
 def test_gradients_of_rates_are_exact(target):
     it = integrator(target)
-    rate = it._rate(it.learner.belief, [])
+    rate = it._rate(it.learner.belief)
     X, step = MEASURE.sobol(6, 4) * 0.8 + 0.1, 1e-5
     _, gradient = rate.value_and_grad(0, X)
     for d in range(2):

@@ -25,7 +25,7 @@ from ..outputs.goals import Goals, Weights, checked_weights
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, by_output
 from ..outputs.rates import AnyRate, SummedRate
-from ..outputs.reduced_learner import outputs_learner
+from ..outputs.reduced_learner import learner_of
 from ..quantities.targets import Target, checked_target, targeted
 from ..ranges.learner import RangedLearner
 from ..ranges.transforms import checked_range
@@ -149,7 +149,8 @@ class DecisionMaker(BulkAccounting):
             return Learner(*learning) if self.range is None else RangedLearner(self.range, *learning)
         given = [by_output(source.noise, self.outputs) for source in self.sources]
         levels = [[level or 0.0 for level in of_output] for of_output in zip(*given, strict=True)]
-        return outputs_learner(self.outputs, self.model, self.measure, levels, self.seed, self.names, order)
+        kind = learner_of(self.outputs, self.model)
+        return kind(self.outputs, self.model, self.measure, levels, self.seed, self.names, order)
 
     def distances(self) -> Array:
         """Return how far each of several outputs is from its goal, shape (M,): see `Goals.distances`."""
@@ -291,7 +292,7 @@ class DecisionMaker(BulkAccounting):
         return bool((rest - self._price(choice)) // price != rest // price)
 
     def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
-        rate = self._rate(belief, self._pending_options() + self.failures.avoided(len(self.evaluations)))
+        rate = self._having(self._rate(belief), self._pending_options() + self.failures.avoided(len(self.evaluations)))
         if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
             return rate
         known = [m for m, part in enumerate(belief.parts) if part is not None]
@@ -299,21 +300,19 @@ class DecisionMaker(BulkAccounting):
 
     def _avoiding(self, rate: AnyRate, output: int) -> AnyRate:
         """Return the rate of an output as if it were observed where it was missing: it would be missing again."""
-        avoided = self.missing[output].avoided(len(self.evaluations))
-        sources = np.array([source for source, _ in avoided], dtype=np.intp)
-        return rate.having(sources, np.array([x for _, x in avoided]).reshape(-1, self.measure.dim))
+        return self._having(rate, self.missing[output].avoided(len(self.evaluations)))
 
-    def _rate(self, belief: Belief | OutputsBelief, points: Sequence[tuple[int, Array]], every: int = 1) -> AnyRate:
-        """Return the acquisition rate conditioned on observations at (option, x), whatever their values.
-
-        It is made of every so many of the posteriors.
-        """
+    def _having(self, rate: AnyRate, points: Sequence[tuple[int, Array]]) -> AnyRate:
+        """Return a rate conditioned on observations at (option, x) as well, whatever their values."""
         used = [(option, x) for option, x in points if self.source_of(option) in self._used()]
-        sources = np.array([source for source, _ in used], dtype=np.intp)
-        X = np.array([x for _, x in used]).reshape(-1, self.measure.dim)
+        options = np.array([option for option, _ in used], dtype=np.intp)
+        return rate.having(options, np.array([x for _, x in used]).reshape(-1, self.measure.dim))
+
+    def _rate(self, belief: Belief | OutputsBelief, every: int = 1) -> AnyRate:
+        """Return the acquisition rate by a belief, made of every so many of its posteriors."""
         if not isinstance(belief, OutputsBelief):
             some = belief.posteriors.select(slice(None, None, every))
-            return self._rate_of(targeted(some, belief, self.measure, self.target)).having(sources, X)
+            return self._rate_of(targeted(some, belief, self.measure, self.target))
         known = [(m, part.posteriors) for m, part in enumerate(belief.parts) if part is not None]
         rates = []
         for m, posteriors in known:
@@ -321,7 +320,7 @@ class DecisionMaker(BulkAccounting):
             step = max(len(posteriors.models) // most, 1)
             rates.append(self._rate_of(posteriors.select(slice(None, None, step)), None if belief.reduced else m))
         weights = belief.part_weights(self.goals.weights(belief.estimate, self.learner.data.of_source(0).y))
-        return SummedRate(tuple(rates), weights[[m for m, _ in known]]).having(sources, X)
+        return SummedRate(tuple(rates), weights[[m for m, _ in known]])
 
     def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
         between = float(np.var(posteriors.integral()[0]))

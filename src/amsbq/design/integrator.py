@@ -210,12 +210,12 @@ class Integrator(DecisionMaker):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, planned = isinstance(belief, FixedBelief), self._initial_design()
-            every, std = 1 if exact else FORECASTS.every, target_estimate(belief, self.measure, self.target).std
-            ahead = self._pending_options() + [(choice.source, choice.x) for choice in planned]
-            rate, before = self._rate(belief, ahead, every), self._rate(belief, [], every).variance()
+            std = target_estimate(belief, self.measure, self.target).std
+            now = self._rate(belief, 1 if exact else FORECASTS.every)
+            rate = self._having(now, self._pending_options() + [(choice.source, choice.x) for choice in planned])
             cost = self.committed + math.fsum(self._price(choice) for choice in planned)
             best = partial(self._best, sources=among, budget=budget)
-            rows, choices = forecast_rows(belief, std, before, rate, cost, best, self._price, steps)
+            rows, choices = forecast_rows(belief, std, now.variance(), rate, cost, best, self._price, steps)
         return Forecast(rows, exact, self.outputs, [*planned, *choices])
 
     @locked

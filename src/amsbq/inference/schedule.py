@@ -48,11 +48,20 @@ def scheduled_refit(n: int) -> int:
     >>> [scheduled_refit(n) for n in (1, 25, 26, 27, 30)]
     [1, 25, 25, 27, 30]
     """
-    if n <= SETTINGS.every_one_until:
+    return latest_stage(n, SETTINGS.every_one_until, SETTINGS.growth)
+
+
+def latest_stage(n: int, first: int, growth: float) -> int:
+    """Return the latest number on a schedule that is at most n: each up to the first, which then grows by a factor.
+
+    >>> [latest_stage(n, 4, 1.25) for n in (0, 3, 4, 5, 6, 7, 100)]
+    [0, 3, 4, 5, 5, 7, 91]
+    """
+    if n <= first:
         return n
-    stage = int(math.log(n / SETTINGS.every_one_until) / math.log(SETTINGS.growth))
-    at = math.ceil(SETTINGS.every_one_until * SETTINGS.growth**stage)
-    return at if at <= n else math.ceil(SETTINGS.every_one_until * SETTINGS.growth ** (stage - 1))
+    stage = int(math.log(n / first) / math.log(growth))
+    at = math.ceil(first * growth**stage)
+    return at if at <= n else math.ceil(first * growth ** (stage - 1))
 
 
 def latest_refit(s: IntArray) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 from ..gp.posterior import MultiSourceGP
 from ..inference.schedule import Learner
 from ..inference.structures import Model, Noise
-from ..measures.base import Measure
 from ..validation import Array, Values
 from .beliefs import ReducedBelief
 from .learner import OutputsLearner
@@ -95,15 +94,7 @@ class ReducedLearner(OutputsLearner):
         return n  # every evaluation tells of every component
 
 
-def outputs_learner(
-    outputs: Sequence[str],
-    model: Model | MultiSourceGP,
-    measure: Measure,
-    noise: Sequence[Sequence[Noise]],
-    seed: int,
-    names: Sequence[str],
-    order: Sequence[int] | None,
-) -> OutputsLearner:
-    """Return what learns from the values of several outputs: of each, or of a few components if there are many."""
+def learner_of(outputs: Sequence[str], model: Model | MultiSourceGP) -> type[OutputsLearner]:
+    """Return the kind of learner for several outputs: of each, or of a few components if there are many."""
     many = len(outputs) > SETTINGS.outputs and not isinstance(model, MultiSourceGP)
-    return (ReducedLearner if many else OutputsLearner)(outputs, model, measure, noise, seed, names, order)
+    return ReducedLearner if many else OutputsLearner

@@ -15,7 +15,7 @@ import numpy as np
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
 from ..inference.belief import from_hyperparameters, learn
-from ..inference.schedule import Learner
+from ..inference.schedule import Learner, latest_stage
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from ..messages import collected_warnings, warn
@@ -44,13 +44,7 @@ def choice_stage(n: int) -> int:
     >>> [choice_stage(n) for n in (0, 3, 4, 5, 6, 7, 100)]
     [0, 3, 4, 5, 5, 7, 91]
     """
-    if n <= SETTINGS.first:
-        return n
-    at = step = float(SETTINGS.first)
-    while np.ceil(step * SETTINGS.growth) <= n:
-        step *= SETTINGS.growth
-        at = np.ceil(step)
-    return int(at)
+    return latest_stage(n, SETTINGS.first, SETTINGS.growth)
 
 
 class RangedLearner(Learner):
