@@ -159,13 +159,15 @@ class _Sums(Embedding1D):
 class _RBFTabulated(_Sums, _Tabulated):
     """Sums over atoms that stand for the density, interpolated in x and log ℓ where most of the mass is.
 
-    For each cell of lengthscales there are intervals of x, twice the smallest lengthscale wide. On each of them, μ is a
-    polynomial in x and log ℓ, to rounding.
+    For each cell of lengthscales there are intervals of x, one and a half of the smallest lengthscale wide. On each of
+    them, μ is a polynomial in x and log ℓ, to rounding.
     """
 
-    NODES_X, NODES_SCALE = chebpts1(20), chebpts1(14)
+    NODES_X, NODES_SCALE = chebpts1(18), chebpts1(14)
+    #: width of an interval of x in lengthscales, the smallest of the cell
+    WIDTH = 1.5
     #: probability of either tail in which nothing is tabulated, and the largest number of intervals
-    TAIL, MOST_INTERVALS = 1e-5, 200
+    TAIL, MOST_INTERVALS = 1e-5, 300
 
     def _atoms(self, scale: float) -> tuple[Array, Array]:
         density = self.density.summarised(scale)
@@ -192,12 +194,18 @@ class _RBFTabulated(_Sums, _Tabulated):
         place = (x - low) / width[:, None]
         interval = place.astype(np.intp)
         s = 2 * (place - interval) - 1
-        c, twice = coefficients[:, first[:, None] + interval], 2 * s
-        b, b_after, d, d_after = np.zeros((4, *place.shape))
+        c, twice = coefficients.take(first[:, None] + interval, axis=1), 2 * s
+        b, b_after, d, d_after, spare = np.zeros((5, *place.shape))
         for coefficient in c[:0:-1]:
             if with_grad:
-                d, d_after = 2 * b + twice * d - d_after, d
-            b, b_after = coefficient + twice * b - b_after, b
+                np.multiply(twice, d, out=spare)
+                spare -= d_after
+                spare += 2 * b
+                d, d_after, spare = spare, d, d_after
+            np.multiply(twice, b, out=spare)
+            spare -= b_after
+            spare += coefficient
+            b, b_after, spare = spare, b, b_after
         return np.stack([c[0] + s * b - b_after, 2 * (b + s * d - d_after) / width[:, None]])
 
     @cached_property
@@ -215,7 +223,7 @@ class _RBFTabulated(_Sums, _Tabulated):
             if n:
                 place = chebvander(2 * (cells[rows] - cell) - 1, len(self.NODES_SCALE) - 1)
                 found.append(np.tensordot(place, table, axes=1).reshape(-1, len(self.NODES_X)))
-                first[rows], width[rows] = total + n * np.arange(len(rows)), 2 * cell_start(cell)
+                first[rows], width[rows] = total + n * np.arange(len(rows)), self.WIDTH * cell_start(cell)
                 total += n * len(rows)
         coefficients = np.concatenate(found).T if found else np.zeros((len(self.NODES_X), 0))
         return *self.density.central(self.TAIL), first, width, np.ascontiguousarray(coefficients)
@@ -225,12 +233,13 @@ class _RBFTabulated(_Sums, _Tabulated):
         key = *self.kernel.kind, "mean", cell
         if key not in self.tables:
             smallest, (low, high) = cell_start(cell), self.density.central(self.TAIL)
-            n = int(min((high - low) / (2 * smallest), self.MOST_INTERVALS + 1)) + 1
-            starts = low + 2 * smallest * np.arange(n if n <= self.MOST_INTERVALS else 0)
+            width = self.WIDTH * smallest
+            n = int(min((high - low) / width, self.MOST_INTERVALS + 1)) + 1
+            starts = low + width * np.arange(n if n <= self.MOST_INTERVALS else 0)
             scales = smallest * cell_start(0.5 * (1 + self.NODES_SCALE))
             values = np.zeros((len(scales), len(starts), len(self.NODES_X)))
             for i, start in enumerate(starts):  # one at a time: few atoms are within reach
-                values[:, i] = super()._each(start + smallest * (1 + self.NODES_X), scales, with_grad=False)[0]
+                values[:, i] = super()._each(start + 0.5 * width * (1 + self.NODES_X), scales, with_grad=False)[0]
             to_x, to_scale = (
                 np.linalg.inv(chebvander(nodes, len(nodes) - 1)) for nodes in (self.NODES_X, self.NODES_SCALE)
             )

@@ -22,7 +22,7 @@ MOST_SERIALISED_NUMBERS = 100_000
 
 #: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
 #: are made: each sum then takes a millisecond, and error bars differ by a few percent from those with all samples.
-MOST_LEARNING_SAMPLES = 200
+MOST_LEARNING_SAMPLES = 128
 
 #: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
 #: for rounding.
@@ -40,8 +40,8 @@ class Empirical(Measure):
 
     ``bounds`` is the box around the samples. Sources may be evaluated anywhere, inside the box or outside.
 
-    The mean of an integral is that over all samples. If there are more than 200 of them, locations are chosen, and the
-    error bar is made, by an evenly spread subset of 200: a double sum over thousands of samples would take minutes.
+    The mean of an integral is that over all samples. If there are more than 128 of them, locations are chosen, and the
+    error bar is made, by an evenly spread subset of 128: a double sum over thousands of samples would take minutes.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Empirical(Measure):
         return self._whole or self
 
     def for_learning(self) -> Empirical:
-        """Return a measure with at most 200 of the samples, spread evenly over them; its width is that of all."""
+        """Return a measure with at most 128 of the samples, spread evenly over them; its width is that of all."""
         return self if len(self.samples) <= MOST_LEARNING_SAMPLES else self._subset
 
     @cached_property

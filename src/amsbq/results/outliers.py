@@ -12,6 +12,7 @@ from ..design.integrator import Integrator
 from ..gp.data import Data
 from ..gp.kernels import Matern, ProductKernel
 from ..gp.posterior_batch import PosteriorBatch
+from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import FixedBelief, averaged, learn
 from ..inference.log_posterior import LogPosterior
 from ..inference.modes import find_mode
@@ -96,8 +97,11 @@ def _worst(it: Integrator, data: Data, noise: Noise) -> tuple[int, float]:
 def _stepped(it: Integrator, data: Data, noise: Noise) -> tuple[PosteriorBatch, StandardUnits]:
     """Return the posterior of functions with steps, by the most probable hyperparameters, and its units."""
     prior = replace(chain([0], it.measure.dim), kernel=SETTINGS.stepped)
-    density = LogPosterior(prior, it.measure, data, [noise], integrated=False)
-    return density.condition(find_mode(density).theta[None]), density.units
+    few, every = (
+        LogPosterior(prior, it.measure, rows, [noise], integrated=False)
+        for rows in (data.thinned(LEARNING.most_observations), data)
+    )
+    return every.condition(find_mode(few).theta[None]), every.units
 
 
 def _checked(it: Integrator, value: Data) -> Outlier | None:
