@@ -21,6 +21,7 @@ from .outputs.learner import output_data
 from .outputs.names import OutputsLike, output_names
 from .ranges.learner import learn_ranged
 from .ranges.transforms import checked_range
+from .ranges.warping import warped
 from .threads import threads_for
 from .validation import RNGLike, seed_number
 
@@ -159,7 +160,8 @@ def estimate(
             if known is not None:
                 known.check(data.y)
                 return learn_ranged(known, chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
-            return learn(chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
+            belief = learn(chosen, inputs, data, levels, drawn_by, order=fidelity)
+            return warped(belief, inputs, drawn_by).estimate
 
     if known is not None and outputs is not None:
         raise ValueError("output_range and log are for sources with one output: leave outputs out")

@@ -29,6 +29,7 @@ from ..outputs.reduced_learner import learner_of
 from ..quantities.targets import Target, checked_target, targeted
 from ..ranges.learner import RangedLearner
 from ..ranges.transforms import checked_range
+from ..ranges.warping import WarpingLearner
 from ..threads import threads_for
 from ..validation import Array, Values, source_number
 from . import initial as initial_design
@@ -146,11 +147,11 @@ class DecisionMaker(BulkAccounting):
         if self.outputs is None:
             noise = [source.noise for source in self.sources]
             learning = (self.model, self.measure, noise, self.seed, self.names, order)
-            return Learner(*learning) if self.range is None else RangedLearner(self.range, *learning)
+            return WarpingLearner(*learning) if self.range is None else RangedLearner(self.range, *learning)
         given = [by_output(source.noise, self.outputs) for source in self.sources]
         levels = [[level or 0.0 for level in of_output] for of_output in zip(*given, strict=True)]
-        kind = learner_of(self.outputs, self.model)
-        return kind(self.outputs, self.model, self.measure, levels, self.seed, self.names, order)
+        several = learner_of(self.outputs, self.model)
+        return several(self.outputs, self.model, self.measure, levels, self.seed, self.names, order, WarpingLearner)
 
     def distances(self) -> Array:
         """Return how far each of several outputs is from its goal, shape (M,): see `Goals.distances`."""
@@ -313,12 +314,14 @@ class DecisionMaker(BulkAccounting):
         if not isinstance(belief, OutputsBelief):
             some = belief.posteriors.select(slice(None, None, every))
             return self._rate_of(targeted(some, belief, self.measure, self.target))
-        known = [(m, part.posteriors) for m, part in enumerate(belief.parts) if part is not None]
+        known = [(m, part) for m, part in enumerate(belief.parts) if part is not None]
         rates = []
-        for m, posteriors in known:
-            most = max(SETTINGS.fewest_posteriors, len(posteriors.models) // (every * len(known)))
-            step = max(len(posteriors.models) // most, 1)
-            rates.append(self._rate_of(posteriors.select(slice(None, None, step)), None if belief.reduced else m))
+        for m, part in known:
+            n = len(part.posteriors.models)
+            most = max(SETTINGS.fewest_posteriors, n // (every * len(known)))
+            some = part.posteriors.select(slice(None, None, max(n // most, 1)))
+            mean = targeted(some, part, self.measure, "mean")
+            rates.append(self._rate_of(mean, None if belief.reduced else m))
         weights = belief.part_weights(self.goals.weights(belief.estimate, self.learner.data.of_source(0).y))
         return SummedRate(tuple(rates), weights[[m for m, _ in known]])
 

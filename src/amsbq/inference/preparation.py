@@ -46,6 +46,10 @@ class StandardUnits:
         spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
         return cls(unit * levels, unit * np.where(spreads > 1e-12 * pooled, spreads, pooled))
 
+    def in_user_units(self, source: int, values: Array) -> Array:
+        """Return values of a source, any shape, that are in standard units."""
+        return np.asarray(self.levels[source] + self.spreads[source] * values)
+
     def standardise(self, data: Data) -> Data:
         """Return observations in standard units."""
         unit, levels = self.spreads[data.s], np.where(data.sites.differentiated, 0.0, self.levels[data.s])

@@ -98,6 +98,7 @@ class Model:
     structures: Callable[[Sequence[int], int], tuple[ModelPrior, ...]]
     marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
     secondaries: bool = True  #: whether other sources than the primary one are used
+    warped: bool = False  #: whether skewed values may be modelled as exponentials
 
 
 def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
@@ -268,7 +269,7 @@ def _only(structure: Callable[[Sequence[int], int], ModelPrior], **options: bool
 
 
 MODELS = {
-    "auto": Model(default_structures),
+    "auto": Model(default_structures, warped=True),
     "icm": _only(icm, marginalised=False),
     "lmc": _only(lmc),
     "ar": _only(chain),

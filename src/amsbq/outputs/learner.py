@@ -90,6 +90,8 @@ class OutputsLearner:
         What warnings call the sources.
     order : list of int or None
         The sources in order of fidelity.
+    kind : class
+        What learns each output.
     """
 
     def __init__(
@@ -101,10 +103,12 @@ class OutputsLearner:
         seed: int,
         names: Sequence[str],
         order: Sequence[int] | None,
+        kind: type[Learner] = Learner,
     ) -> None:
         self.outputs, self.dim, self.order = tuple(outputs), measure.dim, order
         self.integrals: Integrals = ()  #: none is known
         self._model, self._measure, self._noise, self._seed, self._names = model, measure, noise, seed, names
+        self._kind = kind
         self._rows: list[tuple[int, Array, Array, Array]] = []
         self._learners = self._new_learners(noise)
 
@@ -112,7 +116,7 @@ class OutputsLearner:
         """Return a learner for each list of the noise variances of all sources; they take turns with refits."""
         every = math.ceil(len(noise) / SETTINGS.refits)
         return [
-            Learner(self._model, self._measure, levels, self._seed, self._names, self.order, Turns(every, m % every))
+            self._kind(self._model, self._measure, levels, self._seed, self._names, self.order, Turns(every, m % every))
             for m, levels in enumerate(noise)
         ]
 

@@ -41,8 +41,9 @@ class RangedBelief:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The range of the values."""
-        return self.transform.range.low, self.transform.range.high
+        """The range of the values; infinite if it is only assumed."""
+        known = self.transform.range
+        return (-np.inf, np.inf) if known.assumed else (known.low, known.high)
 
     @cached_property
     def nodes(self) -> Nodes:

@@ -6,7 +6,7 @@ ranked probability score (Gneiting and Raftery 2007), which values at a bound do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ..gp.data import Data
 from ..gp.posterior import MultiSourceGP
+from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import from_hyperparameters, learn
 from ..inference.schedule import Learner, latest_stage
 from ..inference.structures import Model, Noise
@@ -21,6 +22,7 @@ from ..measures.base import Measure
 from ..messages import collected_warnings, warn
 from ..validation import Array
 from .belief import RangedBelief
+from .moments import outcomes
 from .transforms import OutputRange, Shape, Transform
 
 
@@ -155,20 +157,26 @@ def _merit(belief: RangedBelief) -> float:
 
 
 def score(belief: RangedBelief, sources: Sequence[int] | None = None) -> float:
-    """Return the continuous ranked probability score of observations, of all sources or some: the less the better.
+    """Return the continuous ranked probability score of observations, of all sources or some: the less the better."""
+    return left_out_score(belief.posteriors, lambda source, g: belief.scaled(source).back(g), sources)
+
+
+def left_out_score(
+    posteriors: PosteriorBatch, values: Callable[[int, Array], Array], sources: Sequence[int] | None = None
+) -> float:
+    """Return the score of observations of g in standard units, for what ``values`` of a source and g makes of them.
 
     Each is predicted from all others. The score of each source is in units of the spread of its values.
     """
-    data = belief.posteriors.data
-    means, variances = belief.posteriors.leave_one_out()
+    data = posteriors.data
+    means, variances = posteriors.leave_one_out()
     total = 0.0
-    for source in np.unique(data.s) if sources is None else sources:
+    for source in (int(source) for source in (np.unique(data.s) if sources is None else sources)):
         of = data.s == source
-        scaled = belief.scaled(int(source))
-        r, weights = scaled.outcomes(means[:, of], variances[:, of])
-        truth = belief.transform.back(scaled.level + scaled.spread * data.y[of])
+        g, weights = outcomes(means[:, of], variances[:, of])
+        truth = values(source, data.y[of])
         spread = float(np.std(truth)) or 1.0
-        total += float(crps(r, weights, truth).sum()) / spread
+        total += float(crps(values(source, g), weights, truth).sum()) / spread
     return total
 
 

@@ -41,6 +41,17 @@ _POLYNOMIALS = np.array(
 )
 
 
+def _at_nodes(means: Array, variances: Array) -> Array:
+    """Return g at the nodes, for means and variances (K, n): shape (K, n, Q)."""
+    return means[..., None] + np.sqrt(variances)[..., None] * _NODES
+
+
+def outcomes(means: Array, variances: Array) -> tuple[Array, Array]:
+    """Return g at nodes of the average over posteriors with means and variances (K, n), shape (n, K Q), and weights."""
+    g = _at_nodes(means, variances)
+    return np.concatenate(list(g), axis=1), np.tile(_WEIGHTS / len(g), len(g))
+
+
 @dataclass(frozen=True)
 class Scaled:
     """A transform of processes in standard units: r = T(level + spread · g)."""
@@ -60,22 +71,19 @@ class Scaled:
         mean = r @ weights
         return mean, ((r - mean[..., None]) ** 2) @ weights
 
+    def back(self, g: Array) -> Array:
+        """Return the relative distance r from the bound for any g in standard units."""
+        return self.transform.back(self.level + self.spread * g)
+
     def _outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return r for each node of g with means and variances (K, n), shape (K, n, Q), and the weights (Q,)."""
-        g = means[..., None] + np.sqrt(variances)[..., None] * _NODES
-        return self.transform.back(self.level + self.spread * g), _WEIGHTS
+        return self.back(_at_nodes(means, variances)), _WEIGHTS
 
     def log_moments(self, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return mean and variance of log r for g with means and variances (K, n), shape (K, n) each."""
-        g = means[..., None] + np.sqrt(variances)[..., None] * _NODES
-        logs = self.transform.log_back(self.level + self.spread * g)
+        logs = self.transform.log_back(self.level + self.spread * _at_nodes(means, variances))
         mean = logs @ _WEIGHTS
         return mean, ((logs - mean[..., None]) ** 2) @ _WEIGHTS
-
-    def outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
-        """Return r for each node of g with means and variances (K, n), shape (n, K Q), and their weights, (K Q,)."""
-        r, weights = self._outcomes(means, variances)
-        return np.concatenate(list(r), axis=1), np.tile(weights / len(r), len(r))
 
     def variation(self, posteriors: PosteriorBatch, X: Array) -> Array:
         """Return how much larger r is than anywhere, and how unknown, averaged over posteriors: shape (n,)."""

@@ -67,11 +67,14 @@ class OutputRange:
         The bounds; both infinite for logarithms.
     log : bool
         Whether sources return the logarithm of a non-negative function, whose integral is wanted.
+    assumed : bool
+        Whether nobody said so: the values only look as if.
     """
 
     low: float
     high: float
     log: bool = False
+    assumed: bool = False
 
     @property
     def two_bounds(self) -> bool:
@@ -168,12 +171,16 @@ class Transform:
         return self.shape.kind
 
     def to_dict(self) -> dict[str, Any]:
-        """Return shape, unit and least; the range is that of the problem."""
-        return {"shape": list(self.shape), "unit": self.unit, "least": self.least}
+        """Return shape, unit and least, and the range if it is not that of the problem, as JSON types."""
+        ends = {"range": [self.range.low, self.range.high]} if self.range.assumed else {}
+        return {"shape": list(self.shape), "unit": self.unit, "least": self.least, **ends}
 
     @classmethod
-    def from_dict(cls, known: OutputRange, content: dict[str, Any]) -> Transform:
-        """Return the transform that `to_dict` wrote."""
+    def from_dict(cls, known: OutputRange | None, content: dict[str, Any]) -> Transform:
+        """Return the transform that `to_dict` wrote, for the range of the problem if it has one."""
+        if known is None:
+            low, high = content["range"]
+            known = OutputRange(low, high, assumed=True)
         return cls(Shape(*content["shape"]), known, content["unit"], content["least"])
 
     def to(self, y: Array) -> Array:
@@ -194,6 +201,11 @@ class Transform:
             return np.arccos(1 - 2 * r)
         r = np.clip(r, self.least, 1 - self.least)
         return np.asarray(np.log(r) - np.log1p(-r))
+
+    def log_slope(self, y: Array) -> Array:
+        """Return log |dg/dy| at values y of any shape, of a log whose sources do not return logarithms."""
+        distances = self.range.distances(y)
+        return np.asarray(-np.log(distances) - np.log1p(-np.log(distances / self.unit) / self.shape.tail))
 
     def back(self, g: Array) -> Array:
         """Return the relative distance r from the bound for any g."""

@@ -38,8 +38,7 @@ class AnalysisSettings:
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
     forecast_observations: int = 400  #: above which a forecast takes too long for a finding or a figure
     correlation_points: int = 256  #: of all sources together, at which they are compared
-    #: of the sources from their posteriors: the ends of an interval are known to a percent
-    correlation_draws: int = 400
+    correlation_draws: int = 400  #: from their posteriors: the ends of an interval are known to a percent
     #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
     #: of the difference; so many observations say nothing of their relation, whatever the model makes of them
     relation: int = 3
@@ -150,12 +149,13 @@ def primary_log_density(it: Integrator) -> float:
 
     For outputs of known range, whose transform may differ, it is a score instead, the larger the better.
     """
-    belief = belief_of(it)
+    belief, learned, slopes = belief_of(it), learned_belief(it), 0.0
     if isinstance(belief, RangedBelief):
-        return -score(belief, [0])
-    learned = learned_belief(it)
+        if not belief.transform.range.assumed:
+            return -score(belief, [0])
+        slopes = float(belief.transform.log_slope(it.learner.data.of_source(0).y).sum())
     unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
-    return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit)))
+    return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit))) + slopes
 
 
 @dataclass(frozen=True)

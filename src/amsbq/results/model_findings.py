@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -134,6 +135,16 @@ def transform(belief: Belief) -> Iterator[Finding]:
     """Yield by which function of a Gaussian process outputs of known range are modelled."""
     if isinstance(belief, RangedBelief):
         known = belief.transform.range
+        if known.assumed:
+            end = f"above {known.low:.4g}" if math.isfinite(known.low) else f"below {known.high:.4g}"
+            yield Finding(
+                "note",
+                "transform",
+                f"the values are skewed: their distance {end} is modelled as an exponential, which predicts each of "
+                "them from the others much better.",
+                "If a bound of the values is known, say so by output_range.",
+            )
+            return
         yield Finding("note", "transform", f"the values are {known.description}: {WORDS[belief.transform.kind]}.")
 
 

@@ -1,0 +1,149 @@
+"""Values that are skewed: where the default models them as exponentials, which it finds out by itself.
+
+Values f that are bunched at one end are modelled as f = low + exp(g), or high - exp(g), with an end that is a little
+beyond all values: how far is chosen with the direction, so that shifting and scaling all values changes nothing. Each
+choice is screened with the hyperparameters that were learned for f itself; the best is learned, and taken if it
+predicts each value from all others much better (the score of `learner`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..gp.data import Data
+from ..gp.posterior import MultiSourceGP
+from ..gp.posterior_batch import PosteriorBatch
+from ..inference.belief import SETTINGS as LEARNING
+from ..inference.belief import FixedBelief, LearnedBelief, from_hyperparameters, learn
+from ..inference.log_posterior import LEARNING_JITTER
+from ..inference.preparation import StandardUnits
+from ..inference.schedule import Learner
+from ..measures.base import Measure
+from ..messages import collected_warnings
+from ..validation import Array
+from .belief import RangedBelief
+from .learner import left_out_score, score
+from .transforms import OutputRange, Shape, Transform
+
+
+@dataclass(frozen=True)
+class WarpingSettings:
+    """When values are modelled as exponentials: chosen on development problems of the arena, at fixed designs."""
+
+    beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of the end from all values, in units of their range
+    fewest: int = 5  #: values of the primary source
+    promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
+    better: float = 0.7  #: and after hyperparameters were learned
+    #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
+    widest: float = 2.0
+
+
+SETTINGS = WarpingSettings()
+EXPONENTIAL = Shape("log", 20.0)
+
+
+class WarpingLearner(Learner):
+    """Observations, and a belief on the values as they are, or on exponentials where that predicts them better."""
+
+    def learned(self, data: Data) -> FixedBelief | LearnedBelief | RangedBelief:
+        """Return the belief that is learned from observations."""
+        plain = super().learned(data)
+        assert isinstance(plain, FixedBelief | LearnedBelief)
+        return warped(plain, self.measure, self.seed)
+
+    def _hyperparameters(self, belief: Any) -> dict[str, Any]:
+        if not isinstance(belief, RangedBelief):
+            return super()._hyperparameters(belief)
+        return {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
+
+    def _remembered(self, data: Data, parameters: dict[str, Any]) -> Any:
+        if "transform" not in parameters:
+            return super()._remembered(data, parameters)
+        assert not isinstance(self.model, MultiSourceGP)
+        transform, none = Transform.from_dict(None, parameters["transform"]), (0.0,) * len(self.noise)
+        observed = transform.transformed(data, none)
+        latent = from_hyperparameters(self.model, self.measure, observed, none, self.seed, parameters)
+        return RangedBelief(latent, transform, self.measure, none)
+
+
+def warped(
+    plain: FixedBelief | LearnedBelief, measure: Measure, seed: int
+) -> FixedBelief | LearnedBelief | RangedBelief:
+    """Return a belief on exponentials if that predicts the values much better, and else the one on values as they are.
+
+    Parameters
+    ----------
+    plain : FixedBelief or LearnedBelief
+        The belief on the values as they are.
+    measure, seed
+        What it was learned with.
+    """
+    if isinstance(plain, FixedBelief) or not _may_be_skewed(plain):
+        return plain
+    candidates = _candidates(plain.data.y)
+    as_they_are, *scores = _screened(plain, plain, [None, *candidates])
+    best = int(np.argmin(scores))
+    if not scores[best] < SETTINGS.promising * as_they_are:
+        return plain
+    found = _learned(plain, candidates[best], measure, seed)
+    latent = found.latent
+    assert isinstance(latent, LearnedBelief)
+    again = int(np.argmin(_screened(plain, latent, candidates)))
+    if again != best:
+        other = _learned(plain, candidates[again], measure, seed)
+        found = min(found, other, key=score)
+    if not score(found) < SETTINGS.better * left_out_score(plain.posteriors, plain.log_posterior.units.in_user_units):
+        return plain
+    return found if found.estimate.std < SETTINGS.widest * plain.estimate.std else plain
+
+
+def _may_be_skewed(plain: LearnedBelief) -> bool:
+    """Return whether exponentials are considered: for enough values without noise, of which nothing else is known."""
+    data = plain.data
+    noisy = any(plain.noise) or data.noise_var.any() or plain.log_posterior.learned.any()
+    if not plain.model.warped or plain.integrals or data.sites.differentiated.any() or noisy:
+        return False
+    return bool(np.count_nonzero(data.s == 0) >= SETTINGS.fewest and 0 < np.ptp(data.y) < np.inf)
+
+
+def _candidates(y: Array) -> list[Transform]:
+    """Return transforms to exponentials for values y, in both directions."""
+    low, high, span = float(y.min()), float(y.max()), float(np.ptp(y))
+    ranges = [OutputRange(low - beyond * span, np.inf, assumed=True) for beyond in SETTINGS.beyond]
+    ranges += [OutputRange(-np.inf, high + beyond * span, assumed=True) for beyond in SETTINGS.beyond]
+    return [Transform.of(EXPONENTIAL, known, y) for known in ranges]
+
+
+def _learned(plain: LearnedBelief, transform: Transform, measure: Measure, seed: int) -> RangedBelief:
+    """Return what is learned from the same observations, transformed."""
+    none = (0.0,) * len(plain.noise)
+    observed = transform.transformed(plain.data, none)
+    with collected_warnings():  # those that matter were issued for the values as they are
+        latent = learn(plain.model, measure, observed, none, seed, order=plain.order)
+    return RangedBelief(latent, transform, measure, none)
+
+
+def _screened(plain: LearnedBelief, learned: LearnedBelief, transforms: Sequence[Transform | None]) -> list[float]:
+    """Return the scores of the observations after each transform, all with hyperparameters that were learned for one.
+
+    None leaves them as they are.
+    """
+    data, n = plain.data.sorted().thinned(LEARNING.most_observations), len(plain.noise)
+    scores = []
+    for transform in transforms:
+        observed = data if transform is None else transform.transformed(data, (0.0,) * n)
+        units = StandardUnits.of(observed, n, learned.log_posterior.prior.one_unit)
+        posteriors = PosteriorBatch.condition(learned.posteriors.models, units.standardise(observed), LEARNING_JITTER)
+        scores.append(left_out_score(posteriors, partial(_values, transform, units)))
+    return scores
+
+
+def _values(transform: Transform | None, units: StandardUnits, source: int, g: Array) -> Array:
+    """Return what g of a source in standard units is before the transform, up to a factor and a constant."""
+    values = units.in_user_units(source, g)
+    return values if transform is None else transform.back(values)

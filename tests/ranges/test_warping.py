@@ -1,0 +1,123 @@
+"""Skewed values, which the default models as exponentials by itself."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import amsbq
+from amsbq.ranges.belief import RangedBelief
+from amsbq.ranges.transforms import OutputRange, Shape, Transform
+
+SQUARE = amsbq.Uniform([0, 0], 1)
+
+
+def skewed(x):
+    return float(np.exp(3 * x[0] + 2 * np.sin(2 * x[1])))
+
+
+def cheap(x):
+    return float(1.1 * np.exp(2.8 * x[0] + 2 * np.sin(2 * x[1])) + 0.3)
+
+
+TRUTH = (np.exp(3) - 1) / 3 * quad(lambda t: np.exp(2 * np.sin(2 * t)), 0, 1)[0]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    journal = tmp_path_factory.mktemp("skewed") / "run.jsonl"
+    return amsbq.integrate([skewed, amsbq.Source(cheap, cost=0.1)], SQUARE, budget=8, journal=journal), journal
+
+
+def observations(result):
+    evaluations = result.evaluations
+    return (
+        [e.source for e in evaluations],
+        np.array([e.x for e in evaluations]),
+        np.array([e.value for e in evaluations]),
+    )
+
+
+def test_skewed_values_are_recognised_and_said(run):
+    result, _ = run
+    assert isinstance(result.integrator.learner.belief, RangedBelief)
+    assert "the values are skewed" in str(result.diagnose())
+    low, high = result.interval(0.95)
+    assert low < TRUTH < high
+    s, X, y = observations(result)
+    plain = amsbq.estimate(s, X, y, SQUARE, model="ar")  # a structure of the default, without exponentials
+    assert abs(result.mean - TRUTH) < min(0.01 * np.std(y), abs(plain.mean - TRUTH))
+
+
+def test_a_resumed_run_and_the_same_data_give_the_same_answer(run):
+    result, journal = run
+    again = amsbq.integrate([skewed, amsbq.Source(cheap, cost=0.1)], SQUARE, budget=8, journal=journal)
+    assert (again.mean, again.std) == (result.mean, result.std)
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], SQUARE)
+    for s, x, y in zip(*observations(result), strict=True):
+        it.observe(s, x, y)
+    assert it.estimate().mean == pytest.approx(result.mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-6, 0.0), (-3.0, 100.0), (1.0, -1e4)])
+def test_units_do_not_matter(run, scale, shift):
+    s, X, y = observations(run[0])
+    found, other = (amsbq.estimate(s, X, values, SQUARE) for values in (y, scale * y + shift))
+    assert other.mean == pytest.approx(scale * found.mean + shift, abs=1e-5 * abs(scale) * found.std)
+    assert other.std == pytest.approx(abs(scale) * found.std, rel=1e-5)
+
+
+def test_several_outputs_are_recognised_each_for_itself(run):
+    s, X, y = observations(run[0])
+    smooth = np.sin(X.sum(axis=1))
+    both = amsbq.estimate(s, X, np.column_stack([y, smooth]), SQUARE, outputs=["skewed", "smooth"])
+    assert both["skewed"].mean == amsbq.estimate(s, X, y, SQUARE).mean
+    assert both["smooth"].mean == amsbq.estimate(s, X, smooth, SQUARE).mean
+    result = amsbq.integrate(
+        lambda x: [skewed(x), np.sin(x.sum())], SQUARE, outputs=["skewed", "smooth"], budget=10, seed=3
+    )
+    first, second = result.integrator.learner.belief.parts
+    assert isinstance(first, RangedBelief)
+    assert not isinstance(second, RangedBelief)
+    assert abs(result["skewed"].mean - TRUTH) < 3 * result["skewed"].std
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda X: np.sin(3 * X[:, 0]) + X[:, 1],
+        lambda X: X.sum(axis=1) ** 2,
+        lambda X: np.random.default_rng(0).normal(size=len(X)),
+        lambda X: np.where(X[:, 0] < 0.5, 0.0, 1.0),
+    ],
+    ids=["smooth", "quadratic", "noise", "step"],
+)
+def test_other_values_are_taken_as_they_are(values):
+    X = SQUARE.sobol(16, 1)
+    it = amsbq.Integrator([amsbq.Source()], SQUARE)
+    for x, y in zip(X, values(X), strict=True):
+        it.observe(0, x, y)
+    it.estimate()
+    assert not isinstance(it.learner.belief, RangedBelief)
+
+
+def test_only_the_default_does_so_and_only_without_noise(run):
+    s, X, y = observations(run[0])
+    for options in ({"model": "ar"}, {"noise": "learn"}, {"noise": 1e-6}):
+        it = amsbq.Integrator(
+            [amsbq.Source(noise=options.get("noise", 0.0)), amsbq.Source(cost=0.1)],
+            SQUARE,
+            model=options.get("model", "auto"),
+        )
+        for source, x, value in zip(s, X, y, strict=True):
+            it.observe(source, x, value)
+        it.estimate()
+        assert not isinstance(it.learner.belief, RangedBelief)
+
+
+@pytest.mark.parametrize("known", [OutputRange(-0.3, np.inf, assumed=True), OutputRange(-np.inf, 9.0, assumed=True)])
+def test_the_slope_of_the_transform(known):
+    y, h = np.array([0.2, 1.0, 4.0, 7.5]), 1e-6
+    transform = Transform.of(Shape("log", 20.0), known, y)
+    slopes = np.abs(transform.to(y + h) - transform.to(y - h)) / (2 * h)
+    np.testing.assert_allclose(transform.log_slope(y), np.log(slopes), atol=1e-8)
+    assert Transform.from_dict(None, transform.to_dict()) == transform
