@@ -23,7 +23,7 @@ from .problem import Moments, Problem
 from .scores import BUDGETS, LEVELS, Row
 
 #: packages and files of the library whose code decides what a model-based method, or a sampling one, returns
-MODEL_CODE = ("validation.py", "measures", "gp", "inference", "design", "api.py", "estimation.py")
+MODEL_CODE = ("validation.py", "measures", "gp", "inference", "ranges", "design", "api.py", "estimation.py")
 SAMPLING_CODE = ("validation.py", "measures", "baselines")
 
 

@@ -45,7 +45,8 @@ def test_skewed_values_are_recognised_and_said(run):
     assert low < TRUTH < high
     s, X, y = observations(result)
     plain = amsbq.estimate(s, X, y, SQUARE, model="ar")  # a structure of the default, without exponentials
-    assert abs(result.mean - TRUTH) < min(0.01 * np.std(y), abs(plain.mean - TRUTH))
+    assert result.std < 0.5 * plain.std
+    assert abs(result.mean - TRUTH) < 0.01 * np.std(y)
 
 
 def test_a_resumed_run_and_the_same_data_give_the_same_answer(run):

@@ -36,9 +36,10 @@ class WarpingSettings:
     """When values are modelled as exponentials: chosen on development problems of the arena, at fixed designs."""
 
     beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of the end from all values, in units of their range
-    fewest: int = 5  #: values of the primary source
+    fewest: int = 8  #: values of all sources, ...
+    fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
     promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
-    better: float = 0.7  #: and after hyperparameters were learned
+    better: float = 0.8  #: and after hyperparameters were learned
     #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
     widest: float = 2.0
 
@@ -108,7 +109,8 @@ def _may_be_skewed(plain: LearnedBelief) -> bool:
     noisy = any(plain.noise) or data.noise_var.any() or plain.log_posterior.learned.any()
     if not plain.model.warped or plain.integrals or data.sites.differentiated.any() or noisy:
         return False
-    return bool(np.count_nonzero(data.s == 0) >= SETTINGS.fewest and 0 < np.ptp(data.y) < np.inf)
+    enough = len(data.y) >= SETTINGS.fewest and np.count_nonzero(data.s == 0) >= SETTINGS.fewest_primary
+    return bool(enough and 0 < np.ptp(data.y) < np.inf)
 
 
 def _candidates(y: Array) -> list[Transform]:
