@@ -188,6 +188,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 TARGETS: dict[str, tuple[str, Callable[[dict[str, float]], amsbq.Target]]] = {
     "variance": ("variance", lambda truth: "variance"),
     "exceedance": ("probability 0.9", lambda truth: amsbq.Exceedance(truth["quantile 0.9"])),
+    "quantile": ("quantile 0.9", lambda truth: amsbq.Quantile(0.9)),
 }
 
 

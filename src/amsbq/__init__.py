@@ -40,7 +40,7 @@ from .outputs.observations import Observation
 from .processes.pool import ResilientProcessPool
 from .quantities.distribution import OutputDistribution
 from .quantities.sensitivity import Sensitivity
-from .quantities.targets import Exceedance, Target
+from .quantities.targets import Exceedance, Quantile, Target
 from .results.findings import Finding, Findings
 from .results.result import Result
 
@@ -74,6 +74,7 @@ __all__ = [
     "OutputDistribution",
     "Posterior",
     "Product",
+    "Quantile",
     "Query",
     "ResilientProcessPool",
     "Result",

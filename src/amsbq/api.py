@@ -57,9 +57,10 @@ class Integrator(DesignIntegrator):
         Instead of ``seed``: an integer is the seed, a generator draws it.
     names : list of str, optional
         Names of the inputs, for results and figures.
-    target : "mean", "variance" or Exceedance
-        What evaluations are chosen to learn: the mean of the output, its variance, or, with ``Exceedance(limit)``, the
-        probability that it is above a limit. `Result.distribution` has the answers to the last two.
+    target : "mean", "variance", Exceedance or Quantile
+        What evaluations are chosen to learn: the mean of the output, its variance, with ``Exceedance(limit)`` the
+        probability that it is above a limit, or with ``Quantile(p)`` a quantile. `Result.distribution` has the answers
+        to all but the first.
     output_range : (low, high), optional
         The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
         negative. Values outside are failed evaluations, and estimates and intervals never leave it.

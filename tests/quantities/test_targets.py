@@ -65,7 +65,7 @@ def test_the_weights_of_a_variance_are_deviations_of_the_source_from_its_mean():
     np.testing.assert_allclose(weights, deviations / np.abs(deviations).sum(), atol=1e-4)  # of 2e-3
 
 
-@pytest.mark.parametrize("target", ["variance", amsbq.Exceedance(1.5)], ids=["variance", "exceedance"])
+@pytest.mark.parametrize("target", ["variance", amsbq.Exceedance(1.5), amsbq.Quantile(0.9)], ids=str)
 def test_gradients_of_rates_are_exact(target):
     it = integrator(target)
     rate = it._rate(it.learner.belief)
@@ -101,6 +101,32 @@ def test_rates_for_an_exceedance_are_highest_near_the_limit():
         rates = it.rates(X)[0]
         preferred[target] = rates[distance < 0.2].mean() / rates[distance > 1].mean()
     assert preferred[amsbq.Exceedance(1.5)] > 2 * preferred["mean"]
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.97])
+def test_rates_for_a_quantile_are_those_for_the_probability_to_exceed_it(p):
+    """With a process that is known well, the quantile is that of its values."""
+    X, points = MEASURE.sobol(30, 7), MEASURE.sobol(512, 0)
+    limit = float(np.quantile([f(x) for x in points], p))
+    rates = []
+    for target in (amsbq.Quantile(p), amsbq.Exceedance(limit)):
+        it = amsbq.Integrator(f, MEASURE, model=fixed(), target=target)
+        for x in MEASURE.sobol(64, 1):
+            it.observe(0, x, f(x))
+        rates.append(it.rates(X)[0])
+    assert np.corrcoef(rates)[0, 1] > 0.95
+
+
+def test_a_quantile_below_a_bound():
+    """Values that are known to be below a bound grow where the process falls."""
+    sources, limits = [amsbq.Source(lambda x: -f(x))], {}
+    for known in (None, (-np.inf, 10.0)):
+        result = amsbq.integrate(sources, MEASURE, budget=14, target=amsbq.Quantile(0.1), output_range=known)
+        limits[known] = result.distribution().quantile(0.1)
+    truth = np.quantile([-f(x) for x in MEASURE.sobol(2**17, 0)], 0.1)
+    for found in limits.values():
+        assert abs(found.mean - truth) < 4 * found.std
+        assert found.std < 0.3
 
 
 def test_the_variance_is_learned_better_with_the_variance_as_target():
@@ -142,22 +168,29 @@ def test_targets_in_problem_files(tmp_path):
     (tmp_path / "f.py").write_text("def f(x):\n    return x[0]\n")
     rest = '\nbudget = 3\ninputs.a = {{ low = 0, high = 1 }}\nsources = [{{ python = "f:f" }}]\n'.format()
     path = tmp_path / "problem.toml"
-    for text, target in (("'variance'", "variance"), ("{ exceedance = 0.5 }", amsbq.Exceedance(0.5))):
+    for text, target in (
+        ("'variance'", "variance"),
+        ("{ exceedance = 0.5 }", amsbq.Exceedance(0.5)),
+        ("{ quantile = 0.9 }", amsbq.Quantile(0.9)),
+    ):
         path.write_text(f"target = {text}{rest}")
         assert load_problem(path).integrator().target == target
-    for text in ("'median'", "{ exceedance = 'high' }", "{ limit = 1 }"):
+    for text in ("'median'", "{ exceedance = 'high' }", "{ limit = 1 }", "{ quantile = 95 }"):
         path.write_text(f"target = {text}{rest}")
-        with pytest.raises(ProblemError, match="'mean', 'variance' or"):
+        with pytest.raises(ProblemError, match="'mean', 'variance', "):
             load_problem(path)
 
 
 def test_wrong_targets():
     with pytest.raises(
-        ValueError, match=r"target must be 'mean', 'variance' or amsbq.Exceedance\(limit\), got 'median'"
+        ValueError,
+        match=r"target must be 'mean', .*amsbq.Exceedance\(limit\) or amsbq.Quantile\(p\), got 'median'",
     ):
         amsbq.integrate(f, MEASURE, budget=3, target="median")
     with pytest.raises(ValueError, match="limit must be"):
         amsbq.Exceedance(np.nan)
+    with pytest.raises(ValueError, match="p must be between 0 and 1, got 95"):
+        amsbq.Quantile(95)
 
 
 def test_a_constant_has_no_variance_to_learn():

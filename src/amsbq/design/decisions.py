@@ -83,7 +83,7 @@ class DecisionMaker(BulkAccounting):
         How accurate each of several outputs is to be, and how much it matters.
     rate : float
         The acquisition rate at which the latest query was chosen.
-    target : str or Exceedance
+    target : str, Exceedance or Quantile
         What the evaluations are chosen to learn.
     range : OutputRange or None
         What is known of the values of all sources.

@@ -148,7 +148,8 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
             content, "acquisition", _is_one_of(UTILITIES), "'mi' or 'ivr' ('ip', 'nv' to see them fail)"
         ),
     }
-    target = checker.setting(content, "target", _is_target, "'mean', 'variance' or { exceedance = 70.0 }, with a limit")
+    wanted = "'mean', 'variance', { exceedance = 70.0 } with a limit, or { quantile = 0.95 }"
+    target = checker.setting(content, "target", _is_target, wanted)
     settings["target"] = target_from_dict(target) if _is_target(target) else None
     wanted = "two numbers, low and high, such as [0, inf]"
     settings["output_range"] = checker.setting(content, "output_range", _is_range, wanted)
@@ -206,10 +207,11 @@ def _is_order(given: Any, names: list[str]) -> bool:
 
 
 def _is_target(value: Any) -> bool:
-    if isinstance(value, dict):
-        limit = value.get("exceedance")
-        return value.keys() == {"exceedance"} and isinstance(limit, int | float) and math.isfinite(limit)
-    return value in ("mean", "variance")
+    try:
+        target_from_dict(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_range(value: Any) -> bool:

@@ -6,7 +6,8 @@ primary source f, a weighted sum over points x_i of the measure:
     variance:    V = Var f         dV = 2 ∫ (f - E f) df dπ                    ≈ Σ_i w_i df(x_i)
     exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
 
-with the posterior mean m and standard deviation s. For the variance f is a draw from the posterior, another one after
+with the posterior mean m and standard deviation s. The error of a quantile is that of the probability to exceed it, by a
+factor; which value that is, the posterior says. For the variance f is a draw from the posterior, another one after
 each observation: the mean alone is flat where nothing is known, and would not look there. The sum takes the place of
 the integral in the acquisition rates: what is maximised is the expected reduction of the variance of the target, for
 what it costs.
@@ -19,6 +20,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.special import ndtri
 
 from ..gp.coregionalisation import ModelBatch
 from ..gp.embeddings_numeric import EmpiricalEmbeddings
@@ -44,6 +46,7 @@ class TargetSettings:
 
 
 SETTINGS = TargetSettings()
+_NORMAL = ndtri((np.arange(8) + 0.5) / 8)  # equally likely values that stand for a standard normal one
 
 
 @dataclass(frozen=True)
@@ -69,25 +72,58 @@ class Exceedance:
         object.__setattr__(self, "limit", number(self.limit, "limit"))
 
 
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the output, as a target of a run.
+
+    Parameters
+    ----------
+    p : float
+        The probability to be below it, between 0 and 1.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> result = amsbq.integrate(lambda x: x[0] ** 2, amsbq.Uniform(0, 1), budget=6, target=amsbq.Quantile(0.9))
+    >>> round(result.distribution().quantile(0.9).mean, 2)
+    0.81
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        p = number(self.p, "p")
+        if not 0 < p < 1:
+            raise ValueError(f"p must be between 0 and 1, got {brief(self.p)}")
+        object.__setattr__(self, "p", p)
+
+
 #: what evaluations are chosen to learn
-Target: TypeAlias = Literal["mean", "variance"] | Exceedance
+Target: TypeAlias = Literal["mean", "variance"] | Exceedance | Quantile
+TARGETS = "'mean', 'variance', amsbq.Exceedance(limit) or amsbq.Quantile(p)"
 
 
 def checked_target(target: Any) -> Target:
     """Return a target if it is one, else raise ValueError."""
-    if isinstance(target, Exceedance) or target == "mean" or target == "variance":
+    if isinstance(target, Exceedance | Quantile) or target == "mean" or target == "variance":
         return target  # type: ignore[no-any-return]
-    raise ValueError(f"target must be 'mean', 'variance' or amsbq.Exceedance(limit), got {brief(target)}")
+    raise ValueError(f"target must be {TARGETS}, got {brief(target)}")
 
 
 def target_to_dict(target: Target) -> str | dict[str, float]:
     """Return a target as JSON types."""
+    if isinstance(target, Quantile):
+        return {"quantile": target.p}
     return {"exceedance": target.limit} if isinstance(target, Exceedance) else target
 
 
 def target_from_dict(content: Any) -> Target:
-    """Return the target that `target_to_dict` wrote."""
-    return checked_target(Exceedance(content["exceedance"]) if isinstance(content, dict) else content)
+    """Return the target that `target_to_dict` wrote, or raise ValueError."""
+    if isinstance(content, dict) and len(content) == 1:
+        [(kind, value)] = content.items()
+        if kind in ("exceedance", "quantile"):
+            return Exceedance(value) if kind == "exceedance" else Quantile(value)
+    return checked_target(content)
 
 
 def target_estimate(belief: Belief | OutputsBelief, measure: Measure, target: Target) -> AnyEstimate:
@@ -95,6 +131,8 @@ def target_estimate(belief: Belief | OutputsBelief, measure: Measure, target: Ta
     if target == "mean" or isinstance(belief, OutputsBelief):  # several outputs have no other target
         return belief.estimate
     output = OutputDistribution(belief, measure)
+    if isinstance(target, Quantile):
+        return output.quantile(target.p)
     return output.probability(above=target.limit) if isinstance(target, Exceedance) else output.variance()
 
 
@@ -124,9 +162,12 @@ def _weighted_points(
 ) -> tuple[Array, Array]:
     """Return points x_i (n, D) and weights w_i (n,) of the sum that stands for a target other than the mean."""
     X = measure.sobol(SETTINGS.points, 0)
-    if isinstance(target, Exceedance):
+    if isinstance(target, Exceedance | Quantile):
+        moments = averaged(posteriors.predict(0, X))
+        if isinstance(target, Quantile):
+            return X, _near_limit(*moments, _quantile(*moments, np.ones(len(X)), target.p))
         level, spread = units_of(belief)
-        return X, _near_limit(*averaged(posteriors.predict(0, X)), (target.limit - level) / spread)
+        return X, _near_limit(*moments, (target.limit - level) / spread)
     drawn = _drawn(posteriors, X)
     return X, drawn - drawn.mean()
 
@@ -134,10 +175,13 @@ def _weighted_points(
 def _ranged_sum(posteriors: PosteriorBatch, belief: RangedBelief, target: Target) -> tuple[Array, Array]:
     """Return points and weights of the sum over g that stands for a target of f = T(g), to first order in g."""
     scaled, (X, weights) = belief.scaled(0), belief.nodes.some(SETTINGS.ranged_points)
-    if isinstance(target, Exceedance):
+    if isinstance(target, Exceedance | Quantile):
+        moments = averaged(posteriors.predict(0, X))
+        if isinstance(target, Quantile):  # g grows with the distance from the bound
+            p = target.p if belief.transform.grows else 1 - target.p
+            return X, weights * _near_limit(*moments, _quantile(*moments, weights, p))
         limit = float(belief.transform.to(np.array(target.limit)))
-        at = _near_limit(*averaged(posteriors.predict(0, X)), (limit - scaled.level) / scaled.spread)
-        return X, weights * at
+        return X, weights * _near_limit(*moments, (limit - scaled.level) / scaled.spread)
     slopes = weights * scaled.slopes(posteriors, X)
     if target == "mean":
         return X, slopes
@@ -153,6 +197,14 @@ def _drawn(posteriors: PosteriorBatch, X: Array) -> Array:
     values, vectors = np.linalg.eigh(covariances[0])
     standard = np.random.default_rng(n).normal(size=len(X))
     return np.asarray(means[0] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ standard)
+
+
+def _quantile(mean: Array, variance: Array, weights: Array, p: float) -> float:
+    """Return a quantile of values at points with weights, each normal with its mean and variance: (n,) each."""
+    values = (mean + np.sqrt(variance) * _NORMAL[:, None]).ravel()
+    order = np.argsort(values)
+    below = np.cumsum(np.tile(weights, len(_NORMAL))[order])
+    return float(values[order[np.searchsorted(below, p * below[-1])]])
 
 
 def _near_limit(mean: Array, variance: Array, limit: float) -> Array:

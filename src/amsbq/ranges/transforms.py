@@ -170,6 +170,11 @@ class Transform:
         """Its name in the table above."""
         return self.shape.kind
 
+    @property
+    def grows(self) -> bool:
+        """Whether values grow with g: not if they are below a bound and may be any distance from it."""
+        return self.range.log or math.isfinite(self.range.low)
+
     def to_dict(self) -> dict[str, Any]:
         """Return shape, unit and least, and the range if it is not that of the problem, as JSON types."""
         ends = {"range": [self.range.low, self.range.high]} if self.range.assumed else {}
