@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import wraps
 from threading import RLock
@@ -243,32 +244,21 @@ class Accounting(ABC):
         with NaN for the mean and the standard deviation of the integral.
         """
         del self._pending[query.id]
-        mean: Values = math.nan
-        std: Values = math.nan
+        status: Status = "failed" if reason else "ok"
+        about = (query.id, query.source, query.x, value, variance, cost, status, reason)
+        made = Evaluation(*about, free=free, gradient=gradient)
         try:
-            self._use(query.source, query.x, value, variance, cost, reason, free, gradient)
+            self._use(made)
             mean, std = self._integral()
+            made = replace(made, mean=mean, std=std)
         finally:
-            status: Status = "failed" if reason else "ok"
-            answer = (query.id, query.source, query.x, value, variance, cost, status, reason, mean, std)
-            made = Evaluation(*answer, free=free, gradient=gradient)
             self._charge_for(made)
             self.evaluations.append(made)
 
-    def _use(
-        self,
-        source: int,
-        x: Array,
-        value: Values,
-        variance: Values,
-        cost: float,
-        reason: str,
-        free: tuple[float, ...],
-        gradient: Array | None = None,
-    ) -> None:
+    def _use(self, made: Evaluation) -> None:
         """Learn from an answer; a subclass with a model adds the value to its data."""
-        if not reason:
-            self.source_costs.paid(source, x, cost, gradient is not None)
+        if not made.reason:
+            self.source_costs.paid(made.source, made.x, made.cost, made.gradient is not None)
 
     def _integral(self) -> tuple[Values, Values]:
         """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""

@@ -21,6 +21,7 @@ from ..inference.structures import Model, ModelName, checked_order, model_named
 from ..measures.adapters import NamedMeasureLike
 from ..messages import warn
 from ..outputs.beliefs import OutputsBelief
+from ..outputs.evaluations import Evaluation
 from ..outputs.goals import Goals, Weights, checked_weights
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, by_output
@@ -337,35 +338,24 @@ class DecisionMaker(BulkAccounting):
         lacking = {s for s in self._used() if name not in (self.sources[s].outputs or ())}
         return replace(rate, silent=frozenset(lacking | self.missing[output].retired))
 
-    def _use(
-        self,
-        source: int,
-        x: Array,
-        value: Values,
-        variance: Values,
-        cost: float,
-        reason: str,
-        free: tuple[float, ...],
-        gradient: Array | None = None,
-    ) -> None:
-        if not reason:
+    def _use(self, made: Evaluation) -> None:
+        source, x = made.source, made.x
+        if not made.reason:
             # There are none beside a failure that was corrected, or if there was no bulk when this was told.
-            for other, known in zip(self.free, free, strict=True) if free else ():
+            for other, known in zip(self.free, made.free, strict=True) if made.free else ():
                 if not rejection(known, self.sources[other].valid):
                     self.learner.add(other, x, known, 0.0)
-            self._learn(source, x, value, variance, gradient)
+            self._learn(made)
             self.failures.succeeded(source)
-            self._note_missing(source, x, value)
-            super()._use(source, x, value, variance, cost, reason, free, gradient)
+            self._note_missing(source, x, made.value)
+            super()._use(made)
         elif self.failures.failed(source, x, len(self.evaluations)):
-            self._retire(source, reason)
+            self._retire(source, made.reason)
 
-    def _learn(self, source: int, x: Array, value: Values, variance: Values, gradient: Array | None) -> None:
+    def _learn(self, made: Evaluation) -> None:
         """Add an evaluation to what the model learns from; a gradient only where values are modelled as they are."""
-        if isinstance(self.learner, Learner) and self.range is None:
-            self.learner.add(source, x, value, variance, gradient)
-        else:
-            self.learner.add(source, x, value, variance)
+        gradient = (made.gradient,) if isinstance(self.learner, Learner) and self.range is None else ()
+        self.learner.add(made.source, made.x, made.value, made.variance, *gradient)
 
     def _note_missing(self, source: int, x: Array, value: Values) -> None:
         """Note which of several outputs are missing in an evaluation, although its source should have them."""

@@ -129,8 +129,8 @@ class Integrator(DecisionMaker):
         (y, noise), slopes = self._checked(source, value, variance), self.checked_gradient(x, gradient)
         if self.range is not None:
             self.range.check(y)
-        self._learn(source, x, y, noise, slopes)
         self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", gradient=slopes))
+        self._learn(self.evaluations[-1])
         if self.initial is None and not self._n_asked:
             self._planned = None
 
@@ -284,7 +284,7 @@ class Integrator(DecisionMaker):
                 remove_planned(planned, {query.source, self.option(query.source, True)}, query.x)
         for number_of_evaluation, e in enumerate(evaluations, 1):
             with collected_warnings():  # they were issued when it happened
-                self._use(e.source, e.x, e.value, e.variance, e.cost, e.reason, e.free, e.gradient)
+                self._use(e)
             self._charge_for(e)
             if fitted is not None and len(self.learner) >= fitted["n"] != self.learner.refitted_at:
                 self.learner.restore(fitted)

@@ -6,8 +6,8 @@ primary source f, a weighted sum over points x_i of the measure:
     variance:    V = Var f         dV = 2 ∫ (f - E f) df dπ                    ≈ Σ_i w_i df(x_i)
     exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
 
-with the posterior mean m and standard deviation s. The error of a quantile is that of the probability to exceed it, by a
-factor; which value that is, the posterior says. For the variance f is a draw from the posterior, another one after
+with the posterior mean m and standard deviation s. The error of a quantile is that of the probability to exceed it, by
+a factor; which value that is, the posterior says. For the variance f is a draw from the posterior, another one after
 each observation: the mean alone is flat where nothing is known, and would not look there. The sum takes the place of
 the integral in the acquisition rates: what is maximised is the expected reduction of the variance of the target, for
 what it costs.
