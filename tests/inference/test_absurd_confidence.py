@@ -145,4 +145,4 @@ def test_many_samples_take_little_work_and_hardly_change_the_error_bar(monkeypat
     monkeypatch.setattr(empirical, "MOST_LEARNING_SAMPLES", 2000)
     every = observed(amsbq.Empirical(many_samples()), "auto").estimate()
     np.testing.assert_allclose(few.mean, every.mean, rtol=1e-9)
-    np.testing.assert_allclose(few.std, every.std, rtol=0.1)
+    np.testing.assert_allclose(few.std, every.std, rtol=0.15)

@@ -21,7 +21,7 @@ WEIGHT_TOLERANCE = 1e-9
 MOST_SERIALISED_NUMBERS = 100_000
 
 #: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
-#: are made: each sum then takes a millisecond, and error bars differ by a few percent from those with all samples.
+#: are made: each sum then takes half a millisecond, and error bars differ by ten percent from those with all samples.
 MOST_LEARNING_SAMPLES = 128
 
 #: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
