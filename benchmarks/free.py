@@ -29,6 +29,7 @@ from scipy import stats
 import amsbq
 from amsbq.validation import Array
 from benchmarks.arena.families import problems
+from benchmarks.arena.families.nearly_free import ishigami as model
 from benchmarks.arena.problem import Problem
 from benchmarks.arena.split import half_of
 from benchmarks.arena.truths import truth_of
@@ -57,17 +58,8 @@ def outcome(sources: Sequence[Any], inputs: Any, truth: float, budget: float, se
 
 def ishigami(budget: float, seed: int) -> Outcome:
     """Return the outcome of a run with three models."""
-
-    def first(X: Array) -> Array:
-        return np.sin(X[:, 0]) + 5 * np.sin(X[:, 1]) ** 2 + 0.1 * X[:, 2] ** 4 * np.sin(X[:, 0])
-
-    def second(X: Array) -> Array:
-        return np.sin(X[:, 0]) + 4.75 * np.sin(X[:, 1]) ** 2 + 0.1 * X[:, 2] ** 4 * np.sin(X[:, 0])
-
-    def third(X: Array) -> Array:
-        return np.sin(X[:, 0]) + 3 * np.sin(X[:, 1]) ** 2 + 0.9 * X[:, 2] ** 2 * np.sin(X[:, 0])
-
-    sources = [amsbq.Source(f, cost=c, vectorized=True) for f, c in ((first, 1.0), (second, 0.05), (third, 0.001))]
+    models = ((model(5, 0.1, 4), 1.0), (model(4.75, 0.1, 4), 0.05), (model(3, 0.9, 2), 0.001))
+    sources = [amsbq.Source(f, cost=c, vectorized=True) for f, c in models]
     return outcome(sources, [(-np.pi, np.pi)] * 3, 2.5, budget, seed)
 
 

@@ -163,11 +163,13 @@ def _weighted_points(
     """Return points x_i (n, D) and weights w_i (n,) of the sum that stands for a target other than the mean."""
     X = measure.sobol(SETTINGS.points, 0)
     if isinstance(target, Exceedance | Quantile):
+        level, spread = units_of(belief)
         moments = averaged(posteriors.predict(0, X))
         if isinstance(target, Quantile):
-            return X, _near_limit(*moments, _quantile(*moments, np.ones(len(X)), target.p))
-        level, spread = units_of(belief)
-        return X, _near_limit(*moments, (target.limit - level) / spread)
+            limit = _quantile(*moments, np.ones(len(X)), target.p)
+        else:
+            limit = (target.limit - level) / spread
+        return X, _near_limit(*moments, limit)
     drawn = _drawn(posteriors, X)
     return X, drawn - drawn.mean()
 
@@ -178,14 +180,14 @@ def _ranged_sum(posteriors: PosteriorBatch, belief: RangedBelief, target: Target
     if isinstance(target, Exceedance | Quantile):
         moments = averaged(posteriors.predict(0, X))
         if isinstance(target, Quantile):  # g grows with the distance from the bound
-            p = target.p if belief.transform.grows else 1 - target.p
-            return X, weights * _near_limit(*moments, _quantile(*moments, weights, p))
-        limit = float(belief.transform.to(np.array(target.limit)))
-        return X, weights * _near_limit(*moments, (limit - scaled.level) / scaled.spread)
+            limit = _quantile(*moments, weights, target.p if belief.transform.grows else 1 - target.p)
+        else:
+            limit = (float(belief.transform.to(np.array(target.limit))) - scaled.level) / scaled.spread
+        return X, weights * _near_limit(*moments, limit)
     slopes = weights * scaled.slopes(posteriors, X)
     if target == "mean":
         return X, slopes
-    drawn = scaled.transform.back(scaled.level + scaled.spread * _drawn(posteriors, X))
+    drawn = scaled.back(_drawn(posteriors, X))
     return X, slopes * (drawn - weights @ drawn)
 
 

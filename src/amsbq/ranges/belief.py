@@ -88,8 +88,7 @@ class RangedBelief:
 
     def values_of(self, source: int, g: Array) -> Array:
         """Return values of a source in the units of the user, of any shape, for g in standard units."""
-        scaled = self.scaled(source)
-        return self.transform.values(self.transform.back(scaled.level + scaled.spread * g))
+        return self.transform.values(self.scaled(source).back(g))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each.

@@ -93,12 +93,17 @@ class RangedLearner(Learner):
         return {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
 
     def _remembered(self, data: Data, parameters: dict[str, Any]) -> RangedBelief:
-        assert not isinstance(self.model, MultiSourceGP)
-        transform = Transform.from_dict(self.known, parameters["transform"])
-        known, others = _divided(self.noise)
-        observed = transform.transformed(data, known)
-        latent = from_hyperparameters(self.model, self.measure, observed, others, self.seed, parameters)
-        return RangedBelief(latent, transform, self.measure, known)
+        return remembered(self, self.known, data, parameters)
+
+
+def remembered(learner: Learner, known: OutputRange | None, data: Data, parameters: dict[str, Any]) -> RangedBelief:
+    """Return the belief that was learned from the same observations before; None is a range that was only assumed."""
+    assert not isinstance(learner.model, MultiSourceGP)
+    transform = Transform.from_dict(known, parameters["transform"])
+    declared, others = _divided(learner.noise)
+    observed = transform.transformed(data, declared)
+    latent = from_hyperparameters(learner.model, learner.measure, observed, others, learner.seed, parameters)
+    return RangedBelief(latent, transform, learner.measure, declared)
 
 
 def learn_ranged(

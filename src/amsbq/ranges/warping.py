@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from ..gp.data import Data
-from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import SETTINGS as LEARNING
-from ..inference.belief import FixedBelief, LearnedBelief, from_hyperparameters, learn
+from ..inference.belief import FixedBelief, LearnedBelief
 from ..inference.log_posterior import LEARNING_JITTER
 from ..inference.preparation import StandardUnits
 from ..inference.schedule import Learner
@@ -27,7 +27,7 @@ from ..measures.base import Measure
 from ..messages import collected_warnings
 from ..validation import Array
 from .belief import RangedBelief
-from .learner import left_out_score, score
+from .learner import learn_ranged, left_out_score, remembered, score
 from .transforms import OutputRange, Shape, Transform
 
 
@@ -65,11 +65,7 @@ class WarpingLearner(Learner):
     def _remembered(self, data: Data, parameters: dict[str, Any]) -> Any:
         if "transform" not in parameters:
             return super()._remembered(data, parameters)
-        assert not isinstance(self.model, MultiSourceGP)
-        transform, none = Transform.from_dict(None, parameters["transform"]), (0.0,) * len(self.noise)
-        observed = transform.transformed(data, none)
-        latent = from_hyperparameters(self.model, self.measure, observed, none, self.seed, parameters)
-        return RangedBelief(latent, transform, self.measure, none)
+        return remembered(self, None, data, parameters)
 
 
 def warped(
@@ -91,14 +87,14 @@ def warped(
     best = int(np.argmin(scores))
     if not scores[best] < SETTINGS.promising * as_they_are:
         return plain
-    found = _learned(plain, candidates[best], measure, seed)
-    latent = found.latent
+    tried = [_learned(plain, candidates[best].range, measure, seed)]
+    latent = tried[0].latent
     assert isinstance(latent, LearnedBelief)
     again = int(np.argmin(_screened(plain, latent, candidates)))
     if again != best:
-        other = _learned(plain, candidates[again], measure, seed)
-        found = min(found, other, key=score)
-    if not score(found) < SETTINGS.better * left_out_score(plain.posteriors, plain.log_posterior.units.in_user_units):
+        tried.append(_learned(plain, candidates[again].range, measure, seed))
+    found, its_score = min(((one, score(one)) for one in tried), key=itemgetter(1))
+    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, plain.log_posterior.units.in_user_units):
         return plain
     return found if found.estimate.std < SETTINGS.widest * plain.estimate.std else plain
 
@@ -121,13 +117,12 @@ def _candidates(y: Array) -> list[Transform]:
     return [Transform.of(EXPONENTIAL, known, y) for known in ranges]
 
 
-def _learned(plain: LearnedBelief, transform: Transform, measure: Measure, seed: int) -> RangedBelief:
-    """Return what is learned from the same observations, transformed."""
-    none = (0.0,) * len(plain.noise)
-    observed = transform.transformed(plain.data, none)
+def _learned(plain: LearnedBelief, known: OutputRange, measure: Measure, seed: int) -> RangedBelief:
+    """Return what is learned from the same observations if they are exponentials of that range."""
     with collected_warnings():  # those that matter were issued for the values as they are
-        latent = learn(plain.model, measure, observed, none, seed, order=plain.order)
-    return RangedBelief(latent, transform, measure, none)
+        return learn_ranged(
+            known, plain.model, measure, plain.data, plain.noise, seed, order=plain.order, shape=EXPONENTIAL
+        )
 
 
 def _screened(plain: LearnedBelief, learned: LearnedBelief, transforms: Sequence[Transform | None]) -> list[float]:
