@@ -73,6 +73,31 @@ def test_a_useless_one_does_little_harm(useless):
     alone = amsbq.integrate(fine, SQUARE, budget=7, seed=0)
     assert abs(with_it.mean - TRUTH) < 2 * abs(alone.mean - TRUTH) + 0.5 * alone.std
     assert with_it.std < 3 * alone.std
+    said = "the values of fine, each left out in turn, are predicted no better with formula: it is left out"
+    assert said in str(with_it.diagnose())
+    with pytest.raises(ValueError, match="source is 1, but the model uses source 0 only, of which others tell nothing"):
+        with_it.predict(1, [[0.5, 0.5]])
+    [of_primary, of_free] = with_it.integrator.rates([[0.5, 0.5], [0.2, 0.1]])
+    assert (of_primary > 0).all()
+    assert (of_free == 0).all()
+
+
+def skewed(x):
+    return float(np.exp(-6 * x[0] - 3 * x[1]))
+
+
+def test_without_a_useless_one_the_belief_is_that_of_the_primary_source_alone(tmp_path):
+    """Values that are skewed are found to be so, as well, and a run is resumed in the same place."""
+    useless, path = free(lambda X: np.full(len(X), -3.0)), tmp_path / "run.jsonl"
+    amsbq.integrate([skewed, useless], SQUARE, budget=9, seed=0, journal=path)
+    resumed = amsbq.integrate([skewed, useless], SQUARE, budget=11, seed=0, journal=path)
+    attended = amsbq.integrate([skewed, useless], SQUARE, budget=11, seed=0)
+    assert (resumed.mean, resumed.std) == (attended.mean, attended.std)
+    assert (amsbq.read_result(path).mean, amsbq.read_result(path).std) == (attended.mean, attended.std)
+    X, y = zip(*((e.x, e.value) for e in attended.evaluations), strict=True)
+    alone = amsbq.estimate([0] * 11, X, y, SQUARE)
+    assert (attended.mean, attended.std) == (alone.mean, alone.std)
+    assert "the values are skewed" in str(attended.diagnose())
 
 
 @pytest.mark.parametrize(

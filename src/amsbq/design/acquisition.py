@@ -137,12 +137,9 @@ class Rate:
         found = dict(zip(heard, self.posteriors.squared_correlations(heard, X, self.given), strict=True))
         found |= {s: self._with_gradient(self.source_of(s), X) for s in sources if self.source_of(s) != s}
         nothing = np.zeros((len(self.posteriors.models), len(X)))
-        return np.array(
-            [
-                self._utility(self._joint(found.get(s, nothing))) / (self.paid + self.costs[s].effective(X))
-                for s in sources
-            ]
-        )
+        told = np.array([self._utility(self._joint(found.get(s, nothing))) for s in sources])
+        paid = np.array([self.paid + self.costs[s].effective(X) for s in sources])
+        return np.divide(told, paid, out=np.zeros_like(told), where=told != 0)  # what tells nothing may cost nothing
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""

@@ -195,13 +195,13 @@ class BulkAccounting(Accounting):
         self.bulk: list[Bulk] = []
 
     @abstractmethod
-    def _used(self) -> range:
-        """Return the numbers of the sources that the model uses."""
+    def _usable(self) -> range:
+        """Return the numbers of the sources that the model can use."""
 
     @property
     def free(self) -> tuple[int, ...]:
         """The sources that are evaluated in bulk, and wherever another one is."""
-        used = (source for source in {*self._counts, *(bulk.source for bulk in self.bulk)} if source in self._used())
+        used = (source for source in {*self._counts, *(bulk.source for bulk in self.bulk)} if source in self._usable())
         return tuple(sorted(used))
 
     @property

@@ -174,17 +174,22 @@ class DecisionMaker(BulkAccounting):
         """Return the number of a source if the model uses it, or raise an error."""
         number_of_source = source_number(source, len(self.sources), name)
         if number_of_source not in self._used():
-            raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only")
+            why = "" if number_of_source not in self._usable() else ", of which others tell nothing"
+            raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only{why}")
         return number_of_source
 
-    def _used(self) -> range:
-        """Return the numbers of the sources that the model uses."""
+    def _usable(self) -> range:
+        """Return the numbers of the sources that the model can use."""
         return range(len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1)
+
+    def _used(self) -> range:
+        """Return the numbers of the sources that the model uses: those that can tell something of the primary one."""
+        return range(1) if self.learner.alone else self._usable()
 
     def _available(self) -> list[int]:
         """Return the sources that can be asked: those of unknown cost one evaluation at a time."""
         waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
-        return [s for s in self._used() if s not in self.failures.retired | waiting and s not in self.free]
+        return [s for s in self._usable() if s not in self.failures.retired | waiting and s not in self.free]
 
     def _options(self, sources: Sequence[int]) -> list[int]:
         """Return what can be asked of sources: values, and values with gradients, by numbers beyond the sources."""
@@ -212,7 +217,7 @@ class DecisionMaker(BulkAccounting):
 
     def _next_of_design(self) -> list[Choice]:
         """Return the next evaluation of the initial design that can be paid; there is one until a value is told."""
-        waiting = set(self._used()) - self.failures.retired - set(self._available())
+        waiting = set(self._usable()) - self.failures.retired - set(self._available())
         waiting |= {self.option(source, True) for source in waiting}
         choice = initial_design.next_planned(self._initial_design(), waiting, self._possible)
         if choice is not None:
@@ -327,15 +332,20 @@ class DecisionMaker(BulkAccounting):
         return SummedRate(tuple(rates), weights[[m for m, _ in known]])
 
     def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
-        between = float(np.var(posteriors.integral()[0]))
-        gradients = self.with_gradients
+        between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
         rate = Rate(
-            posteriors, self.source_costs.of_options, self.acquisition, between, given=self.free, gradients=gradients
+            posteriors,
+            self.source_costs.of_options,
+            self.acquisition,
+            between,
+            given=tuple(source for source in self.free if source < used),
+            gradients=self.with_gradients,
+            silent=frozenset(range(used, len(self.sources))),
         )
         if output is None or self.outputs is None:
             return rate
         name = self.outputs[output]
-        lacking = {s for s in self._used() if name not in (self.sources[s].outputs or ())}
+        lacking = {s for s in self._usable() if name not in (self.sources[s].outputs or ())}
         return replace(rate, silent=frozenset(lacking | self.missing[output].retired))
 
     def _use(self, made: Evaluation) -> None:

@@ -172,7 +172,7 @@ class Integrator(DecisionMaker):
             belief = self.learner.belief
             if belief is None:
                 raise ValueError("nothing is known yet: look at rates after the first evaluations")
-            return self._next_rate(belief).values(self._used(), self.measure.check_points(X))
+            return self._next_rate(belief).values(self._usable(), self.measure.check_points(X))
 
     @locked
     def preview(self) -> Choice | None:

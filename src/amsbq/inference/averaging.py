@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import logsumexp, ndtri, stdtrit
 
 from ..gp.conditioning import solve_lower_batch
 from ..gp.coregionalisation import ModelBatch
@@ -48,6 +48,10 @@ class AveragingSettings:
     iterations: int = 100
     tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
     widened: float = 1.15  #: factor on the width of that distribution
+    #: sources whose integrals are known, which cost next to nothing, are left out unless all observations of the
+    #: primary source together, so many at least, are so much more probable (in log density) with them
+    told: float = 3.0
+    fewest_told: int = 3
 
 
 SETTINGS = AveragingSettings()
@@ -65,8 +69,7 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
     """Return structures with their weights, from draws of the hyperparameters of each on the same observations."""
     if len(draws) == 1:
         return (Member(draws[0], 1.0),)
-    posteriors = (some.log_posterior.condition(some.Theta, some.relations) for some in draws)
-    log_densities = np.array([primary_log_densities(batch) for batch in posteriors]).T
+    log_densities = _log_densities(draws)
     total = log_densities.sum(axis=0)
     left = total > total.max() - SETTINGS.ruled_out
     prior = left & ~np.array([some.log_posterior.prior.primary_only for some in draws])
@@ -75,6 +78,29 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
         log_densities[:, left], SETTINGS.prior_observations * prior[left] / max(prior.sum(), 1)
     )
     return tuple(Member(*pair) for pair in zip(draws, weights.tolist(), strict=True))
+
+
+def secondaries_tell(members: Sequence[Member], alone: Sequence[Member]) -> bool:
+    """Return whether the primary source is predicted better by structures with others than by some without them."""
+    shared = [member.draws for member in members if not member.draws.log_posterior.prior.primary_only]
+    with_others, without = (_log_densities(draws) for draws in (shared, [member.draws for member in alone]))
+    n = len(with_others)
+    if n < SETTINGS.fewest_told:
+        return True
+    return n * (_mean_log_density(with_others) - _mean_log_density(without)) > SETTINGS.told
+
+
+def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
+    """Return the log density of each observation of the primary source by each structure, shape (n, M)."""
+    posteriors = (some.log_posterior.condition(some.Theta, some.relations) for some in draws)
+    return np.array([primary_log_densities(batch) for batch in posteriors]).T
+
+
+def _mean_log_density(log_densities: Array) -> float:
+    """Return the log density of an observation by structures (n, M) together, averaged over observations."""
+    M = log_densities.shape[1]
+    weights = stacking_weights(log_densities, np.full(M, SETTINGS.prior_observations / M))
+    return float(np.mean(logsumexp(log_densities, axis=1, b=weights)))
 
 
 def effective_share(members: Sequence[Member]) -> float:

@@ -23,6 +23,7 @@ from .averaging import (
     effective_share,
     integral_means,
     most_probable_integral,
+    secondaries_tell,
     weighted,
 )
 from .estimate import Estimate
@@ -117,6 +118,13 @@ class LearnedBelief:
     def log_posterior(self) -> LogPosterior:
         """The posterior density of the hyperparameters of the first structure; all have the same standard units."""
         return self.members[0].draws.log_posterior
+
+    @property
+    def may_do_without(self) -> bool:
+        """Whether secondary sources may be left out: all of them cost next to nothing, and may tell nothing."""
+        known = {source for source, _, _ in self.integrals} >= set(range(1, len(self.noise)))
+        primary_only = [member.draws.log_posterior.prior.primary_only for member in self.members]
+        return len(self.noise) > 1 and known and any(primary_only)
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:
@@ -289,14 +297,21 @@ def learn(
     """Return what a model believes of observations; degenerate ones are regularised, with a warning.
 
     Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
-    the number of observations, the fewest first after the primary source. Of some sources the integral may be known.
+    the number of observations, the fewest first after the primary source. Of some sources the integral may be known:
+    if there are no others than these and the primary one, which is predicted no better with them, they are left out.
     """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
         known = _integral_observations(integrals, model.n_sources, measure.dim)
         return FixedBelief(PosteriorBatch.condition(model.batch, data.sorted().followed_by(known)))
     names = names or default_names(len(noise))
     order = fewest_first(data, len(noise)) if order is None else order
-    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, integrals)
+    belief = _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, integrals)
+    if not belief.may_do_without:
+        return belief
+    alone = replace(model, secondaries=False)
+    with collected_warnings():  # they are those of all sources
+        without = _learn(alone, measure, *regularised(data, noise, False, names), seed, names, order[:1], ())
+    return belief if secondaries_tell(belief.members, without.members) else without
 
 
 def _learn(
@@ -345,6 +360,8 @@ def from_hyperparameters(
     integrals: Integrals = (),
 ) -> LearnedBelief:
     """Return a belief that was learned from the same observations before, from its ``hyperparameters()``."""
+    if len(hyperparameters.get("order", noise)) < len(noise):  # secondary sources were left out
+        model, integrals = replace(model, secondaries=False), ()
     with collected_warnings():  # they were issued when it was learned
         data, levels = regularised(data, noise, model.secondaries, default_names(len(noise)))
     if "weights" not in hyperparameters:  # of a release in which models had one structure

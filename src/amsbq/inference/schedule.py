@@ -177,6 +177,12 @@ class Learner:
         """Whether there is a value of the primary source, without which its integral is unknown."""
         return bool((self.data.s == 0).any())
 
+    @property
+    def alone(self) -> bool:
+        """Whether the belief is on the primary source only: others tell nothing of it, or are not to be used."""
+        belief = self.belief
+        return belief is not None and belief.posteriors.models.n_sources < len(self.noise)
+
     def add(self, source: int, x: Array, value: float, variance: float, gradient: Array | None = None) -> None:
         """Add the value of a source at x, shape (D,), the variance of its noise, and its gradient, NaN if not known."""
         self._new.append((source, x, value, variance, np.full(len(x), np.nan) if gradient is None else gradient))

@@ -107,6 +107,7 @@ class OutputsLearner:
     ) -> None:
         self.outputs, self.dim, self.order = tuple(outputs), measure.dim, order
         self.integrals: Integrals = ()  #: none is known
+        self.alone = False  #: all sources are used
         self._model, self._measure, self._noise, self._seed, self._names = model, measure, noise, seed, names
         self._kind = kind
         self._rows: list[tuple[int, Array, Array, Array]] = []

@@ -118,5 +118,6 @@ class RangedBelief:
 
     def extend(self, data: Data) -> RangedBelief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
-        latent: Any = self.latent.extend(self.transform.transformed(data, self.noise))
+        modelled = data.rows(data.s < len(self.noise))
+        latent: Any = self.latent.extend(self.transform.transformed(modelled, self.noise))
         return replace(self, latent=latent)

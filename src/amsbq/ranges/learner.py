@@ -7,7 +7,7 @@ ranked probability score (Gneiting and Raftery 2007), which values at a bound do
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,9 +100,11 @@ def remembered(learner: Learner, known: OutputRange | None, data: Data, paramete
     """Return the belief that was learned from the same observations before; None is a range that was only assumed."""
     assert not isinstance(learner.model, MultiSourceGP)
     transform = Transform.from_dict(known, parameters["transform"])
-    declared, others = _divided(learner.noise)
-    observed = transform.transformed(data, declared)
-    latent = from_hyperparameters(learner.model, learner.measure, observed, others, learner.seed, parameters)
+    n = len(parameters["order"])  # of the sources that are modelled
+    declared, others = _divided(learner.noise[:n])
+    observed = transform.transformed(data.rows(data.s < n), declared)
+    model = replace(learner.model, secondaries=learner.model.secondaries and n == len(learner.noise))
+    latent = from_hyperparameters(model, learner.measure, observed, others, learner.seed, parameters)
     return RangedBelief(latent, transform, learner.measure, declared)
 
 

@@ -97,6 +97,9 @@ def _failures(it: Integrator) -> Iterator[Finding]:
 def _relations(it: Integrator) -> Iterator[Finding]:
     """Yield how each secondary source correlates with the primary one, or that this is not known."""
     found = correlations(it) if len(it._used()) > 1 else None
+    for source in it._usable()[len(it._used()) :]:
+        said = f"the values of {it.names[0]}, each left out in turn, are predicted no better with {it.names[source]}"
+        yield Finding("note", "relation", f"{said}: it is left out of the model.")
     for source, name in enumerate(it.names):
         if found is None or not 0 < source < len(found.mean):
             continue
