@@ -429,3 +429,65 @@ def test_progress_on_a_terminal():
 def test_no_progress_without_a_terminal(capfd):
     integrate(pair(), UNIT, budget=2.5, model=fixed())
     assert capfd.readouterr() == ("", "")
+
+
+def counted_pair(calls, vectorized):
+    """Two sources, and a list of the numbers of locations that the primary one was called with."""
+
+    def fine(X):
+        calls.append(len(X))
+        return np.sin(3 * X[:, 0]) + X[:, 1]
+
+    def coarse(X):
+        return np.sin(3 * X[:, 0])
+
+    if vectorized:
+        return [amsbq.Source(fine, vectorized=True), amsbq.Source(coarse, cost=0.1, vectorized=True)]
+    return [amsbq.Source(lambda x: fine(x[None])[0]), amsbq.Source(lambda x: coarse(x[None])[0], cost=0.1)]
+
+
+RUNS = {
+    "initial design": (
+        lambda *problem: amsbq.integrate(*problem, budget=6, initial=[(0, [0.1 * i, 0.5]) for i in range(4)]),
+        lambda sizes: sizes[0] == 4,
+    ),
+    "batches": (lambda *problem: amsbq.integrate(*problem, budget=6, workers=4), lambda sizes: max(sizes[1:]) >= 2),
+    "Monte Carlo": (lambda *problem: amsbq.baselines.monte_carlo(*problem, budget=600), lambda sizes: len(sizes) == 3),
+    "multi-fidelity": (
+        lambda *problem: amsbq.baselines.multifidelity_monte_carlo(*problem, budget=200),
+        lambda sizes: len(sizes) < 20,
+    ),
+    "adaptive": (
+        lambda *problem: amsbq.baselines.control_variate(*problem, budget=50),
+        lambda sizes: set(sizes) == {1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_vectorized_sources_are_called_once_for_several_evaluations(name):
+    made, expected = RUNS[name]
+    sizes, one_by_one = [], []
+    found, same = (made(counted_pair(*how), amsbq.Uniform([0, 0], 1)) for how in ((sizes, True), (one_by_one, False)))
+    assert expected(sizes)
+    assert set(one_by_one) == {1}
+    assert sum(sizes) == len(one_by_one)
+    if name != "batches":  # threads end in another order
+        assert [(e.source, e.value, e.mean) for e in found.evaluations] == [
+            (e.source, e.value, e.mean) for e in same.evaluations
+        ]
+
+
+def test_a_vectorized_source_that_fails_is_asked_one_by_one():
+    def picky(X):
+        if len(X) > 1 and (X[:, 0] > 0.8).any():
+            raise RuntimeError("not all of them")
+        return np.where(X[:, 0] > 0.9, np.nan, X[:, 0])
+
+    result = amsbq.baselines.monte_carlo(amsbq.Source(picky, vectorized=True), amsbq.Uniform(0, 1), budget=200)
+    ok = [e for e in result.evaluations if e.status == "ok"]
+    assert all(e.value == e.x[0] < 0.9 for e in ok)
+    assert {e.reason for e in result.evaluations if e.status != "ok"} == {
+        "ValueError: the value must be finite, got nan; the simulator returned nan"
+    }
+    assert len(ok) == sum(e.x[0] <= 0.9 for e in result.evaluations)

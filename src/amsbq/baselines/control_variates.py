@@ -109,7 +109,7 @@ def control_variate(
     seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
     if len(run.sources) < 2:
         raise ValueError("a control variate needs a secondary source: sources must have two entries or more")
-    stopped = run.evaluate(_draws(run, seed), executor, workers)
+    stopped = run.evaluate(_draws(run, seed), executor, workers, adaptive=True)
     return run.progressive_result(stopped, _regression_estimate)
 
 

@@ -89,7 +89,9 @@ def multilevel_monte_carlo(
     groups = level_groups(level_order(run, order, "multilevel Monte Carlo"))
     size = pilot_size(run, groups, pilot, PILOT, FEWEST)
     locations = [independent_draws(run.measure, seed)] * len(groups)
-    stopped = run.evaluate(adaptive_draws(run, groups, size, locations, power=2, rate=1.0), executor, workers)
+    stopped = run.evaluate(
+        adaptive_draws(run, groups, size, locations, power=2, rate=1.0), executor, workers, adaptive=True
+    )
     return run.progressive_result(stopped, lambda table: telescoping_sum(level_differences(run.samples(table), groups)))
 
 

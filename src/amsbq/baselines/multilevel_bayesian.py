@@ -120,7 +120,7 @@ def multilevel_bq(
     falls = (SETTINGS.smoothness + D / 2) / D if rate is None else positive_number(rate, "rate")
     locations = [sobol_points(run.measure, [seed, level]) for level in range(len(groups))]
     draws = adaptive_draws(run, groups, size, locations, power=1, rate=falls, most=SETTINGS.most)
-    stopped = run.evaluate(draws, executor, workers)
+    stopped = run.evaluate(draws, executor, workers, adaptive=True)
     if stopped == "budget" and affordable(run.spent + run.draw_costs(groups).min(), run.budget):
         stopped = "exhausted"
     ok = [e for e in run.evaluations if e.status == "ok"]

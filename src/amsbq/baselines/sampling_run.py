@@ -61,18 +61,26 @@ class SamplingRun(Accounting):
         super().__init__(sources, measure, budget)
         self._draws: Iterator[Draw] = iter(())
         self._next: Draw | None = None  # taken from the iterator, and not yet paid for
+        self._adaptive = False
         self._left: list[int] = []  # sources of the present draw that were not asked yet
         self._groups: list[Group] = []  # of all draws
         self._draw_of: list[int] = []  # the number of the draw that each query belongs to, by its id
 
-    def evaluate(self, draws: Iterator[Draw], executor: ExecutorLike | None, workers: int) -> StopReason:
+    def evaluate(
+        self, draws: Iterator[Draw], executor: ExecutorLike | None, workers: int, adaptive: bool = False
+    ) -> StopReason:
         """Evaluate draws in their order, and return why the run has stopped.
 
-        The iterator may have no end, and may look at ``evaluations`` to decide on the next draw. If it ends, it has no
-        draw that the budget pays for.
+        The iterator may have no end. If it is ``adaptive``, it looks at ``evaluations`` to decide on the next draw. If
+        it ends, it has no draw that the budget pays for.
         """
-        self._draws, self.stopped = draws, None
+        self._draws, self.stopped, self._adaptive = draws, None, adaptive
         return Runner(self, (), executor, workers).run()
+
+    @property
+    def foreseen(self) -> bool:
+        """Whether what is asked next does not depend on any answer."""
+        return not self._adaptive and not any(source.measured for source in self.sources)
 
     def ask(self) -> Query | None:
         """Return the next query, or None if the sequence has ended or the budget does not pay for the next draw."""

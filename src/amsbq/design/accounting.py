@@ -203,6 +203,11 @@ class Accounting(ABC):
             return value, rejection(value, valid, variance)
         return usable_outputs(value, variance, by_output(valid, self.outputs), self.outputs)
 
+    @property
+    def foreseen(self) -> bool:
+        """Whether what is asked next does not depend on any answer."""
+        return False
+
     def evaluate_bulk(self) -> list[Any]:
         """Evaluate sources in bulk, unless that was done before, and return what they gave."""
         return []

@@ -139,7 +139,8 @@ class Rate:
         nothing = np.zeros((len(self.posteriors.models), len(X)))
         told = np.array([self._utility(self._joint(found.get(s, nothing))) for s in sources])
         paid = np.array([self.paid + self.costs[s].effective(X) for s in sources])
-        return np.divide(told, paid, out=np.zeros_like(told), where=told != 0)  # what tells nothing may cost nothing
+        rates: Array = np.divide(told, paid, out=np.zeros_like(told), where=told != 0)  # nothing may cost nothing
+        return rates
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""

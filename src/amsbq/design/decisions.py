@@ -38,7 +38,7 @@ from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
 from .costs import ConstantCost
-from .failures import RETIRED_AFTER, Failures, rejection
+from .failures import RETIRED_AFTER, Failures, rejection, retired_text
 from .forecast import extrapolated
 from .initial import Initial, checked_design
 from .search import Choice, Search
@@ -142,6 +142,11 @@ class DecisionMaker(BulkAccounting):
     def starting(self) -> bool:
         """Whether the initial design is not yet asked completely, or the primary source has no value."""
         return bool(self._initial_design()) or not self.learner.has_primary
+
+    @property
+    def foreseen(self) -> bool:
+        """Whether what is asked next does not depend on any answer: it is part of the initial design."""
+        return any(self._possible(choice) for choice in self._initial_design())
 
     def _new_learner(self, order: Sequence[int] | None) -> Learner | OutputsLearner:
         """Return what learns from the values of the sources, of one output or of several."""
@@ -382,12 +387,7 @@ class DecisionMaker(BulkAccounting):
     def _retire(self, source: int, reason: str) -> None:
         if source == 0:
             self.stopped = "failures"
-        consequence = "the run ends with what it knows" if source == 0 else "the run goes on without it"
-        warn(
-            f"{self.names[source]} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
-            f"It is tried again when the run is resumed. The last time: {reason}",
-            stacklevel=6,
-        )
+        warn(retired_text(self.names[source], source == 0, reason), stacklevel=6)
 
     def _integral(self) -> tuple[Values, Values]:
         if not len(self.learner):

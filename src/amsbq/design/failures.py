@@ -154,3 +154,12 @@ def _without_middle(text: str) -> str:
     gap = " ... "
     begin = REASON_LENGTH - REASON_END - len(gap)
     return text if len(text) <= REASON_LENGTH else f"{text[:begin]}{gap}{text[-REASON_END:]}"
+
+
+def retired_text(name: str, primary: bool, reason: str) -> str:
+    """Return what to warn of when a source is retired."""
+    consequence = "the run ends with what it knows" if primary else "the run goes on without it"
+    return (
+        f"{name} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
+        f"It is tried again when the run is resumed. The last time: {reason}"
+    )

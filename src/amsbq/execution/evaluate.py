@@ -10,7 +10,8 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..outputs.observations import Observation, checked_observation
@@ -77,6 +78,27 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
                 break
             time.sleep(pause)
     return Outcome(observation, reason, seconds, log)
+
+
+def evaluate_together(function: Any, X: Array) -> list[Outcome]:
+    """Call the function of a vectorized source once at all X_i, shape (n, D), and return the outcomes.
+
+    If that call fails, they are evaluated one by one, so that each failure has its own reason.
+    """
+    start = time.perf_counter()
+    try:
+        values = function.many(X)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return [evaluate(function, x) for x in X]
+    seconds = (time.perf_counter() - start) / len(X)
+    made = (evaluate(partial(_returned, value), x) for value, x in zip(values.tolist(), X, strict=True))
+    return [replace(outcome, seconds=seconds) for outcome in made]
+
+
+def _returned(value: float, x: Array) -> float:
+    return value
 
 
 def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: Array) -> None:

@@ -21,7 +21,7 @@ from ..processes.guardian import GUARDIAN, lead_process_group
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
 from ..validation import Array, brief
-from .evaluate import Outcome, evaluate, evaluate_into
+from .evaluate import Outcome, evaluate, evaluate_into, evaluate_together
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,15 @@ class Dispatcher:
         thread = Thread(target=evaluate_into, args=(future, function, x), daemon=True)
         thread.start()
         return Started(future, seconds, partial(GUARDIAN.kill_started_by, thread.ident), thread)
+
+    def start_together(self, function: Any, X: Array) -> list[Started]:
+        """Evaluate the function of a vectorized source at all X_i, shape (n, D), in one call in this thread."""
+        started = []
+        for outcome in evaluate_together(function, X):
+            future: Future[Outcome] = Future()
+            future.set_result(outcome)
+            started.append(Started(future, math.inf, future.cancel))
+        return started
 
     def check_connection(self) -> None:
         """Raise `ExecutorError` if the executor is that of a Dask client which has lost its scheduler."""

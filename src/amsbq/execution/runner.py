@@ -17,6 +17,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..design.accounting import Accounting, StopReason
 from ..design.failures import recorded_reason
 from ..design.integrator import Integrator
@@ -36,12 +38,14 @@ from .resume import EventLog, begin_or_resume
 
 @dataclass(frozen=True)
 class RunnerSettings:
-    """Time in seconds."""
+    """Limits; time is in seconds."""
 
     #: between two looks whether an executor still works, which not all of them tell
     check_executor: float = 1.0
     #: the shortest duration that counts as a cost: clocks may say zero, and costs must be positive
     shortest: float = 1e-9
+    #: evaluations of a vectorized source in one call, at most
+    together: int = 256
 
 
 SETTINGS = RunnerSettings()
@@ -209,18 +213,49 @@ class Runner:
 
     def _fill(self) -> StopReason | None:
         """Give every free worker something to do, or return a reason to stop."""
-        while len(self._running) < self.workers and not self._interrupts.noted:
-            if self._unanswered:
-                self._submit(self._unanswered.pop(0))
-                continue
-            reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
-            query = self.it.ask() if reason is None else None
-            if query is None or self._interrupts.noted:
-                return reason or ("interrupted" if self._interrupts.noted else None)
-            self.log.asked(query)
-            self._submit(query)
+        together: list[Query] = []  # of vectorized sources, which are called once for all of them
+        reason = self._ask_for(together)
+        for source in sorted({query.source for query in together}):
+            self._submit_together([query for query in together if query.source == source])
+        return reason or ("interrupted" if self._interrupts.noted else None)
+
+    def _ask_for(self, together: list[Query]) -> StopReason | None:
+        """Ask for as much as there are workers, or a vectorized source can be called with; return a reason to stop."""
+        while self._has_room(together) and not self._interrupts.noted:
+            reason, query = None, self._unanswered.pop(0) if self._unanswered else None
+            if query is None:
+                reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
+                query = self.it.ask() if reason is None else None
+                if query is None or self._interrupts.noted:
+                    return reason
+                self.log.asked(query)
+            if self._vectorized(query):
+                together.append(query)
+            else:
+                self._submit(query)
             self._progress(self.it)
-        return "interrupted" if self._interrupts.noted else None
+        return None
+
+    def _has_room(self, together: Sequence[Query]) -> bool:
+        """Return whether more can be asked: vectorized sources take as many queries as are there without an answer."""
+        if len(self._running) + len(together) < self.workers:
+            return True
+        room = len(self._running) < self.workers and 0 < len(together) < SETTINGS.together
+        return room and (bool(self._unanswered) or self.it.foreseen)
+
+    def _vectorized(self, query: Query) -> bool:
+        """Return whether a query may be evaluated in one call with others."""
+        source = self.it.sources[query.source]
+        here = self._dispatcher.executor is None and source.timeout is None
+        return here and source.vectorized and self.it.outputs is None and not query.gradient
+
+    def _submit_together(self, queries: Sequence[Query]) -> None:
+        if len(queries) == 1:
+            self._submit(queries[0])
+            return
+        function = self.it.sources[queries[0].source].function
+        started = self._dispatcher.start_together(function, np.array([query.x for query in queries]))
+        self._running |= {each.future: (query, each) for query, each in zip(queries, started, strict=True)}
 
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
