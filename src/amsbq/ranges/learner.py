@@ -165,15 +165,20 @@ def _merit(belief: RangedBelief) -> float:
 
 def score(belief: RangedBelief, sources: Sequence[int] | None = None) -> float:
     """Return the continuous ranked probability score of observations, of all sources or some: the less the better."""
-    return left_out_score(belief.posteriors, lambda source, g: belief.scaled(source).back(g), sources)
+    around = (lambda source, mean, g: belief.scaled(source).around(mean, g)) if belief.transform.linearised else None
+    return left_out_score(belief.posteriors, lambda source, g: belief.scaled(source).back(g), sources, around)
 
 
 def left_out_score(
-    posteriors: PosteriorBatch, values: Callable[[int, Array], Array], sources: Sequence[int] | None = None
+    posteriors: PosteriorBatch,
+    values: Callable[[int, Array], Array],
+    sources: Sequence[int] | None = None,
+    around: Callable[[int, Array, Array], Array] | None = None,
 ) -> float:
     """Return the score of observations of g in standard units, for what ``values`` of a source and g makes of them.
 
-    Each is predicted from all others. The score of each source is in units of the spread of its values.
+    Each is predicted from all others. The score of each source is in units of the spread of its values. If values are
+    taken to be linear in g, ``around`` makes them of a source, the mean of g, and g.
     """
     data = posteriors.data
     means, variances = posteriors.leave_one_out()
@@ -183,7 +188,11 @@ def left_out_score(
         g, weights = outcomes(means[:, of], variances[:, of])
         truth = values(source, data.y[of])
         spread = float(np.std(truth)) or 1.0
-        total += float(crps(values(source, g), weights, truth).sum()) / spread
+        if around is None:
+            predicted = values(source, g)
+        else:
+            predicted = around(source, np.repeat(means[:, of].T, g.shape[1] // len(means), axis=1), g)
+        total += float(crps(predicted, weights, truth).sum()) / spread
     return total
 
 

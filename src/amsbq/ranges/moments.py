@@ -77,7 +77,14 @@ class Scaled:
 
     def _outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return r for each node of g with means and variances (K, n), shape (K, n, Q), and the weights (Q,)."""
+        if self.transform.linearised:
+            return self.around(means[..., None], _at_nodes(means, variances)), _WEIGHTS
         return self.back(_at_nodes(means, variances)), _WEIGHTS
+
+    def around(self, mean: Array, g: Array) -> Array:
+        """Return r for g in standard units as far as it is linear around a mean."""
+        at = self.level + self.spread * mean
+        return np.asarray(self.transform.back(at) + self.transform.slope(at) * self.spread * (g - mean))
 
     def log_moments(self, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return mean and variance of log r for g with means and variances (K, n), shape (K, n) each."""

@@ -4,6 +4,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
 
     root      r = g²/2                            one bound (Gunter et al. 2014; Chai and Garnett 2019)
     log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
+    exp       the same, for logarithms, Δ = 20 or 60: linear in g around its mean, as next to nothing is known elsewhere
     arcsine   r = (1 - cos g)/2                   two bounds
     logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
     cut       r = g, cut off at the bounds        values far from them, or functions that are not smooth next to them
@@ -27,7 +28,7 @@ from numpy.typing import ArrayLike
 from ..gp.data import Data
 from ..validation import Array, brief, read_only
 
-Kind: TypeAlias = Literal["root", "log", "arcsine", "logit", "cut"]
+Kind: TypeAlias = Literal["root", "log", "exp", "arcsine", "logit", "cut"]
 
 
 class Shape(NamedTuple):
@@ -40,6 +41,7 @@ class Shape(NamedTuple):
 #: for one bound: each predicts best on some of the peaks, likelihoods and concentrations in benchmarks/ranges.py
 ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0))
 TWO_BOUNDS = (Shape("arcsine"), Shape("logit"))
+LOGARITHMS = (Shape("root"), Shape("log", 3.0), Shape("exp", 20.0), Shape("exp", 60.0))
 CUT = Shape("cut")
 
 
@@ -94,7 +96,7 @@ class OutputRange:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The transforms to choose from."""
-        return ONE_BOUND if self.log else (*(TWO_BOUNDS if self.two_bounds else ONE_BOUND), CUT)
+        return LOGARITHMS if self.log else (*(TWO_BOUNDS if self.two_bounds else ONE_BOUND), CUT)
 
     def check(self, y: ArrayLike) -> None:
         """Raise ValueError if one of the values is outside."""
@@ -171,6 +173,11 @@ class Transform:
         return self.shape.kind
 
     @property
+    def linearised(self) -> bool:
+        """Whether it is taken to be linear around the mean of g."""
+        return self.kind == "exp"
+
+    @property
     def grows(self) -> bool:
         """Whether values grow with g: not if they are below a bound and may be any distance from it."""
         return self.range.log or math.isfinite(self.range.low)
@@ -190,7 +197,7 @@ class Transform:
 
     def to(self, y: Array) -> Array:
         """Return g of values y, any shape."""
-        if self.kind == "log":
+        if self.kind in ("log", "exp"):
             if self.range.log:
                 logs = np.maximum(y - self.unit, -SETTINGS.smallest)
             else:
@@ -216,7 +223,7 @@ class Transform:
         """Return the relative distance r from the bound for any g."""
         if self.kind == "root":
             return 0.5 * g**2
-        if self.kind == "log":
+        if self.kind in ("log", "exp"):
             with np.errstate(over="ignore"):
                 return np.exp(self.log_back(g))
         if self.kind == "arcsine":
@@ -224,6 +231,11 @@ class Transform:
         if self.kind == "cut":
             return np.clip(g, 0.0, 1.0 if self.range.two_bounds else None)
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * g))
+
+    def slope(self, g: Array) -> Array:
+        """Return dr/dg for any g, of a log or an exp."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_back(g) - g / self.shape.tail)
 
     def log_back(self, g: Array) -> Array:
         """Return the logarithm of the relative distance from the bound for any g, of a root or a log."""

@@ -40,6 +40,7 @@ SETTINGS = ModelFindingSettings()
 WORDS = {
     "root": "their distance from the bound is modelled as a square",
     "log": "their distance from the bound is modelled as an exponential, which levels off where it is next to nothing",
+    "exp": "their logarithm is modelled, and its exponential is taken to be linear where the logarithm is uncertain",
     "arcsine": "their share of the range is modelled as a squared sine",
     "logit": "their share of the range is modelled as a logistic function",
     "cut": "they are modelled as if there were no bound, and cut off there",
