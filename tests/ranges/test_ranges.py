@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import amsbq
 from amsbq.problems.problem_file import ProblemError, load_problem
@@ -154,6 +155,30 @@ def test_the_logarithm_of_an_integral():
     assert abs(found.mean - truth) < 0.02
     low, high = found.interval(0.95)
     assert low < truth < high < low + 1
+
+
+def test_the_evidence_of_a_narrow_ridge():
+    """A Gaussian likelihood whose ridge is oblique and a tenth as wide as the prior distribution is."""
+    precision = np.array([[60.0, -50.0], [-50.0, 60.0]])
+    centre = np.array([0.3, 0.5])
+
+    covariance = np.linalg.inv(precision)
+    truth = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
+    truth += stats.multivariate_normal(np.zeros(2), covariance + np.eye(2)).logpdf(centre)
+    X = np.concatenate(
+        [
+            amsbq.Gaussian([0, 0], 1).sobol(16, 0),  # most of them are far from it, ...
+            amsbq.Gaussian(centre, 4 * covariance).sobol(16, 1),  # ... where a run would not stay
+        ]
+    )
+    logs = -0.5 * np.einsum("ni,ij,nj->n", X - centre, precision, X - centre)
+    found = amsbq.Integrator(amsbq.Source(), amsbq.Gaussian([0, 0], 1), log=True, initial=[])
+    for x, value in zip(X, logs, strict=True):
+        found.observe(0, x, value)
+    low, high = found.estimate().interval()
+    assert abs(found.estimate().mean - truth) < 0.02
+    assert low < truth < high < low + 0.5
+    assert found.learner.belief.transform.linearised
 
 
 def test_diagnosis_and_plots_of_a_transformed_run(result):

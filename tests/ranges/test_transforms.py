@@ -97,6 +97,23 @@ def test_covariances_of_squares_and_cosines():
         assert_allclose(sum(row[0] * row[1] * rho ** (p + 1) for p, row in enumerate(a)), truth, rtol=1e-6)
 
 
+def test_an_exponential_that_is_linear_around_the_mean():
+    """Its slope against differences, and its moments, which are those of a linear function of a Gaussian."""
+    transform = Transform.of(Shape("exp", 20.0), checked_range(None, log=True), np.array([-30.0, -3.0, 2.0]))
+    g, m, C = np.array([-2.0, 0.1, 0.7]), np.array([0.4, -1.3]), np.array([[0.3, 0.1], [0.1, 5.0]])
+    slopes = (transform.back(g + 1e-6) - transform.back(g - 1e-6)) / 2e-6
+    assert_allclose(transform.slope(g), slopes, rtol=1e-8)
+    scaled = Scaled(transform, 0.2, 1.5)
+    mean, variance = scaled.mean_and_variance(m[None], np.diag(C)[None])
+    at = 0.2 + 1.5 * m
+    assert_allclose(mean[0], transform.back(at), rtol=1e-12)
+    assert_allclose(variance[0], (1.5 * transform.slope(at)) ** 2 * np.diag(C), rtol=1e-12)
+    a = scaled.coefficients(m[None], np.diag(C)[None])[1:, 0]
+    rho = C[0, 1] / np.sqrt(C[0, 0] * C[1, 1])
+    truth = 1.5**2 * np.prod(transform.slope(at)) * C[0, 1]
+    assert_allclose(sum(row[0] * row[1] * rho ** (p + 1) for p, row in enumerate(a)), truth, rtol=1e-12)
+
+
 def test_the_score_of_a_prediction():
     r, weights = np.random.default_rng(0).normal(size=(1, 4000)), np.full(4000, 1 / 4000)
     closed = 2 * stats.norm.pdf(0.3) + 0.3 * (2 * stats.norm.cdf(0.3) - 1) - 1 / np.sqrt(np.pi)  # of a Gaussian
