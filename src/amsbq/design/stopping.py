@@ -26,9 +26,12 @@ class ToleranceSettings:
     """When a tolerance is met."""
 
     level: float = 0.95  #: of the interval whose half width it is compared with
-    #: latest values of the primary source after which, and after all evaluations since, it must have been met: along a
-    #: run, the first interval that is narrow enough is one that happens to look narrow, and holds the truth less often
-    confirmed: int = 3
+    #: latest evaluations after all of which it must have been met, and values of the primary source among them; or so
+    #: many of these alone: along a run, the first interval that is narrow enough is one that happens to look narrow,
+    #: and holds the truth less often. Chosen on runs of the arena's development problems.
+    confirmed: int = 5
+    primary: int = 2
+    primary_alone: int = 3
 
 
 SETTINGS = ToleranceSettings()
@@ -67,9 +70,10 @@ def tolerance(
 ) -> StopRule:
     """Return a rule that stops when half the width of the 95 % interval stays within a tolerance.
 
-    It must have been within it since the last but two of the values of the primary source was told: an interval that is
-    narrow for the first time may happen to look so. The rule waits until the initial design is evaluated. With fixed
-    hyperparameters, and for another target than the mean, the first narrow interval is taken.
+    It must have been within it after each of the latest five evaluations, with two of the primary source among them, or
+    after three of the primary source: an interval that is narrow for the first time may happen to look so. The rule
+    waits until the initial design is evaluated. With fixed hyperparameters, and for another target than the mean, the
+    first narrow interval is taken.
 
     Parameters
     ----------
@@ -101,18 +105,20 @@ def tolerance(
 
 
 def _stayed_below(it: Integrator, widest: Array) -> bool:
-    """Return whether the standard deviation has been small enough since some values of the primary source ago.
+    """Return whether the standard deviation has been small enough for some evaluations.
 
     Values that were there before the run were not looked at one by one.
     """
-    primary = 0
+    made = primary = 0
     for e in reversed(it.evaluations):
         if e.id is None:
             return True
         if not (np.asarray(e.std) <= widest).all():
             return False
+        made += e.status == "ok"
         primary += e.source == 0 and e.status == "ok"
-        if primary == SETTINGS.confirmed:
+        several = made >= SETTINGS.confirmed and primary >= SETTINGS.primary
+        if several or primary >= SETTINGS.primary_alone:
             return True
     return False
 
