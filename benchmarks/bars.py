@@ -87,7 +87,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> str:
             f"at {dearer:.2f} times the cost",
             f"the standard deviation rises by more than 5 % in {rises:.1%} of evaluations; at the end it is more than "
             f"5 % above its smallest value in {wider:.0%} of runs",
-            f"what came, relative to the forecast: quartiles {quartiles[0]:.2f}, {quartiles[1]:.2f}, {quartiles[2]:.2f}",
+            "what came, relative to the forecast: quartiles " + ", ".join(f"{ratio:.2f}" for ratio in quartiles),
         ]
     )
 

@@ -15,6 +15,7 @@ from scipy import stats
 
 import amsbq
 from amsbq import Integrator, Source, stopping
+from amsbq.design import stopping as rule_module
 from amsbq.design.failures import RETIRED_AFTER
 from amsbq.gp.data import Data
 from amsbq.inference import schedule
@@ -627,6 +628,22 @@ def test_stop_rules():
     assert stopping.rate_below(2 * it.rate)(it) == "rate"
     assert stopping.rate_below(0.5 * it.rate)(it) is None
     assert stopping.tolerance(absolute=1e9)(Integrator(sources(), UNIT, budget=100)) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "stops_after"),
+    [
+        ([(0, 3.0), (0, 0.9), (1, 0.9), (1, 0.9), (0, 0.8), (1, 0.8), (1, 0.8)], 6),  # five, two of the primary source
+        ([(0, 3.0), (1, 0.9), (1, 0.9), (1, 0.9), (0, 0.8), (1, 0.8), (0, 0.7)], 7),  # one of it is not enough
+        ([(0, 3.0), (0, 0.9), (0, 0.9), (0, 0.8), (1, 0.8)], 4),  # three of it are
+        ([(0, 0.9), (0, 0.9), (0, 1.1), (0, 0.8), (0, 0.8), (0, 0.8)], 6),  # from the latest wide interval on
+    ],
+)
+def test_a_tolerance_must_be_met_for_some_evaluations(told, stops_after):
+    it = Integrator(sources(), UNIT, budget=100)
+    for n, (source, std) in enumerate(told, start=1):
+        it.evaluations.append(amsbq.Evaluation(n, source, np.array([0.1 * n]), 0.0, 0.0, 1.0, "ok", "", 0.0, std))
+        assert rule_module._stayed_below(it, np.array(1.0)) == (n >= stops_after)
 
 
 def test_noise_that_is_known_counts():
