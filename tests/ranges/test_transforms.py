@@ -57,7 +57,7 @@ def test_variances_are_those_of_small_deviations(known, shape):
     assert_allclose(data.noise_var, (slopes * std) ** 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("known", "shape"), CASES)
+@pytest.mark.parametrize(("known", "shape"), [case for case in CASES if case[1].kind != "exp"])
 def test_moments_of_a_gaussian(known, shape):
     transform = Transform.of(shape, known, Y)
     mean, std = 0.7, 0.6

@@ -4,7 +4,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
 
     root      r = g²/2                            one bound (Gunter et al. 2014; Chai and Garnett 2019)
     log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
-    exp       the same, for logarithms, Δ = 20 or 60: linear in g around its mean, as next to nothing is known elsewhere
+    exp       the same, Δ = 20, for logarithms also 60: linear in g around its mean
     arcsine   r = (1 - cos g)/2                   two bounds
     logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
     cut       r = g, cut off at the bounds        values far from them, or functions that are not smooth next to them
@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 
 #: for one bound: each predicts best on some of the peaks, likelihoods and concentrations in benchmarks/ranges.py
-ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0))
+ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0), Shape("exp", 20.0))
 TWO_BOUNDS = (Shape("arcsine"), Shape("logit"))
 LOGARITHMS = (Shape("root"), Shape("log", 3.0), Shape("exp", 20.0), Shape("exp", 60.0))
 CUT = Shape("cut")
