@@ -1,5 +1,7 @@
 """Problem files with sources that cost next to nothing."""
 
+import sys
+
 import pytest
 
 from amsbq.cli.main import main
@@ -71,3 +73,21 @@ def test_mistakes(write, source, message):
     with pytest.raises(ProblemError) as raised:
         load_problem(write(source))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        ("X", r"ValueError: formula_of_the_beam is vectorized: for X of shape (2048, 1) it must return 2048 numbers"),
+        ('X["load"]', "IndexError: only integers"),
+    ],
+)
+def test_a_formula_that_is_wrong_is_one_clear_error(write, tmp_path, capsys, monkeypatch, function, reason):
+    problem = write(FORMULA.replace("beam_problem", "wrong_beam"))
+    module = MODULE.replace("np.exp(X[:, 0])", function)
+    (tmp_path / "wrong_beam.py").write_text(module)
+    monkeypatch.delitem(sys.modules, "wrong_beam", raising=False)
+    assert main(["run", str(problem)]) == 2
+    said = capsys.readouterr().err
+    assert f"amsbq: a source cannot be evaluated in bulk: {reason}" in said
+    assert "Traceback" not in said

@@ -27,6 +27,7 @@ from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
 from ..results.summary import as_json
+from ..simulators.answers import error_text
 
 CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
 
@@ -120,6 +121,10 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, or
         except NoResultError as error:
             print(f"amsbq: {error}{_look_at(it, journal)}", file=sys.stderr)
             return ExitCode.FAILED
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if it.bulk or not it.free:
+                raise
+            raise UserError(f"a source cannot be evaluated in bulk: {error_text(error)}") from error
         finally:
             if signals:  # one may have come between the start of a program and the moment from which on it is watched
                 GUARDIAN.kill_descendants()
