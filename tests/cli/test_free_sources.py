@@ -78,7 +78,10 @@ def test_mistakes(write, source, message):
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        ("X", r"ValueError: formula_of_the_beam is vectorized: for X of shape (2048, 1) it must return 2048 numbers"),
+        (
+            "np.zeros(3)",
+            "ValueError: formula_of_the_beam is vectorized: for X of shape (2048, 1) it must return 2048 numbers",
+        ),
         ('X["load"]', "IndexError: only integers"),
     ],
 )
