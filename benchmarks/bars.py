@@ -42,18 +42,15 @@ def along(case: tuple[str, int]) -> dict[str, Any]:
     key, seed = case
     problem = next(p for p in problems() if p.key == key)
     truth = truth_of(problem)
-    it = amsbq.Integrator(problem.sources(seed), problem.measure, budget=BUDGET, seed=seed)
     rules = {tolerance: amsbq.stopping.tolerance(absolute=tolerance * truth.std) for tolerance in TOLERANCES}
     first: dict[float, tuple[float, bool]] = {}
     confirmed: dict[float, tuple[float, bool]] = {}
     stds: list[float] = []
-    forecast = None
-    while len(it.evaluations) < MAX_EVALUATIONS and (query := it.ask()) is not None:
-        answer = it.sources[query.source].function(query.x)
-        noisy = isinstance(answer, amsbq.Observation)
-        it.tell(query, answer.value if noisy else answer, answer.variance if noisy else 0.0)
-        if it.starting:
-            continue
+    forecasts: list[float] = []
+
+    def look(it: amsbq.Integrator) -> None:
+        if it.pending or it.starting:  # it was asked, and not told, or there is no answer yet
+            return
         estimate = it.estimate()
         low, high = estimate.interval(0.95)
         stop = it.spent, bool(low <= truth.mean <= high)
@@ -63,10 +60,19 @@ def along(case: tuple[str, int]) -> dict[str, Any]:
                 first.setdefault(tolerance, stop)
             if rule(it) is not None:
                 confirmed.setdefault(tolerance, stop)
-        if forecast is None and it.spent >= BUDGET / 2:
-            forecast = it.forecast(BUDGET)[-1][1] / truth.std
+        if not forecasts and it.spent >= BUDGET / 2:
+            forecasts.append(it.forecast(BUDGET)[-1][1] / truth.std)
+
+    amsbq.integrate(
+        problem.sources(seed),
+        problem.measure,
+        budget=BUDGET,
+        seed=seed,
+        max_evaluations=MAX_EVALUATIONS,
+        progress=look,
+    )
     stops = [[t, *first[t], *confirmed.get(t, (None, None))] for t in TOLERANCES if t in first]
-    return {"problem": key, "seed": seed, "stops": stops, "stds": stds, "forecast": forecast}
+    return {"problem": key, "seed": seed, "stops": stops, "stds": stds, "forecast": forecasts[0] if forecasts else None}
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> str:

@@ -144,6 +144,13 @@ class Started:
         return Outcome(None, timeout_reason(self.timeout, self.thread), self.timeout)
 
 
+def _ended(outcome: Outcome) -> Started:
+    """Return an evaluation that has ended as soon as it was started."""
+    future: Future[Outcome] = Future()
+    future.set_result(outcome)
+    return Started(future, math.inf, future.cancel)
+
+
 class Dispatcher:
     """Starts evaluations: in this thread, in threads of their own, or by an executor.
 
@@ -181,10 +188,9 @@ class Dispatcher:
                 raise ExecutorError(error_text(error)) from error
             self._watch(list(getattr(self.executor, "_processes", None) or ()))
             return Started(answer, math.inf, call.end)
-        future: Future[Outcome] = Future()
         if timeout is None and not self._threads:
-            future.set_result(evaluate(function, x))
-            return Started(future, math.inf, future.cancel)
+            return _ended(evaluate(function, x))
+        future: Future[Outcome] = Future()
         future.set_running_or_notify_cancel()
         # A daemon: a thread that never ends must not keep the interpreter from doing so.
         thread = Thread(target=evaluate_into, args=(future, function, x), daemon=True)
@@ -193,12 +199,7 @@ class Dispatcher:
 
     def start_together(self, function: Any, X: Array) -> list[Started]:
         """Evaluate the function of a vectorized source at all X_i, shape (n, D), in one call in this thread."""
-        started = []
-        for outcome in evaluate_together(function, X):
-            future: Future[Outcome] = Future()
-            future.set_result(outcome)
-            started.append(Started(future, math.inf, future.cancel))
-        return started
+        return [_ended(outcome) for outcome in evaluate_together(function, X)]
 
     def check_connection(self) -> None:
         """Raise `ExecutorError` if the executor is that of a Dask client which has lost its scheduler."""

@@ -222,7 +222,7 @@ class Runner:
     def _ask_for(self, together: list[Query]) -> StopReason | None:
         """Ask for as much as there are workers, or a vectorized source can be called with; return a reason to stop."""
         while self._has_room(together) and not self._interrupts.noted:
-            reason, query = None, self._unanswered.pop(0) if self._unanswered else None
+            query = self._unanswered.pop(0) if self._unanswered else None
             if query is None:
                 reason = next((str(reason) for rule in self.rules if (reason := rule(self.it))), None)
                 query = self.it.ask() if reason is None else None

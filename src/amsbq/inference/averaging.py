@@ -84,10 +84,7 @@ def secondaries_tell(members: Sequence[Member], alone: Sequence[Member]) -> bool
     """Return whether the primary source is predicted better by structures with others than by some without them."""
     shared = [member.draws for member in members if not member.draws.log_posterior.prior.primary_only]
     with_others, without = (_log_densities(draws) for draws in (shared, [member.draws for member in alone]))
-    n = len(with_others)
-    if n < SETTINGS.fewest_told:
-        return True
-    return n * (_mean_log_density(with_others) - _mean_log_density(without)) > SETTINGS.told
+    return len(with_others) * (_mean_log_density(with_others) - _mean_log_density(without)) > SETTINGS.told
 
 
 def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:

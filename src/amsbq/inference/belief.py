@@ -17,6 +17,7 @@ from ..measures.base import Measure
 from ..messages import collected_warnings, warn
 from ..threads import threads_for
 from ..validation import Array
+from .averaging import SETTINGS as AVERAGING
 from .averaging import (
     Member,
     averaged_integral,
@@ -124,7 +125,8 @@ class LearnedBelief:
         """Whether secondary sources may be left out: all of them cost next to nothing, and may tell nothing."""
         known = {source for source, _, _ in self.integrals} >= set(range(1, len(self.noise)))
         primary_only = [member.draws.log_posterior.prior.primary_only for member in self.members]
-        return len(self.noise) > 1 and known and any(primary_only)
+        enough = np.count_nonzero(self.data.values.s == 0) >= AVERAGING.fewest_told
+        return bool(len(self.noise) > 1 and known and any(primary_only) and enough)
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:

@@ -165,34 +165,25 @@ def _merit(belief: RangedBelief) -> float:
 
 def score(belief: RangedBelief, sources: Sequence[int] | None = None) -> float:
     """Return the continuous ranked probability score of observations, of all sources or some: the less the better."""
-    around = (lambda source, mean, g: belief.scaled(source).around(mean, g)) if belief.transform.linearised else None
-    return left_out_score(belief.posteriors, lambda source, g: belief.scaled(source).back(g), sources, around)
+    return left_out_score(belief.posteriors, lambda source, g, mean: belief.scaled(source).outcome(g, mean), sources)
 
 
 def left_out_score(
-    posteriors: PosteriorBatch,
-    values: Callable[[int, Array], Array],
-    sources: Sequence[int] | None = None,
-    around: Callable[[int, Array, Array], Array] | None = None,
+    posteriors: PosteriorBatch, values: Callable[[int, Array, Array], Array], sources: Sequence[int] | None = None
 ) -> float:
-    """Return the score of observations of g in standard units, for what ``values`` of a source and g makes of them.
+    """Return the score of observations of g in standard units: ``values`` makes them of a source, g and its mean.
 
-    Each is predicted from all others. The score of each source is in units of the spread of its values. If values are
-    taken to be linear in g, ``around`` makes them of a source, the mean of g, and g.
+    Each is predicted from all others. The score of each source is in units of the spread of its values.
     """
     data = posteriors.data
     means, variances = posteriors.leave_one_out()
     total = 0.0
     for source in (int(source) for source in (np.unique(data.s) if sources is None else sources)):
         of = data.s == source
-        g, weights = outcomes(means[:, of], variances[:, of])
-        truth = values(source, data.y[of])
+        g, mean, weights = outcomes(means[:, of], variances[:, of])
+        truth = values(source, data.y[of], data.y[of])
         spread = float(np.std(truth)) or 1.0
-        if around is None:
-            predicted = values(source, g)
-        else:
-            predicted = around(source, np.repeat(means[:, of].T, g.shape[1] // len(means), axis=1), g)
-        total += float(crps(predicted, weights, truth).sum()) / spread
+        total += float(crps(values(source, g, mean), weights, truth).sum()) / spread
     return total
 
 

@@ -46,10 +46,14 @@ def _at_nodes(means: Array, variances: Array) -> Array:
     return means[..., None] + np.sqrt(variances)[..., None] * _NODES
 
 
-def outcomes(means: Array, variances: Array) -> tuple[Array, Array]:
-    """Return g at nodes of the average over posteriors with means and variances (K, n), shape (n, K Q), and weights."""
+def outcomes(means: Array, variances: Array) -> tuple[Array, Array, Array]:
+    """Return nodes of the average over posteriors with means and variances (K, n): g, its mean, and the weights.
+
+    The first two have the shape (n, K Q).
+    """
     g = _at_nodes(means, variances)
-    return np.concatenate(list(g), axis=1), np.tile(_WEIGHTS / len(g), len(g))
+    K = len(g)
+    return np.concatenate(list(g), axis=1), np.repeat(means.T, len(_NODES), axis=1), np.tile(_WEIGHTS / K, K)
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,12 @@ class Scaled:
 
     def _outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return r for each node of g with means and variances (K, n), shape (K, n, Q), and the weights (Q,)."""
-        if self.transform.linearised:
-            return self.around(means[..., None], _at_nodes(means, variances)), _WEIGHTS
-        return self.back(_at_nodes(means, variances)), _WEIGHTS
+        return self.outcome(_at_nodes(means, variances), means[..., None]), _WEIGHTS
 
-    def around(self, mean: Array, g: Array) -> Array:
-        """Return r for g in standard units as far as it is linear around a mean."""
+    def outcome(self, g: Array, mean: Array) -> Array:
+        """Return r for g in standard units, of which the mean is known: a linearised transform is linear around it."""
+        if not self.transform.linearised:
+            return self.back(g)
         at = self.level + self.spread * mean
         return np.asarray(self.transform.back(at) + self.transform.slope(at) * self.spread * (g - mean))
 

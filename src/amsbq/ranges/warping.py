@@ -94,7 +94,8 @@ def warped(
     if again != best:
         tried.append(_learned(plain, candidates[again].range, measure, seed))
     found, its_score = min(((one, score(one)) for one in tried), key=itemgetter(1))
-    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, plain.log_posterior.units.in_user_units):
+    as_it_is = partial(_values, None, plain.log_posterior.units)
+    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, as_it_is):
         return plain
     return found if found.estimate.std < SETTINGS.widest * plain.estimate.std else plain
 
@@ -140,7 +141,7 @@ def _screened(plain: LearnedBelief, learned: LearnedBelief, transforms: Sequence
     return scores
 
 
-def _values(transform: Transform | None, units: StandardUnits, source: int, g: Array) -> Array:
+def _values(transform: Transform | None, units: StandardUnits, source: int, g: Array, mean: Array) -> Array:
     """Return what g of a source in standard units is before the transform, up to a factor and a constant."""
     values = units.in_user_units(source, g)
     return values if transform is None else transform.back(values)
