@@ -72,6 +72,10 @@ class Integrator(DesignIntegrator):
         are then arrays (M,), and one run serves them all.
     weights : list of float, or dictionary by output, optional
         How much each output matters. By default evaluations are chosen so that all reach the same relative accuracy.
+    decision_cost : float
+        What a second costs that is spent on learning and deciding, in the unit of all costs; nothing by default. It is
+        charged with the evaluation that was decided on, and counts in rates: a source that costs much less than a
+        decision is asked for sets of evaluations. Runs then depend on how fast the computer is.
 
     Attributes
     ----------
@@ -154,6 +158,7 @@ def integrate(
     weights: Weights | None = None,
     output_range: tuple[float, float] | None = None,
     log: bool = False,
+    decision_cost: float = 0.0,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -167,7 +172,7 @@ def integrate(
         each input; or a dictionary of these by the names of the inputs; or a measure.
     budget : float, optional
         In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
-    model, acquisition, seed, initial, order, rng, target, output_range, log
+    model, acquisition, seed, initial, order, rng, target, output_range, log, decision_cost
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
         Stop when half the width of the 95 % interval stays below this share of the mean, or below this number, for all
@@ -243,6 +248,7 @@ def integrate(
         weights=weights,
         output_range=output_range,
         log=log,
+        decision_cost=decision_cost,
     )
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:

@@ -1,8 +1,10 @@
-"""What a function is, as JSON types: by this a journal notices that it is another one."""
+"""What a function is, as JSON types: by this a journal notices that it is another one. And functions of functions."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,3 +39,23 @@ def _shown(value: Any) -> Any:
     """Return an argument that is a number or a text as it is, and the name of its type for all others."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | int | float | None) else type(value).__qualname__
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A function of what another function returns."""
+
+    outer: Callable[[Any], Any]
+    inner: Callable[[Any], Any]
+
+    def __call__(self, x: Any) -> Any:
+        """Return what the one function makes of what the other returns."""
+        return self.outer(self.inner(x))
+
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
+
+    def source_definition(self) -> dict[str, Any]:
+        """Return what both functions are, as JSON types."""
+        return {**definition_of(self.outer), "of": definition_of(self.inner)}

@@ -108,6 +108,14 @@ def test_the_order_of_fidelity_is_given_by_names(write):
             load_problem(write(GOOD | {"order": wrong}))
 
 
+def test_decisions_may_cost_something(write):
+    problem = load_problem(write({**GOOD, "decision_cost": 0.25}))
+    assert problem.integrator().deciding.per_second == 0.25
+    assert load_problem(write(GOOD)).integrator().deciding.per_second == 0
+    with pytest.raises(ProblemError, match=r"decision_cost.*positive"):
+        load_problem(write({**GOOD, "decision_cost": -1}))
+
+
 def test_samples_with_weights(write, tmp_path):
     (tmp_path / "posterior.csv").write_text("a, weight, b\n1.0, 1, 2.0\n3.0, 3, 4.0\n")
     content = {key: value for key, value in GOOD.items() if key != "inputs"} | {"samples": "posterior.csv"}

@@ -114,8 +114,8 @@ class Accounting(ABC):
     @property
     @locked
     def reserved(self) -> float:
-        """The expected cost of all pending queries: set aside, so that together they cannot exceed the budget."""
-        return math.fsum(query.cost for query in self._pending.values())
+        """The expected cost of all pending queries, set aside, so that together they cannot exceed the budget."""
+        return math.fsum(query.cost + query.decision for query in self._pending.values())
 
     @property
     @locked
@@ -250,8 +250,8 @@ class Accounting(ABC):
         """
         del self._pending[query.id]
         status: Status = "failed" if reason else "ok"
-        about = (query.id, query.source, query.x, value, variance, cost, status, reason)
-        made = Evaluation(*about, free=free, gradient=gradient)
+        about = (query.id, query.source, query.x, value, variance, cost + query.decision, status, reason)
+        made = Evaluation(*about, free=free, gradient=gradient, decision=query.decision)
         try:
             self._use(made)
             mean, std = self._integral()
@@ -263,7 +263,7 @@ class Accounting(ABC):
     def _use(self, made: Evaluation) -> None:
         """Learn from an answer; a subclass with a model adds the value to its data."""
         if not made.reason:
-            self.source_costs.paid(made.source, made.x, made.cost, made.gradient is not None)
+            self.source_costs.paid(made.source, made.x, made.cost - made.decision, made.gradient is not None)
 
     def _integral(self) -> tuple[Values, Values]:
         """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""

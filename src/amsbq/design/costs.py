@@ -7,8 +7,10 @@ Gaussian process over log c, with mean μ and variance σ², they are exp(μ - �
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -24,7 +26,7 @@ from ..inference.sampling import most_probable
 from ..inference.schedule import scheduled_refit
 from ..inference.structures import ModelPrior, TermPrior
 from ..measures.base import Measure
-from ..validation import Array, brief, positive_number, read_only
+from ..validation import Array, brief, non_negative_number, positive_number, read_only
 from .sources import CostLike
 
 
@@ -38,6 +40,8 @@ class CostSettings:
     difference_step: float = 1e-5
     #: relative rounding error that the sum of costs may have before it counts as above the budget
     rounding: float = 1e-12
+    #: latest decisions whose average is what the next one is expected to cost
+    recent_decisions: int = 5
 
 
 SETTINGS = CostSettings()
@@ -298,3 +302,45 @@ class SourceCosts:
         n = len(self._paid[source])
         if isinstance(self._costs[source], MeasuredCost) and scheduled_refit(n) == n:
             self._due[source] = n
+
+
+class DecisionCosts:
+    """What decisions cost: the time that they take, and what is learned from answers for them.
+
+    Parameters
+    ----------
+    per_second : float
+        The cost of a second, in the unit of all costs; zero if decisions cost nothing.
+    """
+
+    def __init__(self, per_second: float = 0.0) -> None:
+        self.per_second = non_negative_number(per_second, "decision_cost")
+        self._charged: list[float] = []
+        self._seconds = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time that is spent inside towards the next decision."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds += time.perf_counter() - began
+
+    @property
+    def expected(self) -> float:
+        """What the next decision is expected to cost."""
+        recent = self._charged[-SETTINGS.recent_decisions :]
+        return sum(recent) / len(recent) if recent else 0.0
+
+    def charge(self, most: float) -> float:
+        """Return what the time since the last decision costs, but no more than is left."""
+        cost = min(self.per_second * self._seconds, max(most, 0.0))
+        self._seconds = 0.0
+        self.charged(cost)
+        return cost
+
+    def charged(self, cost: float) -> None:
+        """Record what a decision has cost; those that cost nothing were parts of another one."""
+        if cost:
+            self._charged.append(cost)

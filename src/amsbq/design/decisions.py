@@ -17,11 +17,11 @@ from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import Belief
 from ..inference.schedule import Learner
-from ..inference.structures import Model, ModelName, checked_order, model_named
+from ..inference.structures import ModelName, checked_order, model_named
 from ..measures.adapters import NamedMeasureLike
 from ..messages import warn
 from ..outputs.beliefs import OutputsBelief
-from ..outputs.evaluations import Evaluation
+from ..outputs.evaluations import Evaluation, Query
 from ..outputs.goals import Goals, Weights, checked_weights
 from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, by_output
@@ -37,9 +37,9 @@ from . import initial as initial_design
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
-from .costs import ConstantCost
-from .failures import RETIRED_AFTER, Failures, rejection, retired_text
-from .forecast import extrapolated
+from .costs import ConstantCost, DecisionCosts
+from .failures import Failures, missing_text, rejection, retired_text
+from .forecast import worth_of_cheap
 from .initial import Initial, checked_design
 from .search import Choice, Search
 from .sources import SourcesLike
@@ -54,8 +54,9 @@ class DecisionSettings:
     worthwhile: float = 0.01
     #: cheap evaluations that are planned ahead, before they use up what an evaluation of the primary source costs
     planned: int = 8
-    #: posteriors of each of several outputs that decisions are made by, at least
-    fewest_posteriors: int = 2
+    #: a source that costs less than this share of a decision is asked for sets, of so many evaluations at most
+    far_cheaper: float = 0.5
+    largest_set: int = 32
 
 
 SETTINGS = DecisionSettings()
@@ -88,6 +89,8 @@ class DecisionMaker(BulkAccounting):
         What the evaluations are chosen to learn.
     range : OutputRange or None
         What is known of the values of all sources.
+    deciding : DecisionCosts
+        What decisions cost.
     """
 
     def __init__(
@@ -105,8 +108,10 @@ class DecisionMaker(BulkAccounting):
         weights: Weights | None = None,
         output_range: tuple[float, float] | None = None,
         log: bool = False,
+        decision_cost: float = 0.0,
     ) -> None:
-        self.range = checked_range(output_range, log)
+        self.range, self.deciding = checked_range(output_range, log), DecisionCosts(decision_cost)
+        self._set: list[Choice] = []  # evaluations that were decided on together, and are not asked yet
         super().__init__(sources, measure, budget, outputs)
         if self.range is not None:
             if self.outputs is not None:
@@ -114,13 +119,10 @@ class DecisionMaker(BulkAccounting):
             if self.with_gradients:
                 raise ValueError("with output_range or log, values are used without gradients: leave gradient= out")
             self.sources = tuple(source.within(self.range.low, self.range.high) for source in self.sources)
-        self.target = checked_target(target)
-        if self.outputs is not None and self.target != "mean":
-            raise ValueError(
-                f"evaluations for several outputs are chosen to learn their means, got target {target!r}; leave "
-                "it out, and result['name'].distribution() has variances and probabilities all the same"
-            )
-        self.model = self._checked_model(model)
+        self.target = checked_target(target, self.outputs is not None)
+        self.model = model if isinstance(model, MultiSourceGP) else model_named(model)
+        if isinstance(self.model, MultiSourceGP):
+            self.model.check_for(len(self.sources), self.measure)
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
         self.order = None if order is None else checked_order(order, len(self.sources))
@@ -145,8 +147,8 @@ class DecisionMaker(BulkAccounting):
 
     @property
     def foreseen(self) -> bool:
-        """Whether what is asked next does not depend on any answer: it is part of the initial design."""
-        return any(self._possible(choice) for choice in self._initial_design())
+        """Whether what is asked next does not depend on any answer: it is part of the initial design or of a set."""
+        return bool(self._set) or any(self._possible(choice) for choice in self._initial_design())
 
     def _new_learner(self, order: Sequence[int] | None) -> Learner | OutputsLearner:
         """Return what learns from the values of the sources, of one output or of several."""
@@ -165,15 +167,6 @@ class DecisionMaker(BulkAccounting):
         if not isinstance(belief, OutputsBelief):
             raise ValueError("distances are those of several outputs, after the first evaluations")
         return self.goals.distances(belief.estimate, self.learner.data.of_source(0).y)
-
-    def _checked_model(self, model: ModelName | MultiSourceGP) -> Model | MultiSourceGP:
-        if not isinstance(model, MultiSourceGP):
-            return model_named(model)
-        if model.n_sources != len(self.sources):
-            raise ValueError(f"the model is one of {model.n_sources} sources, but there are {len(self.sources)}")
-        if not self.measure.same_as(model.measure):
-            raise ValueError(f"the model is one for {model.measure!r}, but the measure is {self.measure!r}")
-        return model
 
     def _used_source(self, source: Any, name: str) -> int:
         """Return the number of a source if the model uses it, or raise an error."""
@@ -205,7 +198,8 @@ class DecisionMaker(BulkAccounting):
         return np.random.default_rng([self.seed, k])
 
     def _price(self, choice: Choice) -> float:
-        return self.source_costs.expected(choice.source, choice.x)
+        """Return what an evaluation is expected to cost, with the decision on it."""
+        return self.source_costs.expected(choice.source, choice.x) + self.deciding.expected
 
     def _possible(self, choice: Choice) -> bool:
         return self.source_of(choice.source) in self._available() and self._can_pay(choice.source, choice.x)
@@ -237,22 +231,47 @@ class DecisionMaker(BulkAccounting):
             self._stop("budget" if more else "exhausted")
         return []
 
+    def _next(self, n: int) -> list[Choice]:
+        """Return what to ask next, of n evaluations that are wanted: of the initial design, of a set, or the best."""
+        return self._next_of_design() or self._next_of_set() or self._chosen(n)
+
     def _chosen(self, n: int) -> list[Choice]:
         """Return the n evaluations with the best joint rate."""
         belief = self.learner.belief
         if belief is None:
             return []
         avoided = self.failures.avoided(len(self.evaluations))
-        committed = self.committed + self._cost_beside
-        options = self._options(self._available())
+        committed = self.committed + self._cost_beside + self.deciding.expected
+        options = self._options([source for source in self._available() if source in self._used()])
         search = Search(self.measure, options, self._rng(self._n_asked), self.budget, committed, avoided)
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
-            return choices if n > 1 else [self._or_last_primary(choices[0], rate, search)]
+            return choices if n > 1 else self._or_set(self._or_last_primary(choices[0], rate, search), rate, search)
         too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
         self._stop("budget" if too_expensive else "exhausted")
         return []
+
+    def _or_set(self, choice: Choice, rate: AnyRate, search: Search) -> list[Choice]:
+        """Return a choice, or the first of a set if it costs much less than the decision; the others are asked next."""
+        if self._price(choice) > (1 + SETTINGS.far_cheaper) * self.deciding.expected:
+            return [choice]
+        first, *self._set = search.rising_set(rate, SETTINGS.largest_set) or [choice]
+        return [first]
+
+    def _next_of_set(self) -> list[Choice]:
+        """Return the next evaluation of a set, unless it cannot be paid or strands one of the primary source."""
+        primary = Choice(0, self.measure.median)
+        if self._set and self._possible(self._set[0]) and not self._strands(self._set[0], self._price(primary)):
+            return [self._set.pop(0)]
+        self._set = []
+        return []
+
+    def _charge_decision(self, queries: list[Query]) -> None:
+        """Charge the first of new queries with the time of the decision, as far as the budget allows."""
+        if queries:
+            queries[0] = replace(queries[0], decision=self.deciding.charge(self.budget - self.committed))
+            self._pending[queries[0].id] = queries[0]
 
     def _best(
         self, rate: AnyRate, k: int = 0, committed: float = 0.0, *, sources: Sequence[int], budget: float = math.inf
@@ -287,21 +306,14 @@ class DecisionMaker(BulkAccounting):
         primary = search.among(of_primary).best(rate)
         if primary is None or not self._strands(cheap, self._price(primary)):
             return cheap
-        others, price = [source for source in search.sources if source not in of_primary], self._price(primary)
-        worth, so_far = [0.0], rate
-        for _ in range(SETTINGS.planned):
-            choice = search.among(others, self.committed + price, self.committed + so_far.paid).best(so_far)
-            if choice is None:
-                break
-            so_far = so_far.after(choice.source, choice.x[None])
-            worth.append(choice.rate * so_far.paid)
-        otherwise = extrapolated(np.array(worth), price / max(so_far.paid, 1e-300))
+        cheap_ones, price = [source for source in search.sources if source not in of_primary], self._price(primary)
+        otherwise = worth_of_cheap(rate, search.among(cheap_ones), self.committed, price, SETTINGS.planned)
         return primary if primary.rate * price >= otherwise else cheap
 
     def _strands(self, choice: Choice, price: float) -> bool:
         """Return whether fewer evaluations of that price can be paid after a choice than before it."""
         rest = self.budget * (1 + COSTS.rounding) - self.committed
-        return bool((rest - self._price(choice)) // price != rest // price)
+        return math.isfinite(rest) and bool((rest - self._price(choice)) // price != rest // price)
 
     def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
         rate = self._having(self._rate(belief), self._pending_options() + self.failures.avoided(len(self.evaluations)))
@@ -325,16 +337,12 @@ class DecisionMaker(BulkAccounting):
         if not isinstance(belief, OutputsBelief):
             some = belief.posteriors.select(slice(None, None, every))
             return self._rate_of(targeted(some, belief, self.measure, self.target))
-        known = [(m, part) for m, part in enumerate(belief.parts) if part is not None]
-        rates = []
-        for m, part in known:
-            n = len(part.posteriors.models)
-            most = max(SETTINGS.fewest_posteriors, n // (every * len(known)))
-            some = part.posteriors.select(slice(None, None, max(n // most, 1)))
+        rates = {}
+        for m, part, some in belief.deciding(every):
             mean = targeted(some, part, self.measure, "mean")
-            rates.append(self._rate_of(mean, None if belief.reduced else m))
+            rates[m] = self._rate_of(mean, None if belief.reduced else m)
         weights = belief.part_weights(self.goals.weights(belief.estimate, self.learner.data.of_source(0).y))
-        return SummedRate(tuple(rates), weights[[m for m, _ in known]])
+        return SummedRate(tuple(rates.values()), weights[list(rates)])
 
     def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
         between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
@@ -343,6 +351,7 @@ class DecisionMaker(BulkAccounting):
             self.source_costs.of_options,
             self.acquisition,
             between,
+            paid=self.deciding.expected,
             given=tuple(source for source in self.free if source < used),
             gradients=self.with_gradients,
             silent=frozenset(range(used, len(self.sources))),
@@ -365,7 +374,8 @@ class DecisionMaker(BulkAccounting):
             self._note_missing(source, x, made.value)
             super()._use(made)
         elif self.failures.failed(source, x, len(self.evaluations)):
-            self._retire(source, made.reason)
+            self.stopped = "failures" if source == 0 else self.stopped
+            warn(retired_text(self.names[source], source == 0, made.reason), stacklevel=5)
 
     def _learn(self, made: Evaluation) -> None:
         """Add an evaluation to what the model learns from; a gradient only where values are modelled as they are."""
@@ -378,21 +388,12 @@ class DecisionMaker(BulkAccounting):
             if np.isfinite(value[m]):
                 missing.succeeded(source)
             elif name in (self.sources[source].outputs or ()) and missing.failed(source, x, len(self.evaluations)):
-                warn(
-                    f"{self.names[source]} had no {name} {RETIRED_AFTER} times in a row: evaluations are no longer "
-                    "chosen for that output of it. It is tried again when the run is resumed",
-                    stacklevel=6,
-                )
-
-    def _retire(self, source: int, reason: str) -> None:
-        if source == 0:
-            self.stopped = "failures"
-        warn(retired_text(self.names[source], source == 0, reason), stacklevel=6)
+                warn(missing_text(self.names[source], name), stacklevel=6)
 
     def _integral(self) -> tuple[Values, Values]:
         if not len(self.learner):
             return math.nan, math.nan
-        with threads_for(len(self.learner)):
+        with threads_for(len(self.learner)), self.deciding.timed():
             belief = self.learner.belief
             assert belief is not None
             estimate = belief.estimate

@@ -156,6 +156,14 @@ def _without_middle(text: str) -> str:
     return text if len(text) <= REASON_LENGTH else f"{text[:begin]}{gap}{text[-REASON_END:]}"
 
 
+def missing_text(name: str, output: str) -> str:
+    """Return what to warn of when a source seems to lack an output."""
+    return (
+        f"{name} had no {output} {RETIRED_AFTER} times in a row: evaluations are no longer chosen for that output of "
+        "it. It is tried again when the run is resumed"
+    )
+
+
 def retired_text(name: str, primary: bool, reason: str) -> str:
     """Return what to warn of when a source is retired."""
     consequence = "the run ends with what it knows" if primary else "the run goes on without it"

@@ -16,7 +16,7 @@ from ..markup import curve, table
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.rates import AnyRate
 from ..validation import Array, Values
-from .search import Choice
+from .search import Choice, Search
 
 
 @dataclass(frozen=True)
@@ -159,6 +159,29 @@ def forecast_rows(
         choices.append(choice)
         rate = rate.having(np.array([choice.source]), choice.x[None])
         cost += price(choice)
+
+
+def worth_of_cheap(rate: AnyRate, search: Search, committed: float, price: float, planned: int) -> float:
+    """Return what the best cheap evaluations that a price pays for are worth together, from a few of them.
+
+    Parameters
+    ----------
+    rate : Rate or SummedRate
+    search : Search
+        Among the cheap evaluations.
+    committed, price : float
+        What is spent or reserved, and what they may cost.
+    planned : int
+        How many of them are chosen; the rest is extrapolated.
+    """
+    worth, so_far = [0.0], rate
+    for _ in range(planned):
+        choice = search.among(search.sources, committed + price, committed + so_far.paid - rate.paid).best(so_far)
+        if choice is None:
+            break
+        so_far = so_far.after(choice.source, choice.x[None])
+        worth.append(choice.rate * so_far.paid)
+    return extrapolated(np.array(worth), price / max(so_far.paid - rate.paid, 1e-300))
 
 
 def extrapolated(worth: Array, times: float) -> float:

@@ -58,9 +58,10 @@ class Integrator(DecisionMaker):
         weights: Weights | None = None,
         output_range: tuple[float, float] | None = None,
         log: bool = False,
+        decision_cost: float = 0.0,
     ) -> None:
         drawn = seed_number(seed, rng)
-        known = (target, outputs, weights, output_range, log)
+        known = (target, outputs, weights, output_range, log, decision_cost)
         super().__init__(sources, measure, budget, model, acquisition, drawn, initial, order, *known)
         if names is not None:
             _, self.inputs = named_measure(measure, names)
@@ -89,13 +90,11 @@ class Integrator(DecisionMaker):
         wanted = 1 if n is None else count(n, "n")
         queries: list[Query] = []
         self.evaluate_bulk()
-        with threads_for(len(self.learner)):
-            while len(queries) < wanted and self.stopped is None:
-                choices = self._next_of_design() or self._chosen(wanted - len(queries))
+        with threads_for(len(self.learner)), self.deciding.timed():
+            while len(queries) < wanted and self.stopped is None and (choices := self._next(wanted - len(queries))):
                 queries += [self._issued(choice.source, choice.x, choice.rate) for choice in choices]
-                self.rate = queries[-1].rate if queries else self.rate
-                if not choices:
-                    break
+                self.rate = queries[-1].rate
+        self._charge_decision(queries)
         return queries if n is not None else next(iter(queries), None)
 
     @locked
@@ -280,6 +279,7 @@ class Integrator(DecisionMaker):
         planned = self._initial_design()  # before any answer changes it
         for query in queries:
             self._n_asked, self.rate = query.id + 1, query.rate
+            self.deciding.charged(query.decision)
             if math.isnan(query.rate):
                 remove_planned(planned, {query.source, self.option(query.source, True)}, query.x)
         for number_of_evaluation, e in enumerate(evaluations, 1):
@@ -295,6 +295,6 @@ class Integrator(DecisionMaker):
             self.evaluations.append(e)
         answered = {e.id for e in evaluations}
         for query in queries:  # the budget may be smaller than it was when they were asked
-            if query.id not in answered and affordable(self.committed + query.cost, self.budget):
+            if query.id not in answered and affordable(self.committed + query.cost + query.decision, self.budget):
                 self._pending[query.id] = query
         self.stopped = self.stopped or stopped

@@ -63,6 +63,10 @@ class _Set:
     X: Array
     rate: float
 
+    @property
+    def choices(self) -> list[Choice]:
+        return [Choice(int(source), x, self.rate) for source, x in zip(self.sources, self.X, strict=True)]
+
 
 class Search:
     """The search for the largest rate over the inputs of a measure.
@@ -152,16 +156,23 @@ class Search:
                     found = self._better(rate, found, self._exchanged(rate, found, i))
                 if not found.rate > before * (1 + 1e-3):
                     break
-        return [Choice(int(source), x, found.rate) for source, x in zip(found.sources, found.X, strict=True)]
+        return found.choices
 
-    def _greedy(self, rate: AnyRate, n: int) -> _Set:
+    def rising_set(self, rate: AnyRate, most: int) -> list[Choice]:
+        """Return a greedy set that grows as long as its joint rate rises: its members share what a decision costs."""
+        return self._greedy(rate, most, rising=True).choices
+
+    def _greedy(self, rate: AnyRate, n: int, rising: bool = False) -> _Set:
         found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
         while len(found.X) < n:
             choice = self._after(rate, found).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
             if choice is None or (len(found.X) and not choice.rate > 0):
                 break
             sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
-            found = _Set(sources, X, rate.joint(sources, X))
+            larger = _Set(sources, X, rate.joint(sources, X))
+            if rising and not larger.rate > found.rate:
+                break
+            found = larger
             so_far = so_far.after(choice.source, choice.x[None])
         return found
 

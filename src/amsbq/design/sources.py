@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..definitions import definition_of
+from ..definitions import Composition, definition_of
 from ..inference.structures import Noise, noise_level
 from ..outputs.names import by_output, output_names
 from ..outputs.observations import Observation, OutputsFunction, WithGradient
@@ -139,9 +139,9 @@ class Source:
         if isinstance(self.function, _OneByOne):
             other.function = _OneByOne(self.function.function, transformation)
         elif self.function is not None:
-            other.function = _Composition(self.function, transformation)
+            other.function = Composition(self.function, transformation)
         if callable(self.cost):
-            other.cost = _Composition(self.cost, transformation)
+            other.cost = Composition(self.cost, transformation)
         return other
 
     def of_outputs(self, names: Sequence[str] | None, name: str) -> Source:
@@ -250,25 +250,6 @@ def _value_or_nan(function: Function, x: Array) -> float:
         return float(found.value if isinstance(found, Observation) else np.asarray(found, dtype=float).item())
     except Exception:
         return np.nan
-
-
-@dataclass(frozen=True)
-class _Composition:
-    """A function of what another function returns."""
-
-    outer: Callable[[Any], Any]
-    inner: Callable[[Any], Any]
-
-    def __call__(self, x: Array) -> Any:
-        return self.outer(self.inner(x))
-
-    @property
-    def __name__(self) -> str:
-        return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
-
-    def source_definition(self) -> dict[str, Any]:
-        """Return what both functions are, as JSON types."""
-        return {**definition_of(self.outer), "of": definition_of(self.inner)}
 
 
 SourceLike: TypeAlias = Source | Function

@@ -2,7 +2,8 @@
 
 The first line is a header: the version of the format and a description of the run. The other events are
 
-    asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted
+    asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted, and
+                                               decision, if that has a cost
     printed  id, stdout, stderr, folder        what an evaluation printed, and its work directory, where there is any
     told     id, value, variance, cost         its value, and gradient, before the integrator hears of it
     failed   id, reason, cost                  or why it has none

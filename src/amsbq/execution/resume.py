@@ -93,7 +93,8 @@ class JournalLog(EventLog):
         """Write a query to the disk."""
         content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
         wanted = {"gradient": True} if query.gradient else {}
-        self._write({"event": "asked", "id": query.id, **content, **wanted, **_beside(free)})
+        decision = {"decision": query.decision} if query.decision else {}
+        self._write({"event": "asked", "id": query.id, **content, **wanted, **decision, **_beside(free)})
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
         """Write what an evaluation has printed; the answer, which follows, takes it to the disk."""

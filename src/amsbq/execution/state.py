@@ -217,8 +217,8 @@ def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:
         several = outputs is not None and key in BY_OUTPUT and isinstance(event[key], list)
         if not all(_is(value, wanted) for value in (event[key] if several else [event[key]])):
             raise TypeError(f"{key} of an event {kind!r} is {event[key]!r}")
-    if kind in ("asked", "told", "failed") and not 0 <= event["cost"] < math.inf:
-        raise ValueError(f"a cost of {event['cost']}")
+    if not all(0 <= event[key] < math.inf for key in ("cost", "decision") if key in event):
+        raise ValueError(f"a cost of an event {kind!r} is negative or infinite")
     if kind in ("told", "observed", "corrected"):
         value, variance = np.array(event["value"]), np.array(event["variance"])
         each_has_both = value.shape == variance.shape == (() if outputs is None else (len(outputs),))
@@ -241,8 +241,8 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
     queries: dict[int, Query] = {}
     latest = -1
     for event in asked:
-        x, wanted = numbers_of(event["x"]), bool(event.get("gradient"))
-        query = Query(event["id"], event["source"], x, event["cost"], event["rate"], wanted)
+        x, more = numbers_of(event["x"]), (bool(event.get("gradient")), event.get("decision", 0.0))
+        query = Query(event["id"], event["source"], x, event["cost"], event["rate"], *more)
         if query.x.shape != (dim,) or not np.isfinite(query.x).all() or not 0 <= query.source < n_sources:
             raise ValueError(f"query {query.id} is for x = {event['x']} of source {query.source}")
         before = queries.setdefault(query.id, query)
@@ -262,13 +262,13 @@ def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluati
         query.x,
         value=numbers_of(event["value"]) if told else math.nan,
         variance=numbers_of(event["variance"]) if told else 0.0,
-        cost=event["cost"],
+        cost=event["cost"] + query.decision,
         status="ok" if told else "failed",
         reason="" if told else event["reason"],
-        mean=numbers_of(after.get("mean", math.nan)),
-        std=numbers_of(after.get("std", math.nan)),
+        **{key: numbers_of(after.get(key, math.nan)) for key in ("mean", "std")},
         free=tuple(float(value) for value in event.get("free", ())),
         gradient=gradient_of(event, query.x),
+        decision=query.decision,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
+from ..measures.base import Measure
 from ..validation import Array, count, non_negative, source_number, source_numbers, vector
 from .coregionalisation import ModelBatch, Term, check_terms
 from .data import Data, Sites
@@ -60,6 +61,13 @@ class MultiSourceGP:
         self.mean = vector(mean, "mean", self.n_sources)
         self.batch = ModelBatch.of_terms(self.terms, self.measure, self.noise, self.mean)
         _ = self.batch.embeddings  # a kernel that cannot be integrated is an error now, not later
+
+    def check_for(self, n_sources: int, measure: Measure) -> None:
+        """Raise ValueError unless it is a model of so many sources with that distribution of the inputs."""
+        if self.n_sources != n_sources:
+            raise ValueError(f"the model is one of {self.n_sources} sources, but there are {n_sources}")
+        if not measure.same_as(self.measure):
+            raise ValueError(f"the model is one for {self.measure!r}, but the measure is {measure!r}")
 
     def __repr__(self) -> str:
         return (

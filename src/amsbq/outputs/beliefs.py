@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..validation import Array
 from .estimates import Estimates
 from .reduction import Basis
+
+#: posteriors of each part that decisions are made by, at least
+FEWEST_POSTERIORS = 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,17 @@ class OutputsBelief:
         unknown = Estimate.unknown()
         found = [part.estimate if part is not None and known else unknown for part, known in pairs]
         return Estimates(found, self.names)
+
+    def deciding(self, every: int) -> Iterator[tuple[int, Belief, PosteriorBatch]]:
+        """Yield the number and the belief of each part that there is, and some of its posteriors to decide by.
+
+        All parts together have about one in ``every`` of the posteriors that a single output has.
+        """
+        known = [(m, part) for m, part in enumerate(self.parts) if part is not None]
+        for m, part in known:
+            n = len(part.posteriors.models)
+            most = max(FEWEST_POSTERIORS, n // (every * len(known)))
+            yield m, part, part.posteriors.select(slice(None, None, max(n // most, 1)))
 
     def part_weights(self, weights: Array) -> Array:
         """Return how much each part counts in decisions, from how much each output counts, (M,)."""

@@ -34,6 +34,8 @@ class Query:
         The acquisition rate (utility per cost) at which it was chosen; NaN in the initial design.
     gradient : bool
         Whether the gradient of the source is wanted too.
+    decision : float
+        What deciding on it cost, which is charged with the evaluation; 0 unless decisions have a cost.
     """
 
     id: int
@@ -42,6 +44,7 @@ class Query:
     cost: float
     rate: float = math.nan
     gradient: bool = False
+    decision: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Evaluation:
     variance : float, or (M,)
         Variance of the noise on this value.
     cost : float
-        What was charged for it.
+        What was charged for it, and for deciding on it.
     status : str
         "ok" or "failed".
     reason : str
@@ -75,6 +78,8 @@ class Evaluation:
         Values of the sources that are evaluated in bulk at the same location, NaN where they failed.
     gradient : (D,) array or None
         The derivatives of the value by each input, NaN where they are not known; None if none of them is.
+    decision : float
+        The part of the cost that was that of deciding on it.
     """
 
     id: int | None
@@ -90,6 +95,7 @@ class Evaluation:
     note: str = ""
     free: tuple[float, ...] = ()
     gradient: Array | None = None
+    decision: float = 0.0
 
     def of_output(self, output: int) -> Evaluation:
         """Return the same evaluation of one output alone: failed, if that output is missing."""

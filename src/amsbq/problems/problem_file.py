@@ -40,6 +40,7 @@ TOP_KEYS = (
     "model",
     "acquisition",
     "target",
+    "decision_cost",
     "output_range",
     "log",
     "order",
@@ -71,7 +72,7 @@ class Problem:
     measure: Measure
     sources: list[Source]
     budget: float  #: infinite if only a tolerance ends the run
-    settings: dict[str, Any]  #: model, acquisition, target, output_range, log, seed and order, where the file has them
+    settings: dict[str, Any]  #: arguments of `Integrator`, where the file has them
     rel_tol: Tolerance | None
     abs_tol: Tolerance | None
 
@@ -154,6 +155,7 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> Problem:
     wanted = "two numbers, low and high, such as [0, inf]"
     settings["output_range"] = checker.setting(content, "output_range", _is_range, wanted)
     settings["log"] = checker.setting(content, "log", lambda value: isinstance(value, bool), "true or false")
+    settings["decision_cost"] = checker.number(content, "decision_cost", positive=True)
     outputs = _outputs(content, checker)
     settings |= {"outputs": outputs, "weights": content.get("weights")}
     rel_tol, abs_tol = (_tolerance(content, key, outputs, checker) for key in ("rel_tol", "abs_tol"))

@@ -103,8 +103,13 @@ Target: TypeAlias = Literal["mean", "variance"] | Exceedance | Quantile
 TARGETS = "'mean', 'variance', amsbq.Exceedance(limit) or amsbq.Quantile(p)"
 
 
-def checked_target(target: Any) -> Target:
-    """Return a target if it is one, else raise ValueError."""
+def checked_target(target: Any, several: bool = False) -> Target:
+    """Return a target if it is one, else raise ValueError; for several outputs it must be their means."""
+    if several and target != "mean":
+        raise ValueError(
+            f"evaluations for several outputs are chosen to learn their means, got target {target!r}; leave it out, "
+            "and result['name'].distribution() has variances and probabilities all the same"
+        )
     if isinstance(target, Exceedance | Quantile) or target == "mean" or target == "variance":
         return target  # type: ignore[no-any-return]
     raise ValueError(f"target must be {TARGETS}, got {brief(target)}")

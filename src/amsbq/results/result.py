@@ -361,7 +361,9 @@ class Result:
 
     def _why(self) -> str:
         of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"
-        return f"{REASONS.get(self.stopped, self.stopped) or 'not yet'}; spent {self.spent:.6g}{of}"
+        decisions = math.fsum(e.decision for e in self.evaluations)
+        deciding = f", {decisions:.3g} of it on decisions" if decisions else ""
+        return f"{REASONS.get(self.stopped, self.stopped) or 'not yet'}; spent {self.spent:.6g}{of}{deciding}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         rows = [("source", "made", "failed", "cost")]
