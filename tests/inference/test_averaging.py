@@ -1,6 +1,7 @@
 """Averaging over structures: weights by leave-one-out prediction, draws in proportion to them, and the mixture."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.averaging import SETTINGS, stacking_weights, weighted
+from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
 from amsbq.inference.belief import from_hyperparameters, learn
 from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.sampling import allotted, draw
@@ -131,13 +132,16 @@ def test_one_source_has_two_structures():
 
 
 def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one():
-    """Not even through the lengthscales: the primary source alone is one of the structures, and gets the weight."""
+    """Not even through the lengthscales: it is left out, and where it must not be, the primary one alone has weight."""
     rng = np.random.default_rng(0)
     x = np.concatenate([np.linspace(0.05, 0.95, 8), rng.uniform(size=40)])[:, None]
     s = np.repeat([0, 1], [8, 40])
     y = np.where(s == 0, np.cos(7 * x[:, 0]) + x[:, 0] ** 2, np.sin(83 * x[:, 0] + 1))
-    belief = learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(48)), [0.0, 0.0])
-    only = learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(48)).of_source(0), [0.0])
+    data, model = Data(s, x, y, np.zeros(48)), model_named("auto")
+    only = learn(model, UNIT, data.of_source(0), [0.0])
+    chosen = learn(model, UNIT, data, [0.0, 0.0])
+    assert (chosen.estimate.mean, chosen.estimate.std) == (only.estimate.mean, only.estimate.std)
+    belief = learn(replace(model, leaves_out=False), UNIT, data, [0.0, 0.0])
     assert belief.members[3].draws.log_posterior.prior.primary_only
     assert belief.members[3].weight > 0.5
     assert abs(belief.estimate.mean - np.sin(7) / 7 - 1 / 3) < 3 * belief.estimate.std
@@ -184,3 +188,25 @@ def test_functions_without_noise_are_not_taken_for_noisy():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(35)), [0.0, 0.0])
+
+
+def test_the_advantage_of_other_sources_does_not_depend_on_units():
+    """Structures with and without other sources have units of their own, but densities are those of the values."""
+    model = model_named("auto")
+    for data in (levels_of(4), levels_of(4, 1)):
+        found = []
+        for factor in (1.0, 1e3):
+            scaled = Data(data.s, data.X, factor * data.y, data.noise_var)
+            belief = learn(replace(model, leaves_out=False), UNIT, scaled, [0.0] * 3)
+            found.append(advantage(belief.members, learn(model, UNIT, scaled.of_source(0), [0.0]).members))
+        assert found[1] == pytest.approx(found[0], abs=1e-3)
+    louder = np.where(data.s == 0, 1.0, 100.0) * data.y  # secondary sources in another unit: the one of all is theirs
+    belief = learn(replace(model, leaves_out=False), UNIT, replace(data, y=louder), [0.0] * 3)
+    alone = learn(model, UNIT, data.of_source(0), [0.0])
+    assert advantage(belief.members, alone.members) < found[0]
+
+
+def test_sources_that_predict_the_primary_one_are_kept():
+    data = levels_of(4)
+    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
+    assert belief.posteriors.models.n_sources == 3

@@ -126,13 +126,11 @@ class DecisionMaker(BulkAccounting):
         self.model_name = model if isinstance(model, str) else repr(model)
         self.acquisition, self.seed = checked_kind(acquisition), seed
         self.order = None if order is None else checked_order(order, len(self.sources))
-        importance = None if weights is None else checked_weights(weights, self.outputs)
-        self.goals = Goals(importance=importance)
+        self.goals = Goals(importance=None if weights is None else checked_weights(weights, self.outputs))
         self.learner = self._new_learner(self.order or self.source_costs.dearest_first())
-        self.failures = Failures(len(self.sources))
+        self.rate, self.failures = math.nan, Failures(len(self.sources))
         #: of each output, where it was missing, and sources that seem to have none
         self.missing = [Failures(len(self.sources)) for _ in self.outputs or ()]
-        self.rate = math.nan
         self.initial: list[Choice] | None = None
         if initial is not None:
             self.initial = checked_design(initial, self.measure, self._used_source, self._price, self.budget)
@@ -189,6 +187,10 @@ class DecisionMaker(BulkAccounting):
         waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
         return [s for s in self._usable() if s not in self.failures.retired | waiting and s not in self.free]
 
+    def _telling(self) -> list[int]:
+        """Return the sources that can be asked, of those that the model uses."""
+        return [source for source in self._available() if source in self._used()]
+
     def _options(self, sources: Sequence[int]) -> list[int]:
         """Return what can be asked of sources: values, and values with gradients, by numbers beyond the sources."""
         plain = [source for source in sources if self.sources[source].gradient is not True]
@@ -242,7 +244,7 @@ class DecisionMaker(BulkAccounting):
             return []
         avoided = self.failures.avoided(len(self.evaluations))
         committed = self.committed + self._cost_beside + self.deciding.expected
-        options = self._options([source for source in self._available() if source in self._used()])
+        options = self._options(self._telling())
         search = Search(self.measure, options, self._rng(self._n_asked), self.budget, committed, avoided)
         rate = self._next_rate(belief)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
@@ -319,12 +321,10 @@ class DecisionMaker(BulkAccounting):
         rate = self._having(self._rate(belief), self._pending_options() + self.failures.avoided(len(self.evaluations)))
         if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
             return rate
-        known = [m for m, part in enumerate(belief.parts) if part is not None]
-        return replace(rate, parts=tuple(self._avoiding(part, m) for m, part in zip(known, rate.parts, strict=True)))
-
-    def _avoiding(self, rate: AnyRate, output: int) -> AnyRate:
-        """Return the rate of an output as if it were observed where it was missing: it would be missing again."""
-        return self._having(rate, self.missing[output].avoided(len(self.evaluations)))
+        # as if each output were observed where it was missing: it would be missing again
+        known = [missing for missing, part in zip(self.missing, belief.parts, strict=True) if part is not None]
+        avoided = [missing.avoided(len(self.evaluations)) for missing in known]
+        return replace(rate, parts=tuple(map(self._having, rate.parts, avoided)))
 
     def _having(self, rate: AnyRate, points: Sequence[tuple[int, Array]]) -> AnyRate:
         """Return a rate conditioned on observations at (option, x) as well, whatever their values."""

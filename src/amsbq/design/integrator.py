@@ -178,7 +178,7 @@ class Integrator(DecisionMaker):
         """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             belief = self.learner.belief
-            best = None if belief is None else self._best(self._next_rate(belief), sources=self._available())
+            best = None if belief is None else self._best(self._next_rate(belief), sources=self._telling())
         return best and replace(best, source=self.source_of(best.source))
 
     @locked
@@ -200,7 +200,7 @@ class Integrator(DecisionMaker):
         are fixed; where they are learned it is an estimate, and its attribute ``exact`` says so.
         """
         budget = positive_number(budget, "budget")
-        among = self._available() if sources is None else [self._used_source(s, "sources") for s in sources]
+        among = self._telling() if sources is None else [self._used_source(s, "sources") for s in sources]
         unknown = [self.names[source] for source in among if self.source_costs.unknown(source)]
         if unknown:
             raise ValueError(f"what {unknown[0]} costs is not known yet: forecast after its first evaluation")

@@ -48,10 +48,12 @@ class AveragingSettings:
     iterations: int = 100
     tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
     widened: float = 1.15  #: factor on the width of that distribution
-    #: sources whose integrals are known, which cost next to nothing, are left out unless all observations of the
-    #: primary source together, so many at least, are so much more probable (in log density) with them
-    told: float = 3.0
+    #: secondary sources are left out unless all observations of the primary source together, so many at least, are so
+    #: much more probable (in log density) with them; more is asked of sources that cost next to nothing, of which there
+    #: are observations wherever there is one of the primary source
     fewest_told: int = 3
+    costly_tell: float = 0.0
+    free_tell: float = 3.0
 
 
 SETTINGS = AveragingSettings()
@@ -80,17 +82,21 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
     return tuple(Member(*pair) for pair in zip(draws, weights.tolist(), strict=True))
 
 
-def secondaries_tell(members: Sequence[Member], alone: Sequence[Member]) -> bool:
-    """Return whether the primary source is predicted better by structures with others than by some without them."""
+def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
+    """Return by how much all primary values together are more probable with other sources than without, in log density.
+
+    Each is left out in turn. Structures have different units, but densities are in those of the user.
+    """
     shared = [member.draws for member in members if not member.draws.log_posterior.prior.primary_only]
     with_others, without = (_log_densities(draws) for draws in (shared, [member.draws for member in alone]))
-    return len(with_others) * (_mean_log_density(with_others) - _mean_log_density(without)) > SETTINGS.told
+    return len(with_others) * (_mean_log_density(with_others) - _mean_log_density(without))
 
 
 def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
-    """Return the log density of each observation of the primary source by each structure, shape (n, M)."""
+    """Return the log density of each primary value, in the units of the user, by each structure: shape (n, M)."""
     posteriors = (some.log_posterior.condition(some.Theta, some.relations) for some in draws)
-    return np.array([primary_log_densities(batch) for batch in posteriors]).T
+    logs = np.array([primary_log_densities(batch) for batch in posteriors])
+    return (logs - np.log([[some.log_posterior.units.spreads[0]] for some in draws])).T
 
 
 def _mean_log_density(log_densities: Array) -> float:

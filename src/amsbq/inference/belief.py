@@ -20,11 +20,11 @@ from ..validation import Array
 from .averaging import SETTINGS as AVERAGING
 from .averaging import (
     Member,
+    advantage,
     averaged_integral,
     effective_share,
     integral_means,
     most_probable_integral,
-    secondaries_tell,
     weighted,
 )
 from .estimate import Estimate
@@ -122,11 +122,10 @@ class LearnedBelief:
 
     @property
     def may_do_without(self) -> bool:
-        """Whether secondary sources may be left out: all of them cost next to nothing, and may tell nothing."""
-        known = {source for source, _, _ in self.integrals} >= set(range(1, len(self.noise)))
+        """Whether secondary sources may be left out, if they tell nothing of the primary one."""
         primary_only = [member.draws.log_posterior.prior.primary_only for member in self.members]
         enough = np.count_nonzero(self.data.values.s == 0) >= AVERAGING.fewest_told
-        return bool(len(self.noise) > 1 and known and any(primary_only) and enough)
+        return bool(len(self.noise) > 1 and self.model.leaves_out and any(primary_only) and enough)
 
     @cached_property
     def posteriors(self) -> PosteriorBatch:
@@ -299,8 +298,8 @@ def learn(
     """Return what a model believes of observations; degenerate ones are regularised, with a warning.
 
     Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
-    the number of observations, the fewest first after the primary source. Of some sources the integral may be known:
-    if there are no others than these and the primary one, which is predicted no better with them, they are left out.
+    the number of observations, the fewest first after the primary source. Of some sources the integral may be known.
+    Secondary sources are left out, all of them, if the primary one is predicted no better with them.
     """
     if isinstance(model, MultiSourceGP):  # in a canonical order, as the order of arrival does not matter
         known = _integral_observations(integrals, model.n_sources, measure.dim)
@@ -313,7 +312,11 @@ def learn(
     alone = replace(model, secondaries=False)
     with collected_warnings():  # they are those of all sources
         without = _learn(alone, measure, *regularised(data, noise, False, names), seed, names, order[:1], ())
-    return belief if secondaries_tell(belief.members, without.members) else without
+    free = {source for source, _, _ in integrals} >= set(range(1, len(noise)))
+    if free and not any(np.ptp(data.of_source(source).values.y) for source in range(1, len(noise))):
+        return without
+    margin = AVERAGING.free_tell if free else AVERAGING.costly_tell
+    return belief if advantage(belief.members, without.members) > margin else without
 
 
 def _learn(

@@ -99,6 +99,7 @@ class Model:
     marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
     secondaries: bool = True  #: whether other sources than the primary one are used
     warped: bool = False  #: whether skewed values may be modelled as exponentials
+    leaves_out: bool = True  #: whether secondary sources are left out that do not help to predict the primary one
 
 
 def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:

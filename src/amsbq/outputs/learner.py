@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,9 @@ class OutputsLearner:
         self.outputs, self.dim, self.order = tuple(outputs), measure.dim, order
         self.integrals: Integrals = ()  #: none is known
         self.alone = False  #: all sources are used
-        self._model, self._measure, self._noise, self._seed, self._names = model, measure, noise, seed, names
+        # all outputs are those of the same sources
+        self._model = model if isinstance(model, MultiSourceGP) else replace(model, leaves_out=False)
+        self._measure, self._noise, self._seed, self._names = measure, noise, seed, names
         self._kind = kind
         self._rows: list[tuple[int, Array, Array, Array]] = []
         self._learners = self._new_learners(noise)

@@ -132,6 +132,7 @@ def learn_ranged(
         none = (0.0,) * len(noise)  # beside that of the model
         latent = learn(model, measure, transform.transformed(data, none), noise, seed)
         return RangedBelief(latent, transform, measure, none)
+    model = replace(model, leaves_out=False)  # scores of transforms are those of the same observations
     declared, others = _divided(noise)
     found = []
     for candidate in known.shapes if shape is None else (shape,):

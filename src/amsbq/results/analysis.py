@@ -233,7 +233,7 @@ def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int]
 
     It is empty if the costs of a source are not known yet, or if there are too many observations for a quick answer.
     """
-    among = [source for source in it._available() if sources is None or source in sources]
+    among = [source for source in it._telling() if sources is None or source in sources]
     slow = len(it.learner) > SETTINGS.forecast_observations
     if slow or it.starting or any(it.source_costs.unknown(source) for source in among):
         return Forecast([], exact=False)

@@ -11,6 +11,7 @@ import numpy as np
 from ..design.integrator import Integrator
 from ..gp.data import Data
 from ..gp.kernels import Matern, ProductKernel
+from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import FixedBelief, averaged, learn
@@ -120,8 +121,10 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
 
 def _of_others(it: Integrator, rest: Data, value: Data) -> tuple[float, float, float]:
     """Return what a model learned from the rest predicts for one observation, and how far off that is, in its stds."""
-    noise = [one.noise for one in it.sources]
-    refitted = learn(it.model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
+    noise, model = [one.noise for one in it.sources], it.model
+    if not isinstance(model, MultiSourceGP):
+        model = replace(model, leaves_out=False, secondaries=len(it._used()) > 1)
+    refitted = learn(model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
     units = None if isinstance(refitted, FixedBelief) else refitted.log_posterior.units
     mean, std = _prediction(refitted.posteriors, units, value)
     return mean, std, abs(float(value.y[0]) - mean) / math.hypot(std, hidden_noise(it).get(int(value.s[0]), 0.0))
