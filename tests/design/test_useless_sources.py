@@ -21,3 +21,46 @@ def test_a_useless_source_does_little_harm_with_one_input(kind):
     assert abs(result.mean - values.mean()) < 0.01 * values.std()
     assert low < values.mean() < high
     assert sum(e.source == 0 for e in result.evaluations) >= 6  # most of the budget goes to the primary source
+
+
+def test_a_source_that_tells_nothing_is_left_out(tmp_path):
+    def fine(x):
+        return float(np.sin(4 * x[0] + 1) * np.cos(3 * x[1]))
+
+    def unrelated(x):
+        return float(np.cos(9 * x[0]) + np.sin(11 * x[1] + 1))
+
+    sources = [fine, amsbq.Source(unrelated, cost=0.1)]
+    journal = tmp_path / "run.jsonl"
+    result = amsbq.integrate(sources, [(0, 1)] * 2, budget=9, journal=journal)
+    assert result.integrator.learner.alone
+    made = [e for e in result.evaluations if e.source == 0]
+    alone = amsbq.estimate([0] * len(made), [e.x for e in made], [e.value for e in made], [(0, 1)] * 2)
+    assert (result.mean, result.std) == (alone.mean, alone.std)  # nothing of the other source is left in the answer
+    assert "predicted no better with unrelated: it is left out of the model. It took" in " ".join(
+        str(result.diagnose()).split()
+    )
+    again = amsbq.integrate(sources, [(0, 1)] * 2, budget=9, journal=journal)
+    assert (again.mean, again.std) == (result.mean, result.std)
+    ahead = again.integrator.forecast(12)
+    assert {choice.source for choice in ahead.choices} == {0}
+    assert again.integrator.preview().source == 0
+    assert (again.integrator.rates([[0.5, 0.5]])[1] == 0).all()
+    amsbq.report.report(result, tmp_path / "run.html")
+
+
+@pytest.mark.parametrize("related", [False, True])
+def test_what_is_left_out_depends_on_the_values(related):
+    def primary(x):
+        return np.sin(4 * x[0] + 1) * np.cos(3 * x[1])
+
+    def secondary(x):
+        return 1.1 * primary(x) + 0.1 * x[0] if related else np.cos(9 * x[0]) + np.sin(11 * x[1] + 1)
+
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], [(0, 1)] * 2)
+    X = it.measure.sobol(32, 0)
+    for x in X[:8]:
+        it.observe(0, x, primary(x))
+    for x in X:
+        it.observe(1, x, secondary(x))
+    assert it.learner.alone is not related

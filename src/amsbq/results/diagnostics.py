@@ -99,7 +99,9 @@ def _relations(it: Integrator) -> Iterator[Finding]:
     found = correlations(it) if len(it._used()) > 1 else None
     for source in it._usable()[len(it._used()) :]:
         said = f"the values of {it.names[0]}, each left out in turn, are predicted no better with {it.names[source]}"
-        yield Finding("note", "relation", f"{said}: it is left out of the model.")
+        spent = math.fsum(e.cost for e in it.evaluations if e.source == source)
+        advice = f"It took {spent:.3g} of the cost: leave it out, or find a better approximation." if spent else ""
+        yield Finding("note", "relation", f"{said}: it is left out of the model.", advice)
     for source, name in enumerate(it.names):
         if found is None or not 0 < source < len(found.mean):
             continue
