@@ -47,3 +47,36 @@ def test_sequences_are_extrapolated_by_a_geometric_series():
     assert extrapolated(worth, 3.0) == pytest.approx(gains.sum(), rel=1e-12)
     assert extrapolated(np.arange(9.0), 2.0) == pytest.approx(16.0)
     assert extrapolated(worth[:3], 1.0) == worth[2]
+
+
+def test_many_inputs_are_covered_before_the_rate_chooses():
+    """While there are fewer observations than inputs, locations are those of the sequence that the design begins."""
+    D = 12
+
+    def ridge(x):
+        return float(np.exp(np.sum(x) / D))
+
+    def asked(budget, fails=()):
+        it = amsbq.Integrator(ridge, [(0, 1)] * D, budget=budget)
+        while (query := it.ask()) is not None:
+            if query.id in fails:
+                it.fail(query, "for the test")
+            else:
+                it.tell(query, ridge(query.x))
+        return np.array([e.x for e in it.evaluations])
+
+    sequence = amsbq.Uniform(np.zeros(D), 1.0).sobol(256, np.random.default_rng([0, 0]))
+    X = asked(14)
+    np.testing.assert_array_equal(X[:D], sequence[:D])
+    assert not (X[D:, None] == sequence).all(axis=2).any()  # from then on the rate decides
+    failing = asked(8, fails=[4])
+    assert len(failing) == 8
+    assert len(np.unique(failing, axis=0)) == 8
+
+
+def test_workers_share_the_sequence_of_many_inputs():
+    it = amsbq.Integrator(lambda x: float(np.sum(x)), [(0, 1)] * 10, budget=8)
+    for _ in range(3):
+        it.tell(query := it.ask(), float(np.sum(query.x)))
+    first, second = it.ask(), it.ask()
+    assert not np.array_equal(first.x, second.x)

@@ -150,3 +150,13 @@ def test_of_two_perfect_steps_the_cheaper():
     rate = Rate(gp.condition([], [], []).batch, [ConstantCost(gp.measure, 5.0), ConstantCost(gp.measure, 2.0)])
     choice = Search(gp.measure, [0, 1], np.random.default_rng(0)).best(rate)
     assert (choice.source, choice.rate) == (1, np.inf)
+
+
+def test_of_given_points_the_best_is_chosen_as_it_is():
+    rate, measure = random_rate(2, 3)
+    points = measure.sobol(5, 3)
+    choice = Search(measure, [0, 1], np.random.default_rng(0)).best(rate, points)
+    values = rate.values([0, 1], points)
+    source, i = np.unravel_index(values.argmax(), values.shape)
+    assert (choice.source, choice.rate) == (source, values.max())
+    np.testing.assert_array_equal(choice.x, points[i])

@@ -200,8 +200,7 @@ class DecisionMaker(BulkAccounting):
         return np.random.default_rng([self.seed, k])
 
     def _price(self, choice: Choice) -> float:
-        """Return what an evaluation is expected to cost, with the decision on it."""
-        return self.source_costs.expected(choice.source, choice.x) + self.deciding.expected
+        return self.source_costs.expected(choice.source, choice.x) + self.deciding.expected  # with the decision on it
 
     def _possible(self, choice: Choice) -> bool:
         return self.source_of(choice.source) in self._available() and self._can_pay(choice.source, choice.x)
@@ -247,7 +246,9 @@ class DecisionMaker(BulkAccounting):
         options = self._options(self._telling())
         search = Search(self.measure, options, self._rng(self._n_asked), self.budget, committed, avoided)
         rate = self._next_rate(belief)
-        choices = search.best_set(rate, n) if n > 1 else [c for c in [search.best(rate)] if c is not None]
+        points = initial_design.spread_out(self.measure, self._rng(0), self.learner.data, self._pending_options())
+        one = None if points is None or n > 1 else search.best(rate, points)
+        choices = search.best_set(rate, n) if n > 1 else [c for c in [one or search.best(rate)] if c is not None]
         if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
             return choices if n > 1 else self._or_set(self._or_last_primary(choices[0], rate, search), rate, search)
         too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
@@ -256,9 +257,8 @@ class DecisionMaker(BulkAccounting):
 
     def _or_set(self, choice: Choice, rate: AnyRate, search: Search) -> list[Choice]:
         """Return a choice, or the first of a set if it costs much less than the decision; the others are asked next."""
-        if self._price(choice) > (1 + SETTINGS.far_cheaper) * self.deciding.expected:
-            return [choice]
-        first, *self._set = search.rising_set(rate, SETTINGS.largest_set) or [choice]
+        cheap = self._price(choice) <= (1 + SETTINGS.far_cheaper) * self.deciding.expected
+        first, *self._set = (search.rising_set(rate, SETTINGS.largest_set) if cheap else []) or [choice]
         return [first]
 
     def _next_of_set(self) -> list[Choice]:

@@ -21,6 +21,7 @@ from .costs import affordable
 from .search import Choice
 
 Initial: TypeAlias = Sequence[tuple[int, ArrayLike]]
+Pairs: TypeAlias = Sequence[tuple[int, Array]]
 Price: TypeAlias = Callable[[Choice], float]  #: the expected cost of an evaluation
 
 
@@ -40,6 +41,8 @@ class InitialDesignSettings:
     gradients_per_input: float = 0.5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
+    #: inputs from which on locations are spread out while there are fewer observations than inputs
+    many_inputs: int = 10
 
 
 SETTINGS = InitialDesignSettings()
@@ -49,6 +52,18 @@ def candidate_locations(measure: Measure, rng: np.random.Generator) -> Array:
     """Return different locations (n, D) that cover the measure, in the order in which they are to be evaluated."""
     X = measure.sobol(SETTINGS.candidates, rng)
     return X[np.sort(np.unique(X, axis=0, return_index=True)[1])]
+
+
+def spread_out(measure: Measure, rng: np.random.Generator, data: Data, pending: Pairs) -> Array | None:
+    """Return the only location (1, D) to consider next, if there are many inputs and fewer observations than inputs.
+
+    It is the next one of those that cover the measure: the largest rate would then be at the ends of inputs of which
+    nobody knows whether they matter. None if all locations are to be considered.
+    """
+    if measure.dim < SETTINGS.many_inputs or len(data.y) >= measure.dim:
+        return None
+    taken = {x.tobytes() for x in [*data.X, *(x for _, x in pending)]}
+    return next((x[None] for x in candidate_locations(measure, rng) if x.tobytes() not in taken), None)
 
 
 def default_design(

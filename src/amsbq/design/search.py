@@ -102,13 +102,19 @@ class Search:
         committed = self.committed if committed is None else committed
         return Search(self.measure, sources, self.rng, budget, committed, self.avoided)
 
-    def best(self, rate: AnyRate, most: int = SETTINGS.most_starts, polished: int = SETTINGS.polished) -> Choice | None:
-        """Return the best choice over all sources and inputs; None if nothing is allowed."""
+    def best(
+        self,
+        rate: AnyRate,
+        points: Array | None = None,
+        most: int = SETTINGS.most_starts,
+        polished: int = SETTINGS.polished,
+    ) -> Choice | None:
+        """Return the best choice over all sources and inputs, or at given points; None if nothing is allowed."""
         starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
         while starts > SETTINGS.fewest_starts and starts * rate.n_observations > most * SETTINGS.many_observations:
             starts, polished = starts // 2, max(polished // 2, 2)  # where screening is much work
         low, high = self.measure.reach.T
-        X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high))
+        X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high)) if points is None else points
         plain = [source for source in self.sources if rate.source_of(source) == source]
         values = self._screened(rate, plain, X)
         highest = values.max(axis=1, initial=-np.inf)
@@ -118,7 +124,7 @@ class Search:
                 continue
             i = int(screened.argmax())
             found.append(Choice(source, X[i], float(screened[i])))
-            if np.isfinite(top) and (top >= SETTINGS.worth_polishing * highest.max() or top <= 0):
+            if points is None and np.isfinite(top) and (top >= SETTINGS.worth_polishing * highest.max() or top <= 0):
                 polishing.append((source, X[_peaks(screened, neighbours, polished)]))
         if polishing:
             found += self._polished(rate, polishing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
@@ -165,7 +171,7 @@ class Search:
     def _greedy(self, rate: AnyRate, n: int, rising: bool = False) -> _Set:
         found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
         while len(found.X) < n:
-            choice = self._after(rate, found).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
+            choice = self._after(rate, found).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
             if choice is None or (len(found.X) and not choice.rate > 0):
                 break
             sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
@@ -183,7 +189,7 @@ class Search:
         so_far = rate
         for source, x in zip(others.sources, others.X, strict=True):
             so_far = so_far.after(int(source), x[None])
-        choice = self._after(rate, others).best(so_far, SETTINGS.batch_starts, SETTINGS.batch_polished)
+        choice = self._after(rate, others).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
         if choice is None:
             return found
         sources[i], X[i] = choice.source, choice.x
