@@ -20,7 +20,7 @@ from ..outputs.evaluations import Evaluation, Query, Status
 from ..outputs.names import OutputsLike, by_output, output_names
 from ..outputs.observations import checked_values
 from ..validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
-from .costs import SourceCosts, affordable
+from .costs import SourceCosts
 from .failures import recorded_reason, rejection, usable_outputs
 from .sources import SourcesLike, as_sources, source_names
 
@@ -268,10 +268,6 @@ class Accounting(ABC):
     def _integral(self) -> tuple[Values, Values]:
         """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
         return math.nan, math.nan
-
-    def _can_pay(self, source: int, x: Array) -> bool:
-        price = self.source_costs.expected(source, x) + self._cost_beside
-        return bool(affordable(self.committed + price, self.budget))
 
     def source_of(self, option: int) -> int:
         """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""

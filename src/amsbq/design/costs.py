@@ -341,6 +341,6 @@ class DecisionCosts:
         return cost
 
     def charged(self, cost: float) -> None:
-        """Record what a decision has cost; those that cost nothing were parts of another one."""
+        """Record what a decision has cost, unless it was nothing: it was then a part of another one."""
         if cost:
             self._charged.append(cost)

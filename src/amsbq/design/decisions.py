@@ -37,7 +37,7 @@ from . import initial as initial_design
 from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
 from .bulk import BulkAccounting
 from .costs import SETTINGS as COSTS
-from .costs import ConstantCost, DecisionCosts
+from .costs import ConstantCost, DecisionCosts, affordable
 from .failures import Failures, missing_text, rejection, retired_text
 from .forecast import worth_of_cheap
 from .initial import Initial, checked_design
@@ -203,7 +203,8 @@ class DecisionMaker(BulkAccounting):
         return self.source_costs.expected(choice.source, choice.x) + self.deciding.expected  # with the decision on it
 
     def _possible(self, choice: Choice) -> bool:
-        return self.source_of(choice.source) in self._available() and self._can_pay(choice.source, choice.x)
+        total = self.committed + self._price(choice) + self._cost_beside
+        return self.source_of(choice.source) in self._available() and bool(affordable(total, self.budget))
 
     def _initial_design(self) -> list[Choice]:
         """Return what is left of the initial design: removing a choice takes it out of the design."""
@@ -270,8 +271,8 @@ class DecisionMaker(BulkAccounting):
         return []
 
     def _charge_decision(self, queries: list[Query]) -> None:
-        """Charge the first of new queries with the time of the decision, as far as the budget allows."""
-        if queries:
+        """Charge the first of new queries, or the last one of a set, with the time since the last decision."""
+        if queries and not self._set:
             queries[0] = replace(queries[0], decision=self.deciding.charge(self.budget - self.committed))
             self._pending[queries[0].id] = queries[0]
 
@@ -285,9 +286,7 @@ class DecisionMaker(BulkAccounting):
 
     def _worthless(self, choice: Choice, rest: float = math.inf) -> bool:
         """Return whether the rest of a budget, spent at the rate of a choice, would tell next to nothing."""
-        if self.acquisition in PATHOLOGIES:
-            return False
-        return choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile
+        return self.acquisition not in PATHOLOGIES and (choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile)
 
     def _or_last_primary(self, cheap: Choice, rate: AnyRate, search: Search) -> Choice:
         """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
