@@ -170,13 +170,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="others than those by which a rule was chosen")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--methods", nargs="+", default=["plain", "range"], choices=["plain", "range"])
     given = parser.parse_args()
     jobs = [
         (name, seed, known)
         for name in given.only
-        for seed in range(given.seeds)
+        for seed in range(given.first_seed, given.first_seed + given.seeds)
         for known in (method == "range" for method in given.methods)
     ]
     rows = []

@@ -75,8 +75,10 @@ def test_a_useless_one_does_little_harm(useless):
     assert with_it.std < 3 * alone.std
     said = "the values of fine, each left out in turn, are predicted no better with formula: it is left out"
     assert said in str(with_it.diagnose())
-    with pytest.raises(ValueError, match="source is 1, but the model uses source 0 only, of which others tell nothing"):
-        with_it.predict(1, [[0.5, 0.5]])
+    mean, variance = with_it.predict(1, [[0.5, 0.5]])  # by a model of all sources
+    assert abs(mean - useless(np.array([[0.5, 0.5]]))) < 4 * np.sqrt(variance) + 1e-3
+    with pytest.raises(ValueError, match="the model uses source 0 only, of which others tell nothing"):
+        with_it.integrator.forecast(9, sources=[1])
     [of_primary, of_free] = with_it.integrator.rates([[0.5, 0.5], [0.2, 0.1]])
     assert (of_primary > 0).all()
     assert (of_free == 0).all()

@@ -166,10 +166,10 @@ class DecisionMaker(BulkAccounting):
             raise ValueError("distances are those of several outputs, after the first evaluations")
         return self.goals.distances(belief.estimate, self.learner.data.of_source(0).y)
 
-    def _used_source(self, source: Any, name: str) -> int:
-        """Return the number of a source if the model uses it, or raise an error."""
+    def _used_source(self, source: Any, name: str, among: range | None = None) -> int:
+        """Return the number of a source if the model uses it, or if it is among others, or raise an error."""
         number_of_source = source_number(source, len(self.sources), name)
-        if number_of_source not in self._used():
+        if number_of_source not in (self._used() if among is None else among):
             why = "" if number_of_source not in self._usable() else ", of which others tell nothing"
             raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only{why}")
         return number_of_source

@@ -158,8 +158,9 @@ class Integrator(DecisionMaker):
         X : (n, D) array
             Locations.
         """
-        number_of_source, points = self._used_source(source, "source"), self.measure.check_points(X)
-        belief = self._known_belief("there is nothing to predict from: tell or observe something first")
+        number_of_source, points = self._used_source(source, "source", self._usable()), self.measure.check_points(X)
+        nothing = "there is nothing to predict from: tell or observe something first"
+        belief = self._known_belief(nothing, whole=number_of_source not in self._used())
         with threads_for(len(self.learner)):
             mean, std = belief.predict(number_of_source, points)
         return mean, std**2
@@ -234,10 +235,10 @@ class Integrator(DecisionMaker):
         view._pending = {number: query for number, query in self._pending.items() if query.source not in lacking}
         return view
 
-    def _known_belief(self, otherwise: str) -> Belief | OutputsBelief:
-        """Return the belief conditioned on all observations, or raise an error if there are none."""
+    def _known_belief(self, otherwise: str, whole: bool = False) -> Belief | OutputsBelief:
+        """Return the belief conditioned on all observations, of all sources or not, or raise an error."""
         with threads_for(len(self.learner)):
-            belief = self.learner.belief if len(self.learner) else None
+            belief = (self.learner.whole if whole else self.learner.belief) if len(self.learner) else None
         if belief is None:
             raise ValueError(otherwise)
         return belief
@@ -262,8 +263,8 @@ class Integrator(DecisionMaker):
 
         Parameters
         ----------
-        queries : list of Query
-            All that were asked, in order.
+        queries, bulk : list of Query, list of Bulk
+            All that were asked, in order, and evaluations in bulk.
         evaluations : list of Evaluation
             All that answer one of them, in the order in which they were told.
         fitted : dict or None
@@ -272,8 +273,6 @@ class Integrator(DecisionMaker):
             Why nothing more is asked.
         unknown : int
             How many of the last evaluations do not have the integral after them; for these it is evaluated.
-        bulk : list of Bulk
-            Evaluations in bulk.
         """
         self._restore_bulk(bulk, begun=bool(queries))
         planned = self._initial_design()  # before any answer changes it

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,7 @@ class Learner:
         self._belief: Belief | None = self.learned(self._data) if isinstance(model, MultiSourceGP) else None
         self._conditioned_on = 0  # the number of observations that the belief is conditioned on
         self._refit: _Refit | None = None
+        self._whole: tuple[int, Belief] | None = None  # of how many observations, and that belief
 
     def __len__(self) -> int:
         """Return the number of values."""
@@ -205,6 +206,18 @@ class Learner:
                     extended = self._belief.extend(self.data.first(k + 1))
                     self._belief, self._conditioned_on = extended, k + 1  # together: an interrupt may come at any time
         return self._belief
+
+    @property
+    def whole(self) -> Belief | None:
+        """The belief on all sources: learned once more if some are left out, which may take seconds."""
+        if not self.alone or isinstance(self.model, MultiSourceGP):
+            return self.belief
+        if self._whole is None or self._whole[0] != len(self):
+            model = replace(self.model, leaves_out=False)
+            learning = (self.noise, self.seed, self.names, self.order, self.integrals)
+            with collected_warnings(), np.errstate(all="ignore"):
+                self._whole = len(self), learn(model, self.measure, self.data, *learning)
+        return self._whole[1]
 
     @property
     def refit_warnings(self) -> list[str]:

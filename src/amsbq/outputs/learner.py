@@ -152,6 +152,11 @@ class OutputsLearner:
                 learner.add(source, x, y, noise)
 
     @property
+    def whole(self) -> OutputsBelief | None:
+        """What is believed of all sources, which are all used."""
+        return self.belief
+
+    @property
     def belief(self) -> OutputsBelief | None:
         """What is believed of all outputs; None if nothing was observed, unless hyperparameters are fixed."""
         parts = tuple(learner.belief for learner in self._learners)

@@ -70,7 +70,7 @@ def outlier(it: Integrator) -> Outlier | None:
     """
     found = {}
     with np.errstate(all="ignore"):
-        for source in (source for source in it._used() if source not in it.free):
+        for source in (source for source in it._usable() if source not in it.free):
             of = it.learner.data.values.of_source(source).sorted()
             if len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
                 row, size = _worst(it, of, it.sources[source].noise)
@@ -123,7 +123,7 @@ def _of_others(it: Integrator, rest: Data, value: Data) -> tuple[float, float, f
     """Return what a model learned from the rest predicts for one observation, and how far off that is, in its stds."""
     noise, model = [one.noise for one in it.sources], it.model
     if not isinstance(model, MultiSourceGP):
-        model = replace(model, leaves_out=False, secondaries=len(it._used()) > 1)
+        model = replace(model, leaves_out=False)  # a wrong value may be why a source is left out
     refitted = learn(model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
     units = None if isinstance(refitted, FixedBelief) else refitted.log_posterior.units
     mean, std = _prediction(refitted.posteriors, units, value)
