@@ -149,8 +149,7 @@ def estimate(
     n_sources = 1 + int(np.max(sources, initial=0)) if np.size(sources) else 1
     if isinstance(chosen, MultiSourceGP):
         n_sources = chosen.n_sources
-        if not inputs.same_as(chosen.measure):
-            raise ValueError(f"the model is one for {chosen.measure!r}, but the measure is {inputs!r}")
+        chosen.check_for(n_sources, inputs)
     levels = noise_levels(noise, n_sources)
     fidelity = None if order is None else checked_order(order, len(levels))
     known = checked_range(output_range, log)

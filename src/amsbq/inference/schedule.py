@@ -19,7 +19,7 @@ from ..gp.posterior import MultiSourceGP
 from ..measures.base import Measure
 from ..messages import collected_warnings
 from ..validation import Array, IntArray
-from .belief import Belief, Integrals, LearnedBelief, from_hyperparameters, learn
+from .belief import Belief, FixedBelief, Integrals, LearnedBelief, from_hyperparameters, learn
 from .structures import Model, Noise
 
 
@@ -210,13 +210,11 @@ class Learner:
     @property
     def whole(self) -> Belief | None:
         """The belief on all sources: learned once more if some are left out, which may take seconds."""
-        if not self.alone or isinstance(self.model, MultiSourceGP):
+        if not self.alone:
             return self.belief
         if self._whole is None or self._whole[0] != len(self):
-            model = replace(self.model, leaves_out=False)
-            learning = (self.noise, self.seed, self.names, self.order, self.integrals)
             with collected_warnings(), np.errstate(all="ignore"):
-                self._whole = len(self), learn(model, self.measure, self.data, *learning)
+                self._whole = len(self), self.learned_of_all(self.data)
         return self._whole[1]
 
     @property
@@ -256,7 +254,15 @@ class Learner:
 
     def learned(self, data: Data) -> Belief:
         """Return the belief that is learned from observations."""
-        return learn(self.model, self.measure, data, self.noise, self.seed, self.names, self.order, self.integrals)
+        return self._learned_by(self.model, data)
+
+    def learned_of_all(self, data: Data) -> FixedBelief | LearnedBelief:
+        """Return the belief on all sources, none of which is left out, that is learned from observations."""
+        model = self.model if isinstance(self.model, MultiSourceGP) else replace(self.model, leaves_out=False)
+        return self._learned_by(model, data)
+
+    def _learned_by(self, model: Model | MultiSourceGP, data: Data) -> FixedBelief | LearnedBelief:
+        return learn(model, self.measure, data, self.noise, self.seed, self.names, self.order, self.integrals)
 
     def _hyperparameters(self, belief: Any) -> dict[str, Any]:
         """Return all that was learned, as plain numbers and lists."""

@@ -17,7 +17,7 @@ from ..inference.estimate import Estimate
 from . import assumption_findings, model_findings
 from .analysis import belief_of, correlations, outlook, residuals
 from .findings import Finding, Findings, brief
-from .refits import SourceWorth, source_worths
+from .refits import SourceWorth, cost_of, source_worths
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _relations(it: Integrator) -> Iterator[Finding]:
     found = correlations(it) if len(it._used()) > 1 else None
     for source in it._usable()[len(it._used()) :]:
         said = f"the values of {it.names[0]}, each left out in turn, are predicted no better with {it.names[source]}"
-        spent = math.fsum(e.cost for e in it.evaluations if e.source == source)
+        spent = cost_of(it, source)
         advice = f"It took {spent:.3g} of the cost: leave it out, or find a better approximation." if spent else ""
         yield Finding("note", "relation", f"{said}: it is left out of the model.", advice)
     for source, name in enumerate(it.names):

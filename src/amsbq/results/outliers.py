@@ -11,10 +11,9 @@ import numpy as np
 from ..design.integrator import Integrator
 from ..gp.data import Data
 from ..gp.kernels import Matern, ProductKernel
-from ..gp.posterior import MultiSourceGP
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import SETTINGS as LEARNING
-from ..inference.belief import FixedBelief, averaged, learn
+from ..inference.belief import FixedBelief, averaged
 from ..inference.log_posterior import LogPosterior
 from ..inference.modes import find_mode
 from ..inference.preparation import StandardUnits
@@ -112,19 +111,16 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
     of_value = (data.s == source) & ~data.sites.differentiated & (data.y == y)
     rest = data.rows(~data.together_with(int(np.flatnonzero(of_value & (x == data.X).all(axis=1))[0])))
     with collected_warnings(), np.errstate(all="ignore"):
-        mean, std, far = _of_range(it, it.learner, rest, value) if it.range else _of_others(it, rest, value)
+        mean, std, far = (_of_range if it.range else _of_others)(it, it.learner, rest, value)
     if far <= SETTINGS.outlying:
         return None
     made = (e.status == "ok" and (e.source, e.value) == (source, y) and (e.x == x).all() for e in it.evaluations)
     return Outlier(next(i for i, same in enumerate(made) if same), mean, std)
 
 
-def _of_others(it: Integrator, rest: Data, value: Data) -> tuple[float, float, float]:
+def _of_others(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[float, float, float]:
     """Return what a model learned from the rest predicts for one observation, and how far off that is, in its stds."""
-    noise, model = [one.noise for one in it.sources], it.model
-    if not isinstance(model, MultiSourceGP):
-        model = replace(model, leaves_out=False)  # a wrong value may be why a source is left out
-    refitted = learn(model, it.measure, rest, noise, it.seed, it.names, it.learner.order, it.learner.integrals)
+    refitted = learner.learned_of_all(rest)  # a wrong value may be why a source is left out
     units = None if isinstance(refitted, FixedBelief) else refitted.log_posterior.units
     mean, std = _prediction(refitted.posteriors, units, value)
     return mean, std, abs(float(value.y[0]) - mean) / math.hypot(std, hidden_noise(it).get(int(value.s[0]), 0.0))

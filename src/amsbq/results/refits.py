@@ -66,8 +66,7 @@ def source_worths(it: Integrator) -> dict[int, SourceWorth]:
     if 0 not in observed:
         return {}
     for source in sorted(observed - {0}):
-        cost = math.fsum(e.cost for e in it.evaluations if e.source == source)
-        cost += math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.bulk if b.source == source)
+        cost = cost_of(it, source)
         with collected_warnings():  # they are about a run that was not made
             others = without(it, source)
             estimate = others.estimate()
@@ -76,6 +75,12 @@ def source_worths(it: Integrator) -> dict[int, SourceWorth]:
             instead = _rehearsed(it, source, others, bought) if bought else estimate
         out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead.std, len(bought), predicts)
     return out
+
+
+def cost_of(it: Integrator, source: int) -> float:
+    """Return what all evaluations of a source have cost, those in bulk included."""
+    one_by_one = math.fsum(e.cost for e in it.evaluations if e.source == source)
+    return one_by_one + math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.bulk if b.source == source)
 
 
 def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Sequence[Choice]) -> Estimate:
