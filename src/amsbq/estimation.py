@@ -103,7 +103,7 @@ def estimate(
     gradients : (N, D) array, optional
         The gradients of the sources at X, each derivative by an input in its units; NaN where they are not known. If
         there is noise of variance v on a value, there is noise of variance v / w_d² on its derivative by an input of
-        width w_d.
+        width w_d. Those of sources that return logarithms are the gradients of the logarithms.
     order : list of int, optional
         The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
         numbers of observations, the most last.
@@ -157,15 +157,15 @@ def estimate(
     def estimated(data: Data) -> Estimate:
         with threads_for(len(data.y)):
             if known is not None:
-                known.check(data.y)
+                known.check(data.values.y)
                 return learn_ranged(known, chosen, inputs, data, levels, drawn_by, order=fidelity).estimate
             belief = learn(chosen, inputs, data, levels, drawn_by, order=fidelity)
             return warped(belief, inputs, drawn_by).estimate
 
     if known is not None and outputs is not None:
         raise ValueError("output_range and log are for sources with one output: leave outputs out")
-    if gradients is not None and (known is not None or outputs is not None):
-        raise ValueError("gradients are those of a single output of any range: leave outputs, output_range and log out")
+    if gradients is not None and outputs is not None:
+        raise ValueError("gradients are those of a single output: leave outputs out")
     if outputs is None:
         return estimated(Data.checked(inputs, len(levels), sources, X, y, noise_var, gradients))
     named = output_names(outputs)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 from amsbq.gp.data import Data
+from amsbq.measures.uniform import Uniform
 from amsbq.ranges.learner import choice_stage, crps
 from amsbq.ranges.moments import Scaled
 from amsbq.ranges.transforms import OutputRange, Shape, Transform, checked_range
@@ -13,6 +14,7 @@ from amsbq.ranges.transforms import OutputRange, Shape, Transform, checked_range
 RANGES = [OutputRange(0.0, np.inf), OutputRange(-np.inf, 3.0), OutputRange(-1.0, 2.0)]
 CASES = [(known, shape) for known in RANGES for shape in known.shapes]
 Y = np.array([0.01, 0.5, 1.2, 1.9])
+LINE = Uniform(0, 1)
 
 
 @pytest.mark.parametrize(("known", "shape"), CASES)
@@ -52,7 +54,9 @@ def test_logarithms_from_minus_ten_thousand_to_zero():
 def test_variances_are_those_of_small_deviations(known, shape):
     y, std = Y[1:3], 1e-4
     transform = Transform.of(shape, known, Y)
-    data = transform.transformed(Data(np.zeros(2, int), np.zeros((2, 1)), y, np.full(2, std**2 / 4)), [0.75 * std**2])
+    data = transform.transformed(
+        Data(np.zeros(2, int), np.zeros((2, 1)), y, np.full(2, std**2 / 4)), [0.75 * std**2], LINE
+    )
     slopes = (transform.to(y + 1e-6) - transform.to(y - 1e-6)) / 2e-6
     assert_allclose(data.noise_var, (slopes * std) ** 2, rtol=1e-5)
 

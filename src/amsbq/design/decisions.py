@@ -116,8 +116,6 @@ class DecisionMaker(BulkAccounting):
         if self.range is not None:
             if self.outputs is not None:
                 raise ValueError("output_range and log are for sources with one output: leave outputs out")
-            if self.with_gradients:
-                raise ValueError("with output_range or log, values are used without gradients: leave gradient= out")
             self.sources = tuple(source.within(self.range.low, self.range.high) for source in self.sources)
         self.target = checked_target(target, self.outputs is not None)
         self.model = model if isinstance(model, MultiSourceGP) else model_named(model)
@@ -377,8 +375,8 @@ class DecisionMaker(BulkAccounting):
             warn(retired_text(self.names[source], source == 0, made.reason), stacklevel=5)
 
     def _learn(self, made: Evaluation) -> None:
-        """Add an evaluation to what the model learns from; a gradient only where values are modelled as they are."""
-        gradient = (made.gradient,) if isinstance(self.learner, Learner) and self.range is None else ()
+        """Add an evaluation to what the model learns from."""
+        gradient = (made.gradient,) if isinstance(self.learner, Learner) else ()
         self.learner.add(made.source, made.x, made.value, made.variance, *gradient)
 
     def _note_missing(self, source: int, x: Array, value: Values) -> None:

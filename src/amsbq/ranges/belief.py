@@ -119,5 +119,5 @@ class RangedBelief:
     def extend(self, data: Data) -> RangedBelief:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
         modelled = data.rows(data.s < len(self.noise))
-        latent: Any = self.latent.extend(self.transform.transformed(modelled, self.noise))
+        latent: Any = self.latent.extend(self.transform.transformed(modelled, self.noise, self.measure))
         return replace(self, latent=latent)

@@ -75,11 +75,11 @@ class RangedLearner(Learner):
 
     def learned(self, data: Data) -> RangedBelief:
         """Return the belief that is learned from observations; the transform is chosen from the first of them."""
-        n = choice_stage(len(data.y))
+        n = choice_stage(len(data.values.y))
         if self._chosen is None or self._chosen[0] != n:
             first = self._learned(data.first(n))
             self._chosen = n, first.transform.shape
-            if n == len(data.y):
+            if n == len(data.values.y):
                 return first
         return self._learned(data, self._chosen[1])
 
@@ -102,7 +102,7 @@ def remembered(learner: Learner, known: OutputRange | None, data: Data, paramete
     transform = Transform.from_dict(known, parameters["transform"])
     n = len(parameters["order"])  # of the sources that are modelled
     declared, others = _divided(learner.noise[:n])
-    observed = transform.transformed(data.rows(data.s < n), declared)
+    observed = transform.transformed(data.rows(data.s < n), declared, learner.measure)
     model = replace(learner.model, secondaries=learner.model.secondaries and n == len(learner.noise))
     latent = from_hyperparameters(model, learner.measure, observed, others, learner.seed, parameters)
     return RangedBelief(latent, transform, learner.measure, declared)
@@ -130,14 +130,14 @@ def learn_ranged(
         unit = known.high - known.low if known.two_bounds else 1.0
         transform = Transform(known.shapes[0], known, unit, 0.0)
         none = (0.0,) * len(noise)  # beside that of the model
-        latent = learn(model, measure, transform.transformed(data, none), noise, seed)
+        latent = learn(model, measure, transform.transformed(data, none, measure), noise, seed)
         return RangedBelief(latent, transform, measure, none)
     model = replace(model, leaves_out=False)  # scores of transforms are those of the same observations
     declared, others = _divided(noise)
     found = []
     for candidate in known.shapes if shape is None else (shape,):
-        transform = Transform.of(candidate, known, data.y)
-        observed = transform.transformed(data, declared)
+        transform = Transform.of(candidate, known, data.values.y)
+        observed = transform.transformed(data, declared, measure)
         with collected_warnings() as messages:
             latent = learn(model, measure, observed, others, seed, names, order)
         found.append((RangedBelief(latent, transform, measure, declared), messages))
@@ -180,7 +180,7 @@ def left_out_score(
     means, variances = posteriors.leave_one_out()
     total = 0.0
     for source in (int(source) for source in (np.unique(data.s) if sources is None else sources)):
-        of = data.s == source
+        of = (data.s == source) & ~data.sites.differentiated
         g, mean, weights = outcomes(means[:, of], variances[:, of])
         truth = values(source, data.y[of], data.y[of])
         spread = float(np.std(truth)) or 1.0

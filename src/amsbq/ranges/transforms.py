@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..gp.data import Data
+from ..measures.base import Measure
 from ..validation import Array, brief, read_only
 
 Kind: TypeAlias = Literal["root", "log", "exp", "arcsine", "logit", "cut"]
@@ -214,10 +215,26 @@ class Transform:
         r = np.clip(r, self.least, 1 - self.least)
         return np.asarray(np.log(r) - np.log1p(-r))
 
-    def log_slope(self, y: Array) -> Array:
-        """Return log |dg/dy| at values y of any shape, of a log whose sources do not return logarithms."""
-        distances = self.range.distances(y)
-        return np.asarray(-np.log(distances) - np.log1p(-np.log(distances / self.unit) / self.shape.tail))
+    def slopes_at(self, y: Array) -> Array:
+        """Return dg/dy at values y of any shape; it is not finite at a bound, where a derivative of y tells nothing."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distances = self.range.distances(y)
+            logs = y - self.unit if self.range.log else np.log(distances / self.unit)
+            r, apart = np.exp(logs), self.range.log | (logs >= np.log(self.least))
+            if self.kind in ("log", "exp"):
+                share = logs / self.shape.tail
+                by_logs = np.where(apart & (share < SETTINGS.largest), 1 / (1 - share), np.nan)
+            elif self.kind == "root":
+                by_logs = np.sqrt(r / 2)
+            elif self.kind == "arcsine":
+                by_logs = np.sqrt(r / (1 - r))
+            elif self.kind == "logit":
+                by_logs = np.where(apart & (1 - r >= self.least), 1 / (1 - r), np.nan)
+            else:
+                by_logs = np.where(self.range.two_bounds & (r >= 1), np.nan, r)
+            if self.range.log:
+                return np.asarray(by_logs)
+            return np.asarray(by_logs / (distances if math.isfinite(self.range.low) else -distances))
 
     def back(self, g: Array) -> Array:
         """Return the relative distance r from the bound for any g."""
@@ -250,12 +267,18 @@ class Transform:
                 return self.unit + np.log(r)
         return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r
 
-    def transformed(self, data: Data, noise: Sequence[float]) -> Data:
+    def transformed(self, data: Data, noise: Sequence[float], measure: Measure) -> Data:
         """Return observations of g, from those of f and the known noise variance of each source.
 
-        Standard deviations become half of the difference that they make.
+        Derivatives follow the value that they belong to, as they do on arrival. Standard deviations become half of the
+        difference that they make.
         """
-        spread = np.sqrt(data.noise_var + np.array(noise)[data.s])
-        ends = [self.to(np.clip(data.y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
+        f = data.values
+        spread = np.sqrt(f.noise_var + np.array(noise)[f.s])
+        ends = [self.to(np.clip(f.y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
         variances = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
-        return replace(data, y=read_only(self.to(data.y)), noise_var=read_only(variances))
+        g = replace(f, y=read_only(self.to(f.y)), noise_var=read_only(variances))
+        if not data.has_gradients:
+            return g
+        with np.errstate(invalid="ignore"):  # next to a bound
+            return g.with_gradients(measure, self.slopes_at(f.y)[:, None] * data.gradients())

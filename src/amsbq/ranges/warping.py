@@ -82,15 +82,15 @@ def warped(
     """
     if isinstance(plain, FixedBelief) or not _may_be_skewed(plain):
         return plain
-    candidates = _candidates(plain.data.y)
-    as_they_are, *scores = _screened(plain, plain, [None, *candidates])
+    candidates = _candidates(plain.data.values.y)
+    as_they_are, *scores = _screened(plain, plain, measure, [None, *candidates])
     best = int(np.argmin(scores))
     if not scores[best] < SETTINGS.promising * as_they_are:
         return plain
     tried = [_learned(plain, candidates[best].range, measure, seed)]
     latent = tried[0].latent
     assert isinstance(latent, LearnedBelief)
-    again = int(np.argmin(_screened(plain, latent, candidates)))
+    again = int(np.argmin(_screened(plain, latent, measure, candidates)))
     if again != best:
         tried.append(_learned(plain, candidates[again].range, measure, seed))
     found, its_score = min(((one, score(one)) for one in tried), key=itemgetter(1))
@@ -102,9 +102,9 @@ def warped(
 
 def _may_be_skewed(plain: LearnedBelief) -> bool:
     """Return whether exponentials are considered: for enough values without noise, of which nothing else is known."""
-    data = plain.data
+    data = plain.data.values
     noisy = any(plain.noise) or data.noise_var.any() or plain.log_posterior.learned.any()
-    if not plain.model.warped or plain.integrals or data.sites.differentiated.any() or noisy:
+    if not plain.model.warped or plain.integrals or noisy:
         return False
     enough = len(data.y) >= SETTINGS.fewest and np.count_nonzero(data.s == 0) >= SETTINGS.fewest_primary
     return bool(enough and 0 < np.ptp(data.y) < np.inf)
@@ -126,15 +126,18 @@ def _learned(plain: LearnedBelief, known: OutputRange, measure: Measure, seed: i
         )
 
 
-def _screened(plain: LearnedBelief, learned: LearnedBelief, transforms: Sequence[Transform | None]) -> list[float]:
+def _screened(
+    plain: LearnedBelief, learned: LearnedBelief, measure: Measure, transforms: Sequence[Transform | None]
+) -> list[float]:
     """Return the scores of the observations after each transform, all with hyperparameters that were learned for one.
 
     None leaves them as they are.
     """
-    data, n = plain.data.sorted().thinned(LEARNING.most_observations), len(plain.noise)
+    data, n = plain.data, len(plain.noise)
     scores = []
     for transform in transforms:
-        observed = data if transform is None else transform.transformed(data, (0.0,) * n)
+        observed = data if transform is None else transform.transformed(data, (0.0,) * n, measure)
+        observed = observed.sorted().thinned(LEARNING.most_observations)
         units = StandardUnits.of(observed, n, learned.log_posterior.prior.one_unit)
         posteriors = PosteriorBatch.condition(learned.posteriors.models, units.standardise(observed), LEARNING_JITTER)
         scores.append(left_out_score(posteriors, partial(_values, transform, units)))

@@ -153,7 +153,7 @@ def primary_log_density(it: Integrator) -> float:
     if isinstance(belief, RangedBelief):
         if not belief.transform.range.assumed:
             return -score(belief, [0])
-        slopes = float(belief.transform.log_slope(it.learner.data.of_source(0).y).sum())
+        slopes = float(np.log(np.abs(belief.transform.slopes_at(it.learner.data.of_source(0).values.y))).sum())
     unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
     return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit))) + slopes
 
