@@ -1,6 +1,6 @@
 """Measure what a relative error of 1e-2 or 1e-3 costs on the paper's wigglified Forrester pair, at costs 1 and 0.05.
 
-    python -m benchmarks.wigglified            # a few minutes
+    python -m benchmarks.wigglified            # ten minutes on two cores
     python -m benchmarks.wigglified auto icm   # only these models
 
 Both sources are evaluated at three random locations, then the mutual-information rate decides. The cost of an accuracy
@@ -26,7 +26,7 @@ from amsbq.validation import Array
 #: after which a run ends, for each model
 BUDGETS = {"auto": 12.0, "icm": 20.0, "vbq": 27.0}
 ACCURACIES = (1e-2, 1e-3)
-SEEDS = 10
+SEEDS = 20
 
 
 def sources() -> list[amsbq.Source]:
