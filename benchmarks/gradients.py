@@ -1,7 +1,7 @@
 """Measure what gradients are worth: runs with and without them, at the same number of solves.
 
-    python -m benchmarks.gradients              # about an hour on two cores
-    python -m benchmarks.gradients --seeds 1    # a quarter of it
+    python -m benchmarks.gradients                              # four hours on two cores
+    python -m benchmarks.gradients --only ratio --seeds 1       # a few minutes
 
 A gradient costs as much as a value, as that of an adjoint code does. The problems have 8 and 20 inputs:
 
@@ -9,10 +9,14 @@ A gradient costs as much as a value, as that of an adjoint code does. The proble
 - *diffusion*: the solution of an elliptic equation at one point, whose log-normal coefficient has 8 or 20 modes, with
   gradients by the adjoint equation.
 - *welch*: the function of Welch et al. (1992), with 20 inputs, of which a few matter.
+- *exponential*, *cosine*: of a weighted sum of 20 inputs.
+- *ratio*: the inverse of one plus a weighted sum of squares of 20 inputs.
+- *sines*: a sum of sines of 20 inputs, slower and slower.
+- *network*: four hyperbolic tangents of random weighted sums of 20 inputs.
 
-Printed are the root mean square error over the seeds, in standard deviations of the output, without gradients and with
-them, their ratio, and the reported standard deviations. ``--first`` compares numbers of first evaluations with
-gradients.
+Printed are the root mean square error over the seeds and the average reported standard deviation, in standard
+deviations of the output, without gradients and with them, and in brackets how large they are beside those without.
+``--first`` compares numbers of first evaluations with gradients.
 """
 
 from __future__ import annotations
@@ -97,6 +101,44 @@ def welch(x: Array) -> tuple[float, Array]:
     return float(value), gradient
 
 
+_rng = np.random.default_rng(5)
+DIRECTION = _rng.normal(size=20)
+DIRECTION /= np.linalg.norm(DIRECTION)
+FREQUENCIES = _rng.uniform(1, 3, 20) / np.arange(1, 21) ** 0.7
+NETWORK = _rng.normal(size=(20, 4)) / np.sqrt(20)
+
+
+def exponential(x: Array) -> tuple[float, Array]:
+    """Return the exponential of a weighted sum, and its gradient."""
+    value = np.exp(DIRECTION @ x)
+    return float(value), value * DIRECTION
+
+
+def cosine(x: Array) -> tuple[float, Array]:
+    """Return the cosine of a weighted sum, and its gradient."""
+    phase = 1 + 0.5 * FREQUENCIES @ x
+    return float(np.cos(phase)), -0.5 * np.sin(phase) * FREQUENCIES
+
+
+def ratio(x: Array) -> tuple[float, Array]:
+    """Return the inverse of one plus a weighted sum of squares, and its gradient."""
+    weights = 1 / np.arange(1, 21)
+    below = 1 + weights @ x**2
+    return float(1 / below), -2 * weights * x / below**2
+
+
+def sines(x: Array) -> tuple[float, Array]:
+    """Return a sum of sines of all inputs, and its gradient."""
+    phases = FREQUENCIES * x + 0.5 * np.arange(20)
+    return float(np.sin(phases).sum()), FREQUENCIES * np.cos(phases)
+
+
+def network(x: Array) -> tuple[float, Array]:
+    """Return a function of four hyperbolic tangents, and its gradient."""
+    t = np.tanh(x @ NETWORK)
+    return float(np.sum(t + 0.3 * t**2)), NETWORK @ ((1 - t**2) * (1 + 0.6 * t))
+
+
 PROBLEMS: dict[str, tuple[Measure, Callable[[Array], tuple[float, Array]]]] = {
     "borehole, 8": (
         amsbq.Uniform(
@@ -107,6 +149,11 @@ PROBLEMS: dict[str, tuple[Measure, Callable[[Array], tuple[float, Array]]]] = {
     "diffusion, 8": (amsbq.Gaussian(np.zeros(8), 1.0), Diffusion(8)),
     "diffusion, 20": (amsbq.Gaussian(np.zeros(20), 1.0), Diffusion(20)),
     "welch, 20": (amsbq.Uniform(np.full(20, -0.5), 0.5), welch),
+    "exponential, 20": (amsbq.Gaussian(np.zeros(20), 1.0), exponential),
+    "cosine, 20": (amsbq.Uniform(np.zeros(20), 1.0), cosine),
+    "ratio, 20": (amsbq.Gaussian(np.zeros(20), 0.5), ratio),
+    "sines, 20": (amsbq.Uniform(np.full(20, -1.0), 1.0), sines),
+    "network, 20": (amsbq.Gaussian(np.zeros(20), 1.0), network),
 }
 
 
@@ -135,31 +182,32 @@ def truth(name: str) -> tuple[float, float]:
     return float(values.mean()), float(values.std())
 
 
-def rows(seeds: int, firsts: Sequence[int], workers: int) -> Iterator[str]:
+def rows(names: Sequence[str], seeds: Sequence[int], firsts: Sequence[int], workers: int) -> Iterator[str]:
     """Yield a line for each problem and number of first evaluations with gradients."""
-    jobs = [(name, seed, first) for name in PROBLEMS for first in (None, *firsts) for seed in range(seeds)]
     with ProcessPoolExecutor(workers) as pool:
-        answers = dict(zip(jobs, pool.map(run, *zip(*jobs, strict=True)), strict=True))
-        truths = dict(zip(PROBLEMS, pool.map(truth, PROBLEMS), strict=True))
-    for name, (mean, sd) in truths.items():
-        plain = None
-        for first in (None, *firsts):
-            found = np.array([answers[name, seed, first] for seed in range(seeds)])
-            error = float(np.sqrt(np.mean((found[:, 0] - mean) ** 2)) / sd)
-            plain = error if plain is None else plain
-            label = "without" if first is None else f"with {found[:, 2].mean():.0f}"
-            stds = found[:, 1].mean() / sd
-            yield f"{name:14} {label:20} rms error {error:.1e}  ratio {error / plain:5.2f}  std {stds:.1e}"
+        for name in names:
+            jobs = [(name, seed, first) for first in (None, *firsts) for seed in seeds]
+            answers = np.array(list(pool.map(run, *zip(*jobs, strict=True)))).reshape(1 + len(firsts), len(seeds), 3)
+            mean, sd = truth(name)
+            errors = np.sqrt(np.mean((answers[:, :, 0] - mean) ** 2, axis=1)) / sd
+            stds, bought = answers[:, :, 1].mean(axis=1) / sd, answers[:, :, 2].mean(axis=1)
+            for error, std, number in zip(errors, stds, bought, strict=True):
+                ratios = f"rms error {error:.1e} ({error / errors[0]:.2f}), std {std:.1e} ({std / stds[0]:.2f})"
+                yield f"{name:15} {number:2.0f} gradients: {ratios}"
 
 
 def main() -> None:
     """Run all problems and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[""], help="beginnings of the names of problems")
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--first", type=int, nargs="+", default=[0])
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    for line in rows(options.seeds, options.first, options.workers):
+    names = [name for name in PROBLEMS if name.startswith(tuple(options.only))]
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    for line in rows(names, seeds, options.first, options.workers):
         print(line, flush=True)
 
 
