@@ -38,6 +38,7 @@ from amsbq.design import initial as initial_design
 from amsbq.measures.base import Measure
 from amsbq.validation import Array
 
+DEFAULTS = initial_design.SETTINGS
 #: solves for a number of inputs, of which a gradient is one
 BUDGETS = {8: 24.0, 20: 40.0}
 #: Sobol points whose average stands for the truth: its error is below 1e-4 standard deviations
@@ -166,9 +167,7 @@ def run(name: str, seed: int, first: int | None) -> tuple[float, float, int]:
     measure, both = PROBLEMS[name]
     gradient = None if first is None else (lambda x: both(x)[1])
     if first is not None:
-        initial_design.SETTINGS = replace(
-            initial_design.SETTINGS, gradient_locations=first or 5, gradients_per_input=0.0 if first else 0.5
-        )
+        initial_design.SETTINGS = replace(DEFAULTS, gradient_locations=first or DEFAULTS.gradient_locations)
     source = amsbq.Source(lambda x: both(x)[0], gradient=gradient)
     result = amsbq.integrate(source, measure, budget=BUDGETS[measure.dim], seed=seed, progress=False)
     bought = sum(e.gradient is not None for e in result.evaluations)

@@ -37,8 +37,6 @@ class InitialDesignSettings:
     #: locations at which a source is evaluated with its gradient: they show which inputs matter, for which the rate has
     #: no eyes, as it takes hyperparameters as known; from then on it decides. benchmarks/gradients.py compares numbers.
     gradient_locations: int = 5
-    #: or so many for each input, if that is more: the more inputs there are, the more there is to find out
-    gradients_per_input: float = 0.5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
     #: inputs from which on locations are spread out while there are fewer observations than inputs
@@ -134,8 +132,7 @@ def with_first_gradients(
     total = math.fsum(price(choice) for choice in design)
     for source, option in options.items():
         of_source = data.of_source(source)
-        wanted = max(SETTINGS.gradient_locations, int(SETTINGS.gradients_per_input * candidates.shape[1]))
-        wanted -= int(np.isfinite(of_source.gradients()).any(axis=1).sum())
+        wanted = SETTINGS.gradient_locations - int(np.isfinite(of_source.gradients()).any(axis=1).sum())
         taken = {x.tobytes() for x in [*of_source.X, *(choice.x for choice in design if choice.source == source)]}
         for i, choice in enumerate(design):
             dearer = replace(choice, source=option)
