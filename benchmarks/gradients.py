@@ -9,10 +9,10 @@ A gradient costs as much as a value, as that of an adjoint code does. The proble
 - *diffusion*: the solution of an elliptic equation at one point, whose log-normal coefficient has 8 or 20 modes, with
   gradients by the adjoint equation.
 - *welch*: the function of Welch et al. (1992), with 20 inputs, of which a few matter.
-- *exponential*, *cosine*: of a weighted sum of 20 inputs.
-- *ratio*: the inverse of one plus a weighted sum of squares of 20 inputs.
-- *sines*: a sum of sines of 20 inputs, slower and slower.
-- *network*: four hyperbolic tangents of random weighted sums of 20 inputs.
+- *exponential*, *cosine*: of a weighted sum of 8 or 20 inputs.
+- *ratio*: the inverse of one plus a weighted sum of squares of all inputs.
+- *sines*: a sum of sines of all inputs, slower and slower.
+- *network*: four hyperbolic tangents of random weighted sums of all inputs.
 
 Printed are the root mean square error over the seeds and the average reported standard deviation, in standard
 deviations of the output, without gradients and with them, and in brackets how large they are beside those without.
@@ -111,33 +111,37 @@ NETWORK = _rng.normal(size=(20, 4)) / np.sqrt(20)
 
 def exponential(x: Array) -> tuple[float, Array]:
     """Return the exponential of a weighted sum, and its gradient."""
-    value = np.exp(DIRECTION @ x)
-    return float(value), value * DIRECTION
+    weights = DIRECTION[: len(x)]
+    value = np.exp(weights @ x)
+    return float(value), value * weights
 
 
 def cosine(x: Array) -> tuple[float, Array]:
     """Return the cosine of a weighted sum, and its gradient."""
-    phase = 1 + 0.5 * FREQUENCIES @ x
-    return float(np.cos(phase)), -0.5 * np.sin(phase) * FREQUENCIES
+    weights = 0.5 * FREQUENCIES[: len(x)]
+    phase = 1 + weights @ x
+    return float(np.cos(phase)), -np.sin(phase) * weights
 
 
 def ratio(x: Array) -> tuple[float, Array]:
     """Return the inverse of one plus a weighted sum of squares, and its gradient."""
-    weights = 1 / np.arange(1, 21)
+    weights = 1 / np.arange(1, 1 + len(x))
     below = 1 + weights @ x**2
     return float(1 / below), -2 * weights * x / below**2
 
 
 def sines(x: Array) -> tuple[float, Array]:
     """Return a sum of sines of all inputs, and its gradient."""
-    phases = FREQUENCIES * x + 0.5 * np.arange(20)
-    return float(np.sin(phases).sum()), FREQUENCIES * np.cos(phases)
+    frequencies = FREQUENCIES[: len(x)]
+    phases = frequencies * x + 0.5 * np.arange(len(x))
+    return float(np.sin(phases).sum()), frequencies * np.cos(phases)
 
 
 def network(x: Array) -> tuple[float, Array]:
     """Return a function of four hyperbolic tangents, and its gradient."""
-    t = np.tanh(x @ NETWORK)
-    return float(np.sum(t + 0.3 * t**2)), NETWORK @ ((1 - t**2) * (1 + 0.6 * t))
+    weights = NETWORK[: len(x)]
+    t = np.tanh(x @ weights)
+    return float(np.sum(t + 0.3 * t**2)), weights @ ((1 - t**2) * (1 + 0.6 * t))
 
 
 PROBLEMS: dict[str, tuple[Measure, Callable[[Array], tuple[float, Array]]]] = {
@@ -150,12 +154,15 @@ PROBLEMS: dict[str, tuple[Measure, Callable[[Array], tuple[float, Array]]]] = {
     "diffusion, 8": (amsbq.Gaussian(np.zeros(8), 1.0), Diffusion(8)),
     "diffusion, 20": (amsbq.Gaussian(np.zeros(20), 1.0), Diffusion(20)),
     "welch, 20": (amsbq.Uniform(np.full(20, -0.5), 0.5), welch),
-    "exponential, 20": (amsbq.Gaussian(np.zeros(20), 1.0), exponential),
-    "cosine, 20": (amsbq.Uniform(np.zeros(20), 1.0), cosine),
-    "ratio, 20": (amsbq.Gaussian(np.zeros(20), 0.5), ratio),
-    "sines, 20": (amsbq.Uniform(np.full(20, -1.0), 1.0), sines),
-    "network, 20": (amsbq.Gaussian(np.zeros(20), 1.0), network),
 }
+for D in BUDGETS:
+    PROBLEMS |= {
+        f"exponential, {D}": (amsbq.Gaussian(np.zeros(D), 1.0), exponential),
+        f"cosine, {D}": (amsbq.Uniform(np.zeros(D), 1.0), cosine),
+        f"ratio, {D}": (amsbq.Gaussian(np.zeros(D), 0.5), ratio),
+        f"sines, {D}": (amsbq.Uniform(np.full(D, -1.0), 1.0), sines),
+        f"network, {D}": (amsbq.Gaussian(np.zeros(D), 1.0), network),
+    }
 
 
 def run(name: str, seed: int, first: int | None) -> tuple[float, float, int]:
