@@ -134,6 +134,8 @@ def _screened(
     None leaves them as they are.
     """
     data, n = plain.data, len(plain.noise)
+    if not data.has_gradients:  # which follow their values until these are transformed: else few of many are enough
+        data = data.sorted().thinned(LEARNING.most_observations)
     scores = []
     for transform in transforms:
         observed = data if transform is None else transform.transformed(data, (0.0,) * n, measure)
