@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from . import figures, tables
+from . import figures, members, tables
 from .families import MAKERS, problems
 from .split import HELD_OUT
 from .store import Record, compact, digest, load
@@ -55,6 +55,7 @@ def details(records: Collection[Record]) -> str:
     results = Results.of(records)
     failed = [record for record in records if record.failed]
     parts = [
+        *_members(results),
         "## Error bars",
         tables.error_bars(results),
         "A calibrated Gaussian has |error|/std of 0.67, 1.28 and 1.96 at 50, 80 and 95 %.",
@@ -74,6 +75,16 @@ def details(records: Collection[Record]) -> str:
         lines = [f"- {r.problem} by {r.method}, seed {r.seed}: {r.failed}" for r in failed]
         parts += ["### Failed runs", "\n".join(lines)]
     return "\n\n".join(parts) + "\n\n"
+
+
+def _members(results: Results) -> list[str]:
+    """Return the default beside simpler models, if any of them was run."""
+    table = members.beside_members(results)
+    heading = (
+        f"The error of `{OURS}` divided by that of simpler models at the same cost: the geometric mean over problems "
+        f"and budgets of ratios of RMSEs over seeds, with its standard error. Bold above {members.TOLERATED}."
+    )
+    return ["## Beside its members", heading, table] if table else []
 
 
 def write(folder: Path = DOCS) -> None:

@@ -10,6 +10,7 @@ import pytest
 import amsbq
 from benchmarks.arena import designs, figures, methods, report, runs, store
 from benchmarks.arena.families import problem_named
+from benchmarks.arena.members import beside_members, cells, ratio
 from benchmarks.arena.methods import METHODS, row
 from benchmarks.arena.problem import Moments
 from benchmarks.arena.scores import Row
@@ -143,6 +144,25 @@ def test_contests_compare_typical_errors_on_the_same_problems():
     assert found[-1].factor == pytest.approx(math.sqrt(2))
     assert "lost: smooth at budget 10 to Monte Carlo, by a factor of 1.4" in losses(found)
     assert "in 0 of 3" in losses(found)
+
+
+def test_the_default_is_compared_with_its_members_where_both_have_a_cell():
+    ours = [record(seed=0, error=0.3), record(seed=1, error=0.1), record("smooth/3", error=0.4)]
+    alone = [record(method="vbq", error=0.1), record("smooth/3", "vbq", error=0.2), record("rough/1", "vbq", error=9.0)]
+    results = Results.of([*ours, *alone])
+    found = cells(results.of_method("auto"))
+    assert found["smooth/1", 10.0] == pytest.approx(math.sqrt(0.05))  # over seeds
+    assert found["smooth/1", 3.0] == pytest.approx(math.sqrt(0.05) * 10 / 3)
+    ratios = [math.sqrt(5), 2.0] * 3  # of two problems at three budgets
+    expected = math.exp(np.mean(np.log(ratios)))
+    error = expected * np.std(np.log(ratios), ddof=1) / math.sqrt(6)
+    np.testing.assert_allclose(ratio(found, cells(results.of_method("vbq"))), (expected, error), rtol=1e-12)
+    assert all(map(math.isnan, ratio(found, {})))
+    lines = [line.split(" | ") for line in beside_members(results).splitlines()[2:]]
+    assert [line[0] for line in lines] == ["| smooth", "| all"]
+    assert lines[0][1] == f"**{expected:.2f} ± {error:.2f}**"
+    assert lines[0][2] == "–"
+    assert not beside_members(Results.of(ours))
 
 
 def test_error_bars_are_counted():
