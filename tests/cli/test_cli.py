@@ -122,7 +122,7 @@ def test_status(finished, answer, typed):
     journal = finished[0].with_suffix(".jsonl")
     status = typed("status", journal).out
     assert status.startswith("integral: ")
-    assert "the budget does not pay for more" in status
+    assert "the budget pays for nothing more of use" in status
     as_json = json.loads(typed("status", journal, "--json").out)
     assert as_json["spent"] == pytest.approx(answer["spent"])
     assert as_json["sources"]["fine"]["told"] == sum(e["source"] == "fine" for e in answer["evaluations"])

@@ -735,3 +735,43 @@ def test_bad_answers():
     with pytest.raises(ValueError, match="there is no source 5"):
         it.observe(5, 0.3, 1.0)
     assert len(it.evaluations) == 1
+
+
+@pytest.mark.filterwarnings("ignore:all .* observations of")
+def test_a_source_that_is_flat_so_far_is_looked_at_everywhere():
+    result = amsbq.integrate([lambda x: max(0.0, x[0] - 0.95)], UNIT, seed=0, budget=12)
+    x = np.sort([e.x[0] for e in result.evaluations])
+    assert x[0] < 0.15
+    assert x[-1] > 0.85
+    assert np.diff(x).max() < 0.25
+
+
+@pytest.mark.filterwarnings("ignore:all .* observations of")
+def test_the_forecast_for_a_constant_source_comes_true():
+    it = Integrator([Source()], UNIT, seed=0)
+    for _ in range(4):
+        it.tell(it.ask(), 2.0)
+    (_, foreseen) = it.forecast(8)[-1]
+    for _ in range(4):
+        it.tell(it.ask(), 2.0)
+    assert 0.5 < it.estimate().std / foreseen < 2
+
+
+def test_a_forecast_within_the_initial_design_starts_now_and_stays_within_its_budget():
+    it = Integrator([Source(), Source(cost=0.5)], UNIT, seed=0, budget=10)
+    it.tell(it.ask(), 0.3)
+    ahead = it.forecast(2.5)
+    assert ahead[0] == pytest.approx((it.spent, it.estimate().std))
+    assert [cost for cost, _ in ahead] == pytest.approx([1.0, 1.5, 2.5])
+    assert [choice.source for choice in ahead.choices] == [1, 0]
+    assert [choice.source for choice in it.forecast(2.5, sources=[0]).choices] == [0]
+    assert len(it.forecast(1.2)) == 1
+
+
+def test_the_initial_design_has_different_locations():
+    it = Integrator([Source(), Source(cost=0.1)], amsbq.Uniform([0, 0], 1), seed=0, budget=20)
+    for value in (1.0, 1.1):
+        it.observe(0, [0.3, 0.4], value, 0.01)
+    asked = [(query.source, *query.x) for query in it.ask(3)]
+    assert len(set(asked)) == 3
+    assert (1, 0.3, 0.4) in asked

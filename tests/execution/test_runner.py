@@ -384,7 +384,7 @@ def test_what_a_result_shows():
     result = integrate(sources, UNIT, budget=4, model=fixed())
     text = str(result)
     assert f"{result.mean:.3f} ± {result.std:.3f}" in text
-    assert "the budget does not pay for more" in text
+    assert "the budget pays for nothing more of use" in text
     assert "of 4" in text
     html = result._repr_html_()
     assert "&lt;b&gt;fine&lt;/b&gt;" in html

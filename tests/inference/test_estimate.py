@@ -231,3 +231,15 @@ def test_repeated_values_are_no_contradiction(recwarn):
 def test_bad_input(arguments, error, message):
     with pytest.raises(error, match=message):
         amsbq.estimate(*two_sources(), UNIT, **arguments)
+
+
+@pytest.mark.parametrize("unit", [1e-165, 1e152, 1e160])
+@pytest.mark.parametrize("n_secondary", [0, 9])
+@pytest.mark.filterwarnings("ignore:all 3 observations")
+def test_the_guess_for_a_constant_source_has_the_size_of_the_values(unit, n_secondary):
+    x = np.append([0.1, 0.55, 0.9], np.linspace(0, 1, n_secondary))[:, None]
+    y = np.append(np.full(3, 1.1), np.sin(5 * x[3:, 0]))
+    usual, other = (
+        amsbq.estimate([0] * 3 + [1] * n_secondary, x, scale * y, amsbq.Uniform(0, 1)) for scale in (1.0, unit)
+    )
+    np.testing.assert_allclose([other.mean / unit, other.std / unit], [usual.mean, usual.std], rtol=1e-6)

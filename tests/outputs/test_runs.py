@@ -269,3 +269,14 @@ def test_wrong_arguments_are_refused_before_anything_is_evaluated(changed, says)
     options = {"sources": [fine], "measure": SQUARE, "budget": 3, **OPTIONS, **changed}
     with pytest.raises(ValueError, match=says):
         amsbq.integrate(**options)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_output_without_values_and_without_a_tolerance_does_not_keep_a_run_going():
+    def both(x):
+        return {"a": float(np.exp(np.sin(5 * x[0]))), "b": np.nan}
+
+    found = amsbq.integrate(both, amsbq.Uniform(0, 1), outputs=["a", "b"], abs_tol={"a": 0.05}, budget=30, seed=0)
+    assert found.stopped == "tolerance"
+    needed = amsbq.integrate(both, amsbq.Uniform(0, 1), outputs=["a", "b"], abs_tol=0.05, budget=12, seed=0)
+    assert needed.stopped != "tolerance"  # nothing is known of b

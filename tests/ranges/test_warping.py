@@ -40,7 +40,7 @@ def observations(result):
 def test_skewed_values_are_recognised_and_said(run):
     result, _ = run
     assert isinstance(result.integrator.learner.belief, RangedBelief)
-    assert "the values are skewed" in str(result.diagnose())
+    assert "is modelled as an exponential, which predicts each of them" in str(result.diagnose())
     low, high = result.interval(0.95)
     assert low < TRUTH < high
     s, X, y = observations(result)
@@ -122,3 +122,29 @@ def test_the_slope_of_the_transform(known):
     slopes = np.abs(transform.to(y + h) - transform.to(y - h)) / (2 * h)
     np.testing.assert_allclose(np.log(np.abs(transform.slopes_at(y))), np.log(slopes), atol=1e-8)
     assert Transform.from_dict(None, transform.to_dict()) == transform
+
+
+def test_a_value_outside_of_the_assumed_range_is_learned_from_at_once():
+    X = SQUARE.sobol(28, 3)
+    it = amsbq.Integrator([amsbq.Source()], SQUARE, seed=0)
+    for x in X[:27]:  # so many that not every value is followed by a refit
+        it.observe(0, x, float(np.exp(6 * np.sin(3 * x[0]) * x[1])))
+    belief = it.learner.belief
+    assert isinstance(belief, RangedBelief)
+    assert belief.transform.range.assumed
+    below = belief.transform.range.low - 40
+    it.observe(0, X[27], below)
+    y = [e.value for e in it.evaluations]
+    again = amsbq.estimate(0, X, y, SQUARE)
+    assert (it.estimate().mean, it.estimate().std) == pytest.approx((again.mean, again.std), rel=1e-6)
+    assert it.predict(0, X[27:])[0] == pytest.approx([below], abs=0.01 * np.ptp(y))
+
+
+@pytest.mark.parametrize("constant", [2.0, 0.1])
+@pytest.mark.parametrize("unit", [1e-3, 1e6])
+def test_a_constant_source_has_no_say_in_it(constant, unit):
+    x = np.append(np.linspace(0.07, 0.95, 4), np.linspace(0.03, 0.98, 6))[:, None]
+    y = np.append(np.sin(5 * x[:4, 0]), np.full(6, constant))
+    answers = [amsbq.estimate([0] * 4 + [1] * 6, x, scale * y, amsbq.Uniform(0, 1)) for scale in (1, unit)]
+    np.testing.assert_allclose(answers[1].mean / unit, answers[0].mean, rtol=1e-6)
+    np.testing.assert_allclose(answers[1].std / unit, answers[0].std, rtol=1e-6)

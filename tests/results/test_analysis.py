@@ -146,3 +146,13 @@ def test_the_outlook_looks_beyond_the_budget_and_leaves_the_run_alone():
     assert ahead[-1][1] < ahead[0][1]
     assert analysis.next_choice(it).source == 0
     assert (it.budget, it.stopped, it.ask()) == (5.0, "budget", None)
+
+
+def test_residuals_of_repeats_below_a_bound_belong_to_their_evaluations():
+    it = amsbq.Integrator([amsbq.Source(noise="learn")], amsbq.Uniform(0, 1), seed=0, output_range=(-np.inf, 10.0))
+    for x in np.linspace(0.05, 0.95, 7):
+        it.observe(0, [x], float(9 - 2 * np.exp(x)))
+    it.observe(0, [0.5], 1.0)
+    it.observe(0, [0.5], 5.7)
+    found = analysis.residuals(it)
+    assert it.evaluations[found.evaluations[np.abs(found.z).argmax()]].value == 1.0

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import amsbq
 from amsbq.visualization import curves
@@ -185,3 +186,66 @@ def test_an_error_bar_that_fell_all_the_way_has_not_risen():
     stds = [e.std for e in it.evaluations]
     assert stds[-1] <= 1.05 * min(stds)
     assert not [finding for finding in it.result().diagnose() if finding.about == "rise"]
+
+
+@pytest.mark.filterwarnings("ignore:all .* observations of")
+def test_a_constant_source_is_said_to_be_constant():
+    it = amsbq.Integrator([amsbq.Source(name="flat")], amsbq.Uniform(0, 1), seed=0)
+    for x in np.linspace(0, 1, 5):
+        it.observe(0, [x], 3.0)
+    [finding] = [finding for finding in it.result().diagnose() if finding.about == "constant"]
+    assert finding.level == "warning"
+    assert "all 5 values of flat are 3" in finding.text
+    it.observe(0, [0.5], 4.0, 1.0)
+    assert "constant" not in {finding.about for finding in it.result().diagnose()}
+
+
+def test_what_rests_on_few_values_is_not_called_good():
+    def f(x):
+        return float(np.sin(5 * x[0]))
+
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], amsbq.Uniform(0, 1), seed=0)
+    for x in np.linspace(0, 1, 12):
+        it.observe(1, [x], 1.1 * f([x]) + 0.1)
+    for n, x in enumerate([0.1, 0.9, 0.5, 0.3, 0.7, 0.2], 1):
+        it.observe(0, [x], f([x]))
+        if n < 4:
+            continue
+        [finding] = [finding for finding in it.result().diagnose() if finding.about == "relation"]
+        assert finding.level == ("good" if n > 5 else "note")
+        assert ("may change with the next" in finding.advice) == (n <= 5)
+
+
+@pytest.mark.filterwarnings("ignore:there is no observation")
+def test_nothing_is_said_of_what_a_source_without_values_tells():
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(name="lo", cost=0.1)], amsbq.Uniform(0, 1), seed=0)
+    for x in np.linspace(0, 1, 6):
+        it.observe(0, [x], float(np.sin(3 * x)))
+    assert "relation" not in {finding.about for finding in it.result().diagnose()}
+    measured = amsbq.Integrator([amsbq.Source(cost="measured")] * 2, amsbq.Uniform(0, 1), seed=0, budget=5)
+    _, second = measured.ask(), measured.ask()
+    measured.tell(second, 0.3, cost=0.1)
+    said = {finding.about: finding for finding in measured.result().diagnose()}
+    assert "hyperparameters" not in said
+    assert "cost" not in said["few evaluations"].advice
+
+
+def test_all_values_of_a_discrete_input_are_enough():
+    it = amsbq.Integrator([amsbq.Source()], [stats.randint(0, 3)], seed=0)
+    for x in range(3):
+        it.observe(0, [x], float(x**2))
+    advice = [finding.advice for finding in it.result().diagnose() if finding.about == "few evaluations"]
+    assert not any(advice)
+
+
+def test_an_error_bar_that_rose_is_the_present_one():
+    it = amsbq.Integrator([amsbq.Source()], amsbq.Uniform(0, 1), seed=0)
+    for _ in range(6):
+        query = it.ask()
+        it.tell(query, float(np.sin(3 * query.x[0])))
+    query = it.ask()
+    it.tell(query, 3 + float(np.sin(3 * query.x[0])))
+    for x in np.linspace(0.03, 0.97, 6):
+        it.observe(0, [x], float(np.sin(3 * x)))
+    [finding] = [finding for finding in it.result().diagnose() if finding.about == "rise"]
+    assert f"is {it.estimate().std:.2g} now" in finding.text

@@ -8,10 +8,11 @@ from scipy import stats
 
 import amsbq
 from amsbq.experiments.epidemic_models import sir
+from amsbq.ranges.belief import RangedBelief
 from amsbq.results.model_findings import undeclared_noise, wrong_value
 from amsbq.results.noise import hidden_noise
 from amsbq.results.outliers import outlier
-from amsbq.results.refits import source_worths
+from amsbq.results.refits import _expected_gradient, source_worths
 from amsbq.results.summary import state
 
 
@@ -234,3 +235,36 @@ def test_a_wrong_value_is_named_with_its_run(where):
     e = it.evaluations[wrong]
     assert f"evaluation {wrong + 1} (given), {it.names[source]} at rate = {e.x[0]:.4g}" in finding.text
     assert abs(outlier(it).mean - (e.value - 10 * SPREAD)) < 3 * outlier(it).std + 1e-6
+
+
+def test_the_worth_of_a_source_beside_one_with_gradients():
+    def f(x):
+        return float(np.sin(6 * x[0] + 4 * x[1]))
+
+    def slopes(x):
+        return np.cos(6 * x[0] + 4 * x[1]) * np.array([6.0, 4.0])
+
+    fine = amsbq.Source(f, gradient=slopes, gradient_cost=0.05)
+    coarse = amsbq.Source(lambda x: 2 * f(x) + 1 + 0.05 * x[0], cost=0.1)
+    it = amsbq.integrate([fine, coarse], amsbq.Uniform([0, 0], 1), budget=7, seed=0).integrator
+    choices = it.forecast(14).choices
+    assert {choice.source for choice in choices} <= {0, 1}
+    assert any(choice.gradient for choice in choices if choice.source == 0)
+    assert not any(choice.gradient for choice in choices if choice.source == 1)
+    x = np.array([0.3, 0.6])
+    np.testing.assert_allclose(_expected_gradient(it, 0, x), slopes(x), rtol=0.05, atol=0.05)
+    assert source_worths(it)[1].bought > 0  # which are rehearsed with their gradients
+
+
+def test_large_values_of_a_skewed_function_are_no_outliers():
+    X = stats.qmc.Sobol(2, seed=1).random(16)
+    it = amsbq.Integrator([amsbq.Source(name="steep")], amsbq.Uniform([0, 0], 1), seed=0)
+    for x in np.concatenate([X, [[0.99, 0.99]]]):
+        it.observe(0, x, float(np.exp(5 * x[0] + 4 * x[1])))
+    assert isinstance(it.learner.belief, RangedBelief)
+    assert outlier(it) is None
+    it.observe(0, [0.52, 0.47], 1e6)  # ten thousand times what it should be
+    found = outlier(it)
+    assert found is not None
+    assert it.evaluations[found.evaluation].value == 1e6
+    assert "The answer includes it" in next(wrong_value(it, ["a", "b"])).advice

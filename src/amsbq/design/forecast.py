@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from ..markup import curve, table
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.rates import AnyRate
 from ..validation import Array, Values
+from .costs import affordable
+from .initial import next_planned
 from .search import Choice, Search
 
 
@@ -53,7 +56,7 @@ class Forecast(list[tuple[float, Values]]):
         Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. Where they are
         learned it is an estimate: what is learned later changes both the error bar and what is asked.
     choices : tuple of Choice
-        The evaluations that it foresees; the first row is before all of them.
+        The evaluations that it foresees; the first row is before all of them, and each other one after one of them.
     """
 
     def __init__(
@@ -115,13 +118,30 @@ class Forecast(list[tuple[float, Values]]):
         return self if len(self) <= SETTINGS.printed else [self[round(i)] for i in every]
 
 
+#: a function of a rate, the number of evaluations before, and the cost so far: the next evaluation, or None
+Following: TypeAlias = Callable[[AnyRate, int, float], Choice | None]
+
+
+def planned_first(
+    planned: Sequence[Choice], price: Callable[[Choice], float], budget: float, best: Following
+) -> Following:
+    """Return the evaluations of a plan that a budget pays for, and then the best ones."""
+    left = list(planned)
+
+    def following(rate: AnyRate, n: int, cost: float) -> Choice | None:
+        paid = next_planned(left, (), lambda choice: bool(affordable(cost + price(choice), budget)))
+        return paid or best(rate, n, cost)
+
+    return following
+
+
 def forecast_rows(
     belief: Belief | OutputsBelief,
     std: Values,
     before: Values,
     rate: AnyRate,
     cost: float,
-    next_choice: Callable[[AnyRate, int, float], Choice | None],
+    next_choice: Following,
     price: Callable[[Choice], float],
     steps: int,
 ) -> tuple[list[tuple[float, Values]], list[Choice]]:

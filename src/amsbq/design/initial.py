@@ -89,7 +89,8 @@ def default_design(
     """
     data = data.values
     known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
-    locations = np.concatenate([data.X[data.s == 0], candidates])[: SETTINGS.shared_locations]
+    different = {x.tobytes(): x for x in [*data.X[data.s == 0], *candidates]}
+    locations = list(different.values())[: SETTINGS.shared_locations]
     design: list[Choice] = []
     total = 0.0
     for j, x in enumerate(locations):

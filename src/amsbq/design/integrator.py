@@ -31,7 +31,7 @@ from .bulk import Bulk
 from .costs import affordable
 from .decisions import DecisionMaker
 from .forecast import SETTINGS as FORECASTS
-from .forecast import Forecast, forecast_rows
+from .forecast import Forecast, forecast_rows, planned_first
 from .initial import Initial, checked_location, remove_planned
 from .search import Choice
 from .sources import SourcesLike
@@ -180,7 +180,7 @@ class Integrator(DecisionMaker):
         with threads_for(len(self.learner)):
             belief = self.learner.belief
             best = None if belief is None else self._best(self._next_rate(belief), sources=self._telling())
-        return best and replace(best, source=self.source_of(best.source))
+        return best and self.shown(best)
 
     @locked
     def forecast(self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECASTS.steps) -> Forecast:
@@ -209,14 +209,15 @@ class Integrator(DecisionMaker):
             belief = self.learner.belief
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
-            exact, planned = isinstance(belief, FixedBelief), self._initial_design()
-            std = target_estimate(belief, self.measure, self.target).std
+            exact, std = isinstance(belief, FixedBelief), target_estimate(belief, self.measure, self.target).std
             now = self._rate(belief, 1 if exact else FORECASTS.every)
-            rate = self._having(now, self._pending_options() + [(choice.source, choice.x) for choice in planned])
-            cost = self.committed + math.fsum(self._price(choice) for choice in planned)
+            rate = self._having(now, self._pending_options())
+            planned = [choice for choice in self._initial_design() if self.source_of(choice.source) in among]
             best = partial(self._best, sources=among, budget=budget)
-            rows, choices = forecast_rows(belief, std, now.variance(), rate, cost, best, self._price, steps)
-        return Forecast(rows, exact, self.outputs, [*planned, *choices])
+            following = planned_first(planned, self._price, budget, best)
+            before, cost = now.variance(), self.committed
+            rows, choices = forecast_rows(belief, std, before, rate, cost, following, self._price, steps)
+        return Forecast(rows, exact, self.outputs, [self.shown(choice) for choice in choices])
 
     @locked
     def of_output(self, output: str | int) -> Self:

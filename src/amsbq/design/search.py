@@ -1,8 +1,7 @@
 """The search for the largest rate over sources and inputs, for one observation or for a set.
 
-It works in coordinates u with x = median + A u that the measure offers, so that units do not matter. Points of the
-measure are screened together, and the best local maxima among them are polished with exact gradients. Discrete inputs
-have values that exist, and keep them while the others are polished.
+It works in coordinates u with x = median + A u, so that units do not matter. Points of the measure are screened
+together, and the best local maxima are polished with exact gradients, while discrete inputs keep values that exist.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ class Choice:
     source: int
     x: Array  # (D,)
     rate: float = np.nan
+    gradient: bool = False  # whether with its gradient, where `source` is not the number of an option
 
 
 @dataclass(frozen=True)

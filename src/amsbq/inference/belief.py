@@ -389,7 +389,8 @@ def _log_posteriors(
     """
     used = data.sorted().thinned(SETTINGS.most_observations)
     structures = model.structures([source for source in order if source < len(noise)], measure.dim)
-    densities = [LogPosterior(prior, measure, used, noise) for prior in structures]
+    doubted = primary_is_constant(data)
+    densities = [LogPosterior(prior, measure, used, noise, doubted=doubted) for prior in structures]
     primary = used.of_source(0)
     if not len(primary.y):
         return [density for density in densities if not density.prior.primary_only]

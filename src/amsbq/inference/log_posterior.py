@@ -47,6 +47,9 @@ class LogPosterior:
         The noise variance of its observations, or "learn".
     integrated : bool
         Whether integrals will be asked for: raise ValueError if there is no way to evaluate them.
+    doubted : bool
+        Whether all values of the primary source, those to come too, have noise of the size of the spread. If they are
+        all the same, the density would otherwise grow without bound as the scale shrinks.
 
     Attributes
     ----------
@@ -55,7 +58,13 @@ class LogPosterior:
     """
 
     def __init__(
-        self, prior: ModelPrior, measure: Measure, data: Data, noise: Sequence[Noise], integrated: bool = True
+        self,
+        prior: ModelPrior,
+        measure: Measure,
+        data: Data,
+        noise: Sequence[Noise],
+        integrated: bool = True,
+        doubted: bool = False,
     ) -> None:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
@@ -63,8 +72,10 @@ class LogPosterior:
         self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit)
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
-        if prior.primary_only:  # all that the others vary is noise
-            self.noise[1:], self.learned = self.units.spreads[1:] ** 2, self.learned[self.learned == 0]
+        #: noise variances beside the declared ones, in standard units: without others, all that these vary is noise
+        self._doubt = np.array([float(doubted)] + [float(prior.primary_only)] * (self.n_sources - 1))
+        if prior.primary_only:
+            self.noise[1:], self.learned = 0.0, self.learned[self.learned == 0]
         if integrated:
             EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
@@ -100,7 +111,8 @@ class LogPosterior:
     def _standard_noise(self) -> Array:
         """The noise variances that are not learned, in standard units, shape (L,)."""
         with np.errstate(over="ignore"):
-            return np.asarray(self.noise / self.units.spreads / self.units.spreads)
+            declared = self.noise / self.units.spreads / self.units.spreads
+        return np.asarray(declared + self._doubt)
 
     @property
     def _constant(self) -> Array:
@@ -130,7 +142,7 @@ class LogPosterior:
         """Return the models with hyperparameters Θ, for outputs in standard units."""
         at = self.layout.decode(Theta, self._relations(relations))
         noise = np.tile(self._standard_noise, (len(at.noise), 1))
-        noise[:, self.learned] = at.noise
+        noise[:, self.learned] += at.noise
         group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.latent.width)
         constant = np.tile(self._constant, (len(noise), 1, 1))
         shares = np.array([term.trend for term in self.prior.terms])

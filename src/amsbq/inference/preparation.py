@@ -11,13 +11,11 @@ import numpy as np
 from ..gp.data import VALUE, Data
 from ..gp.gram import DIGITS
 from ..messages import warn
-from ..validation import Array, read_only
+from ..validation import Array
 from .structures import Noise, noise_level
 
 #: values that differ by no more than this share of their size differ by rounding
 ROUNDING = 1e-14
-#: spreads above have no finite square
-LARGEST_SPREAD = 1e150
 
 
 @dataclass(frozen=True)
@@ -116,12 +114,7 @@ def regularised(
             "and the error bar is a guess",
             stacklevel=4,
         )
-        # Noise of the size of the spread: without it the likelihood would grow without bound as the scale shrinks.
-        spread = StandardUnits.of(data, len(noise), common=True).spreads[0]
         data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more
-        data = replace(
-            data, noise_var=read_only(data.noise_var + np.where(data.s == 0, min(spread, LARGEST_SPREAD) ** 2, 0.0))
-        )
     return data, noise
 
 

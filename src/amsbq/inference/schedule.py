@@ -203,7 +203,7 @@ class Learner:
         if n != self._conditioned_on and self._belief is not None:
             with collected_warnings(), np.errstate(all="ignore"):  # the next refit issues its own
                 for k in range(self._conditioned_on, n):  # one by one: rounding must not depend on earlier accesses
-                    extended = self._belief.extend(self.data.first(k + 1))
+                    extended = self._extended(self._belief, self.data.first(k + 1))
                     self._belief, self._conditioned_on = extended, k + 1  # together: an interrupt may come at any time
         return self._belief
 
@@ -255,6 +255,10 @@ class Learner:
     def learned(self, data: Data) -> Belief:
         """Return the belief that is learned from observations."""
         return self._learned_by(self.model, data)
+
+    def _extended(self, belief: Belief, data: Data) -> Belief:
+        """Return a belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
+        return belief.extend(data)
 
     def learned_of_all(self, data: Data) -> FixedBelief | LearnedBelief:
         """Return the belief on all sources, none of which is left out, that is learned from observations."""

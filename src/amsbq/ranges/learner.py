@@ -183,7 +183,8 @@ def left_out_score(
         of = (data.s == source) & ~data.sites.differentiated
         g, mean, weights = outcomes(means[:, of], variances[:, of])
         truth = values(source, data.y[of], data.y[of])
-        spread = float(np.std(truth)) or 1.0
+        unit = 2.0 ** np.frexp(np.abs(truth).max())[1]  # squares of huge numbers are not finite
+        spread = float(unit * np.std(truth / unit)) or 1.0
         total += float(crps(values(source, g, mean), weights, truth).sum()) / spread
     return total
 

@@ -196,6 +196,10 @@ class Transform:
             known = OutputRange(low, high, assumed=True)
         return cls(Shape(*content["shape"]), known, content["unit"], content["least"])
 
+    def holds(self, data: Data) -> bool:
+        """Return whether all values are so far inside of an assumed range that they are not taken for its end."""
+        return bool((self.range.distances(data.values.y) >= self.least * self.unit).all())
+
     def to(self, y: Array) -> Array:
         """Return g of values y, any shape."""
         if self.kind in ("log", "exp"):

@@ -19,9 +19,9 @@ import numpy as np
 from ..gp.data import Data
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import SETTINGS as LEARNING
-from ..inference.belief import FixedBelief, LearnedBelief
+from ..inference.belief import Belief, FixedBelief, LearnedBelief
 from ..inference.log_posterior import LEARNING_JITTER
-from ..inference.preparation import StandardUnits
+from ..inference.preparation import ROUNDING, StandardUnits
 from ..inference.schedule import Learner
 from ..measures.base import Measure
 from ..messages import collected_warnings
@@ -57,6 +57,12 @@ class WarpingLearner(Learner):
         assert isinstance(plain, FixedBelief | LearnedBelief)
         return warped(plain, self.measure, self.seed)
 
+    def _extended(self, belief: Belief, data: Data) -> Belief:
+        """Return a belief on more observations; it is learned again if they are not in the range that it assumes."""
+        if isinstance(belief, RangedBelief) and not belief.transform.holds(data.rows(data.s < len(belief.noise))):
+            return self.learned(data)
+        return super()._extended(belief, data)
+
     def _hyperparameters(self, belief: Any) -> dict[str, Any]:
         if not isinstance(belief, RangedBelief):
             return super()._hyperparameters(belief)
@@ -82,20 +88,20 @@ def warped(
     """
     if isinstance(plain, FixedBelief) or not _may_be_skewed(plain):
         return plain
-    candidates = _candidates(plain.data.values.y)
-    as_they_are, *scores = _screened(plain, plain, measure, [None, *candidates])
+    candidates, varying = _candidates(plain.data.values.y), _varying(plain.data)
+    as_they_are, *scores = _screened(plain, plain, measure, [None, *candidates], varying)
     best = int(np.argmin(scores))
     if not scores[best] < SETTINGS.promising * as_they_are:
         return plain
     tried = [_learned(plain, candidates[best].range, measure, seed)]
     latent = tried[0].latent
     assert isinstance(latent, LearnedBelief)
-    again = int(np.argmin(_screened(plain, latent, measure, candidates)))
+    again = int(np.argmin(_screened(plain, latent, measure, candidates, varying)))
     if again != best:
         tried.append(_learned(plain, candidates[again].range, measure, seed))
-    found, its_score = min(((one, score(one)) for one in tried), key=itemgetter(1))
+    found, its_score = min(((one, score(one, varying)) for one in tried), key=itemgetter(1))
     as_it_is = partial(_values, None, plain.log_posterior.units)
-    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, as_it_is):
+    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, as_it_is, varying):
         return plain
     return found if found.estimate.std < SETTINGS.widest * plain.estimate.std else plain
 
@@ -108,6 +114,12 @@ def _may_be_skewed(plain: LearnedBelief) -> bool:
         return False
     enough = len(data.y) >= SETTINGS.fewest and np.count_nonzero(data.s == 0) >= SETTINGS.fewest_primary
     return bool(enough and 0 < np.ptp(data.y) < np.inf)
+
+
+def _varying(data: Data) -> list[int]:
+    """Return the sources whose values are not all the same: the spread of these is what a score is in units of."""
+    values = {int(source): data.of_source(int(source)).values.y for source in np.unique(data.s)}
+    return [source for source, y in values.items() if np.ptp(y) > ROUNDING * np.abs(y).max()]
 
 
 def _candidates(y: Array) -> list[Transform]:
@@ -127,9 +139,13 @@ def _learned(plain: LearnedBelief, known: OutputRange, measure: Measure, seed: i
 
 
 def _screened(
-    plain: LearnedBelief, learned: LearnedBelief, measure: Measure, transforms: Sequence[Transform | None]
+    plain: LearnedBelief,
+    learned: LearnedBelief,
+    measure: Measure,
+    transforms: Sequence[Transform | None],
+    sources: Sequence[int],
 ) -> list[float]:
-    """Return the scores of the observations after each transform, all with hyperparameters that were learned for one.
+    """Return the scores of some sources after each transform, all with hyperparameters that were learned for one.
 
     None leaves them as they are.
     """
@@ -142,7 +158,7 @@ def _screened(
         observed = observed.sorted().thinned(LEARNING.most_observations)
         units = StandardUnits.of(observed, n, learned.log_posterior.prior.one_unit)
         posteriors = PosteriorBatch.condition(learned.posteriors.models, units.standardise(observed), LEARNING_JITTER)
-        scores.append(left_out_score(posteriors, partial(_values, transform, units)))
+        scores.append(left_out_score(posteriors, partial(_values, transform, units), sources))
     return scores
 
 

@@ -126,14 +126,15 @@ def residuals(it: Integrator) -> Residuals:
 
     Those of sources that are evaluated in bulk are left out: what they show is how smooth these sources are.
     """
-    posteriors = belief_of(it).posteriors
+    belief, posteriors = belief_of(it), belief_of(it).posteriors
+    sign = -1 if isinstance(belief, RangedBelief) and not belief.transform.grows else 1
     asked = ~np.isin(posteriors.data.s, it.free) & ~posteriors.data.sites.differentiated
     data = posteriors.data.rows(asked)
     mean, variance = (moments[asked] for moments in averaged(posteriors.leave_one_out()))
     # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
     used = [source for source in it._used() if source not in it.free]
     made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
-    made.sort(key=lambda i: it.evaluations[i].value)
+    made.sort(key=lambda i: sign * it.evaluations[i].value)
     at: dict[tuple[float, ...], list[int]] = {}
     for i in made:
         at.setdefault((it.evaluations[i].source, *it.evaluations[i].x), []).append(i)
@@ -165,9 +166,7 @@ class Correlations:
     mean: Array
     low: Array
     high: Array
-    enough: NDArray[
-        np.bool_
-    ]  #: (L, L), whether there are more observations of both sources than a relation has numbers
+    enough: NDArray[np.bool_]  #: (L, L), whether there are more observations of both than a relation has numbers
 
     @property
     def known(self) -> NDArray[np.bool_]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from ..inference.preparation import primary_is_constant
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import Residuals, View, has_primary_value, next_choice, uncovered, views
+from .analysis import Residuals, View, belief_of, has_primary_value, next_choice, uncovered, views
 from .findings import Finding, brief, location, plural
 from .refits import source_worths
 
@@ -47,7 +48,9 @@ def few(it: Integrator) -> Iterator[Finding]:
     if n > fitted + 1:
         return
     missing = fitted + 2 - n
-    price = missing * it.source_costs.expected(0, it.measure.median)
+    price = 0.0 if it.source_costs.unknown(0) else missing * it.source_costs.expected(0, it.measure.median)
+    more = f"{plural(missing).capitalize()} more would show whether it is right"
+    more += f", for a cost of about {price:.3g}." if price > 0 else "."
     how_many = f"{plural(n)} only" if n else "no evaluation"
     why = " (a factor, an offset and a difference are fitted to them)" if related and n else ""
     rests = "rests" if n <= fitted else "still rests in part"
@@ -55,9 +58,21 @@ def few(it: Integrator) -> Iterator[Finding]:
         "warning" if n <= fitted else "note",
         "few evaluations",
         f"{it.names[0]} has {how_many}{why}: the error bar {rests} on what is assumed of such functions.",
-        f"{plural(missing).capitalize()} more would show whether it is right"
-        + (f", for a cost of about {price:.3g}." if price > 0 else "."),
+        more if not n or next_choice(it) is not None else "",
     )
+
+
+def constant(it: Integrator) -> Iterator[Finding]:
+    """Yield that all values of the primary source are the same, so that nothing is known of how it varies."""
+    y = it.learner.data.values.of_source(0).y
+    if primary_is_constant(it.learner.data):
+        yield Finding(
+            "warning",
+            "constant",
+            f"all {len(y)} values of {it.names[0]} are {y[0]:.6g}: they do not tell how much it varies, and the error "
+            "bar is a guess.",
+            "Evaluate it where it should vary.",
+        )
 
 
 def rise(it: Integrator, left: Residuals) -> Iterator[Finding]:
@@ -65,6 +80,8 @@ def rise(it: Integrator, left: Residuals) -> Iterator[Finding]:
     told = [(i, e.std) for i, e in enumerate(it.evaluations) if e.std > 0]
     known = next((i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"), len(it.evaluations))
     rows = [(i, std) for i, std in told if i >= known]
+    if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were given since
+        rows.append((len(it.evaluations) - 1, belief_of(it).estimate.std))
     if not rows or rows[-1][1] <= SETTINGS.risen * min(std for _, std in rows):
         return
     narrowest = min(range(len(rows)), key=lambda k: rows[k][1])
@@ -76,7 +93,8 @@ def rise(it: Integrator, left: Residuals) -> Iterator[Finding]:
     why = (
         f"its value was a surprise, {size:.1f} standard deviations from what all others predict"
         if size > SETTINGS.surprise
-        else "with it, the model is less certain of how smooth the sources are, or of how they are related"
+        else "it changed what the model takes for granted: how smooth the sources are, their noise, how they are "
+        "related, or which of them tell something"
     )
     yield Finding(
         "note",

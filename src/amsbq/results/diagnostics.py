@@ -31,6 +31,8 @@ class DiagnosticSettings:
     paid: float = 2.0
     #: ratio up to which it did not: up to there, runs without it had smaller error bars
     did_not_pay: float = 1.0
+    #: values of the primary source up to which relations to it change with the next one, whatever their intervals say
+    unsettled: int = 5
     #: share of the total cost from which on a source that did not pay is worth mentioning
     pricey: float = 0.02
     #: ratio of the error bars now and in a forecast below which more of the same buys little
@@ -58,6 +60,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
     return Findings(
         [
             *_failures(it),
+            *assumption_findings.constant(it),
             *assumption_findings.few(it),
             *assumption_findings.rise(it, left),
             *assumption_findings.disagreement(it, estimate, inputs),
@@ -97,13 +100,16 @@ def _failures(it: Integrator) -> Iterator[Finding]:
 def _relations(it: Integrator) -> Iterator[Finding]:
     """Yield how each secondary source correlates with the primary one, or that this is not known."""
     found = correlations(it) if len(it._used()) > 1 else None
-    for source in it._usable()[len(it._used()) :]:
+    observed, n = set(it.learner.data.s.tolist()), _n_primary(it)
+    for source in (source for source in it._usable()[len(it._used()) :] if source in observed):
         said = f"the values of {it.names[0]}, each left out in turn, are predicted no better with {it.names[source]}"
         spent = cost_of(it, source)
         advice = f"It took {spent:.3g} of the cost: leave it out, or find a better approximation." if spent else ""
+        if n <= SETTINGS.unsettled:
+            advice = f"With {n} values of {it.names[0]} that is not settled: each further one decides anew."
         yield Finding("note", "relation", f"{said}: it is left out of the model.", advice)
     for source, name in enumerate(it.names):
-        if found is None or not 0 < source < len(found.mean):
+        if found is None or not 0 < source < len(found.mean) or source not in observed:
             continue
         if _is_constant(it, source):
             value = it.learner.data.values.of_source(source).y[0]
@@ -113,11 +119,14 @@ def _relations(it: Integrator) -> Iterator[Finding]:
         known = bool(found.known[0, source])
         said = f"the correlation of {name} with {it.names[0]} over the inputs' distribution is {found.text(0, source)}."
         more = "" if known else f"A few more evaluations of {it.names[0]} would tell."
-        yield Finding("good" if known else "note", "relation", said, more)
+        if known and n <= SETTINGS.unsettled:
+            more = f"That rests on {n} values of {it.names[0]}, and may change with the next."
+        yield Finding("note" if more else "good", "relation", said, more)
 
 
 def _worth(it: Integrator) -> Iterator[Finding]:
-    advice = "Leave it out, or find a cheaper or better approximation."
+    settled = _n_primary(it) > SETTINGS.unsettled
+    advice = "Leave it out, or find a cheaper or better approximation." if settled else ""
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
@@ -137,6 +146,11 @@ def _worth(it: Integrator) -> Iterator[Finding]:
             yield Finding("note", "worth", f"{name} did not pay: {instead}.", advice)
         else:
             yield Finding("note", "worth", f"{name} made little difference, if any: {instead}.")
+
+
+def _n_primary(it: Integrator) -> int:
+    """Return the number of values of the primary source."""
+    return int(np.count_nonzero(it.learner.data.values.s == 0))
 
 
 def _is_constant(it: Integrator, source: int) -> bool:

@@ -20,8 +20,9 @@ class Finding:
     level : str
         "good", "note" or "warning".
     about : str
-        The subject in a word or two: "failures", "few evaluations", "rise", "disagreement", "extrapolation", "fit",
-        "outlier", "noise", "stationarity", "transform", "hyperparameters", "relation", "worth" or "outlook".
+        The subject in a word or two: "failures", "constant", "few evaluations", "rise", "disagreement",
+        "extrapolation", "fit", "outlier", "noise", "stationarity", "transform", "hyperparameters", "relation", "worth"
+        or "outlook".
     text : str
         What was found.
     advice : str

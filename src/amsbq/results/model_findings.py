@@ -79,7 +79,8 @@ def wrong_value(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
         "outlier",
         f"evaluation {found.evaluation + 1} ({called}), {it.names[e.source]} at {location(inputs, e.x)}, has the value "
         f"{e.value:.6g}, where all others predict {found.mean:.6g} ± {found.std:.2g} (standard deviation).",
-        "Look at that run: either its value is wrong, or the source changes suddenly there.",
+        "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes it; "
+        "correct() replaces it, and `amsbq exclude` or `amsbq correct` in a journal.",
     )
 
 
@@ -141,8 +142,8 @@ def transform(belief: Belief) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 "transform",
-                f"the values are skewed: their distance {end} is modelled as an exponential, which predicts each of "
-                "them from the others much better.",
+                f"the distance of the values {end} is modelled as an exponential, which predicts each of them from the "
+                "others much better than the values as they are.",
                 "If a bound of the values is known, say so by output_range.",
             )
             return
@@ -156,6 +157,8 @@ def hyperparameters(belief: Belief, estimate: Estimate) -> Iterator[Finding]:
         yield Finding(
             "note", "hyperparameters", "given, not learned: the error bar is right if they are.", "See whether it fits."
         )
+    elif np.isnan(estimate.mean):
+        return
     elif np.isinf(estimate.dof):
         yield Finding(
             "note",

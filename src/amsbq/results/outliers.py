@@ -19,6 +19,7 @@ from ..inference.modes import find_mode
 from ..inference.preparation import StandardUnits
 from ..inference.structures import Noise, chain
 from ..messages import collected_warnings
+from ..ranges.belief import RangedBelief
 from ..ranges.learner import learn_ranged
 from .analysis import once_per_state
 from .noise import hidden_noise
@@ -111,7 +112,8 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
     of_value = (data.s == source) & ~data.sites.differentiated & (data.y == y)
     rest = data.rows(~data.together_with(int(np.flatnonzero(of_value & (x == data.X).all(axis=1))[0])))
     with collected_warnings(), np.errstate(all="ignore"):
-        mean, std, far = (_of_range if it.range else _of_others)(it, it.learner, rest, value)
+        transformed = isinstance(it.learner.belief, RangedBelief)
+        mean, std, far = (_of_range if transformed else _of_others)(it, it.learner, rest, value)
     if far <= SETTINGS.outlying:
         return None
     made = (e.status == "ok" and (e.source, e.value) == (source, y) and (e.x == x).all() for e in it.evaluations)
@@ -127,9 +129,9 @@ def _of_others(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[f
 
 
 def _of_range(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[float, float, float]:
-    """Return the same by a model with a transform, on whose scale distances from the bound are compared."""
-    s, noise = int(value.s[0]), [source.noise for source in it.sources]
-    refitted = learn_ranged(learner.known, it.model, it.measure, rest, noise, it.seed, it.names, learner.order)
+    """Return the same by a model with the transform of the run, on whose scale distances from bounds are compared."""
+    s, noise, used = int(value.s[0]), [source.noise for source in it.sources], learner.belief.transform
+    refitted = learn_ranged(used.range, it.model, it.measure, rest, noise, it.seed, it.names, learner.order, used.shape)
     transform, level = refitted.transform, noise[s]
     error = math.sqrt(float(value.noise_var[0]) + (0.0 if isinstance(level, str) else level))
     mean, std = (float(moment[0]) for moment in refitted.predict(s, value.X))

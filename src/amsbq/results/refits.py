@@ -19,7 +19,11 @@ from ..gp.posterior import MultiSourceGP
 from ..inference.estimate import Estimate
 from ..inference.structures import ModelName
 from ..messages import collected_warnings
+from ..validation import Array
 from .analysis import belief_of, forecast, once_per_state, primary_log_density
+
+#: of central differences, relative to the interquartile range of an input
+STEP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,19 @@ def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Seque
     kept, belief = [source for source in it._used() if source != left_out], belief_of(it)
     for choice in choices:
         [mean], _ = belief.predict(kept[choice.source], choice.x[None])
-        others.observe(choice.source, choice.x, float(mean))
+        gradient = _expected_gradient(it, kept[choice.source], choice.x) if choice.gradient else None
+        others.observe(choice.source, choice.x, float(mean), gradient=gradient)
     return belief_of(others).estimate
+
+
+def _expected_gradient(it: Integrator, source: int, x: Array) -> Array:
+    """Return the derivatives of a source by each input that are expected at x, NaN where there are none."""
+    low, high = it.measure.from_cube(np.repeat([[0.25], [0.75]], len(x), axis=1))
+    steps, isolated = STEP * (high - low), sorted({*it.measure.discrete, *it.measure.categorical})
+    above, below = (belief_of(it).predict(source, x + sign * np.diag(steps))[0] for sign in (1, -1))
+    gradient = (above - below) / (2 * steps)
+    gradient[isolated] = np.nan
+    return np.where(np.isfinite(gradient), gradient, np.nan)
 
 
 def without(it: Integrator, source: int) -> Integrator:

@@ -41,7 +41,7 @@ COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", 
 NO_MODEL = "the result is of a method without one, or its journal does not hold enough to rebuild it"
 #: why runs stop, in words
 REASONS = {
-    "budget": "the budget does not pay for more",
+    "budget": "the budget pays for nothing more of use",
     "tolerance": "the tolerance is reached",
     "rate": "evaluations tell too little for their cost",
     "evaluations": "as many evaluations were made as were allowed",
