@@ -22,7 +22,6 @@ from ..outputs.observations import checked_values
 from ..validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
 from .costs import SourceCosts
 from .failures import recorded_reason, rejection, usable_outputs
-from .search import Choice
 from .sources import SourcesLike, as_sources, source_names
 
 #: why a run stopped; a stop rule of the user may return any other text
@@ -279,10 +278,6 @@ class Accounting(ABC):
         """Return the number of a source, or of the source with its gradient if it has one and that is wanted."""
         with_gradient = gradient and source in self.with_gradients
         return len(self.sources) + self.with_gradients.index(source) if with_gradient else source
-
-    def shown(self, choice: Choice) -> Choice:
-        """Return a choice of an option as one of a source, with its gradient or without."""
-        return replace(choice, source=self.source_of(choice.source), gradient=choice.source >= len(self.sources))
 
     def _pending_options(self) -> list[tuple[int, Array]]:
         """Return the option and the location of each pending query."""

@@ -194,6 +194,10 @@ class DecisionMaker(BulkAccounting):
         plain = [source for source in sources if self.sources[source].gradient is not True]
         return plain + [self.option(source, True) for source in sources if source in self.with_gradients]
 
+    def _shown(self, choice: Choice) -> Choice:
+        """Return a choice of an option as one of a source, with its gradient or without."""
+        return replace(choice, source=self.source_of(choice.source), gradient=choice.source >= len(self.sources))
+
     def _rng(self, k: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, k])
 
@@ -291,13 +295,8 @@ class DecisionMaker(BulkAccounting):
 
         It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
         """
-        of_primary = self._options([0])
-        if (
-            cheap.source in of_primary
-            or not set(of_primary) & set(search.sources)
-            or self.acquisition in PATHOLOGIES
-            or math.isinf(self.budget)
-        ):
+        of_primary, unlimited = self._options([0]), self.acquisition in PATHOLOGIES or math.isinf(self.budget)
+        if unlimited or cheap.source in of_primary or not set(of_primary) & set(search.sources):
             return cheap
         cost = self.source_costs.costs[0]
         if isinstance(cost, ConstantCost) and not self._strands(cheap, cost.cost):

@@ -180,7 +180,7 @@ class Integrator(DecisionMaker):
         with threads_for(len(self.learner)):
             belief = self.learner.belief
             best = None if belief is None else self._best(self._next_rate(belief), sources=self._telling())
-        return best and self.shown(best)
+        return best and self._shown(best)
 
     @locked
     def forecast(self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECASTS.steps) -> Forecast:
@@ -217,7 +217,7 @@ class Integrator(DecisionMaker):
             following = planned_first(planned, self._price, budget, best)
             before, cost = now.variance(), self.committed
             rows, choices = forecast_rows(belief, std, before, rate, cost, following, self._price, steps)
-        return Forecast(rows, exact, self.outputs, [self.shown(choice) for choice in choices])
+        return Forecast(rows, exact, self.outputs, [self._shown(choice) for choice in choices])
 
     @locked
     def of_output(self, output: str | int) -> Self:
