@@ -251,3 +251,8 @@ def test_a_journal_keeps_what_functions_print_but_not_in_threads(options, kept, 
     for number in (0, 1):
         _, query, _, log = shown_evaluation(tmp_path / "run.jsonl", number)
         assert log.stdout == (f"meshing {query.x[0]}\nsolving\n" if kept else "")
+
+
+def test_a_source_of_two_arguments_is_told_how_sources_are_called():
+    reason = evaluate(lambda x, y: x + y, np.array([1.0, 2.0])).reason
+    assert "missing 1 required positional argument: 'y'; sources are called with one array x" in reason

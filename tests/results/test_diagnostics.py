@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.execution.revisions import exclude
 from amsbq.visualization import curves
 
 
@@ -58,6 +59,15 @@ def test_findings_name_what_is_wrong():
     assert failures.level == "warning"
     assert "diverged" in failures.text
     assert ("note", "hyperparameters") in findings(result)  # only the most probable ones
+
+
+def test_a_value_that_the_user_excluded_is_no_failure(tmp_path):
+    path = tmp_path / "run.jsonl"
+    amsbq.integrate(lambda x: float(np.sin(3 * x[0])), amsbq.Uniform(0, 1), budget=6, seed=0, journal=path)
+    exclude(path, 3, "did not converge")
+    result = amsbq.read_result(path)
+    assert "excluded by the user" in result.evaluations[3].reason
+    assert "failures" not in {finding.about for finding in result.diagnose()}
 
 
 def test_few_evaluations_are_said_to_be_few():

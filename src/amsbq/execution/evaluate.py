@@ -110,8 +110,13 @@ def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: 
 
 
 def _place(error: BaseException) -> str:
-    """Return the function and the line of a source that raised an error; nothing if it is about what was returned."""
+    """Return the function and the line of a source that raised an error; nothing if it is about what was returned.
+
+    If it cannot be called at all, return how sources are called.
+    """
     where = traceback.extract_tb(error.__traceback__)[-1]
+    if where.filename == __file__:
+        return "; sources are called with one array x, which has a number for each input"
     ours = (as_observation.__name__, checked_observation.__name__)
     return "" if where.name in ours else f" ({where.name}, line {where.lineno})"
 

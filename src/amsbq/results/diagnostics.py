@@ -82,7 +82,7 @@ def _failures(it: Integrator) -> Iterator[Finding]:
     said, serious, last = [], False, ""
     for source, name in enumerate(it.names):
         of = [e for e in it.evaluations if e.source == source]
-        failed = [e for e in of if e.status == "failed"]
+        failed = [e for e in of if e.status == "failed" and not e.note]  # not excluded by the user
         if failed:
             retired = source in it.failures.retired
             said.append(f"{len(failed)} of {len(of)} of {name}" + (", which was retired" if retired else ""))

@@ -80,7 +80,7 @@ def wrong_value(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
         f"evaluation {found.evaluation + 1} ({called}), {it.names[e.source]} at {location(inputs, e.x)}, has the value "
         f"{e.value:.6g}, where all others predict {found.mean:.6g} ± {found.std:.2g} (standard deviation).",
         "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes it; "
-        "correct() replaces it, and `amsbq exclude` or `amsbq correct` in a journal.",
+        "`amsbq exclude` takes it out of a run with a journal, and `amsbq correct` replaces it.",
     )
 
 
