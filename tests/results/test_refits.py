@@ -256,6 +256,17 @@ def test_the_worth_of_a_source_beside_one_with_gradients():
     assert source_worths(it)[1].bought > 0  # which are rehearsed with their gradients
 
 
+def test_no_gradient_is_expected_by_a_discrete_input():
+    """Half of its values are the same: there is no step to take, nor a value between two."""
+    measure = amsbq.as_measure([stats.uniform(0, 1), stats.binom(1, 0.05)])
+    it = amsbq.Integrator([amsbq.Source()], measure, seed=0)
+    for x in np.linspace(0, 1, 9):
+        it.observe(0, [x, 0], float(np.sin(3 * x)))
+    with np.errstate(all="raise"):
+        slopes = _expected_gradient(it, 0, np.array([0.4, 0.0]))
+    np.testing.assert_allclose(slopes, [3 * np.cos(1.2), np.nan], rtol=1e-2)
+
+
 def test_large_values_of_a_skewed_function_are_no_outliers():
     X = stats.qmc.Sobol(2, seed=1).random(16)
     it = amsbq.Integrator([amsbq.Source(name="steep")], amsbq.Uniform([0, 0], 1), seed=0)
