@@ -22,7 +22,6 @@ from .outputs.estimates import AnyEstimate, unknown_estimate
 from .outputs.goals import Weights
 from .outputs.names import OutputsLike
 from .quantities.targets import Target
-from .results.analysis import has_primary_value
 from .results.result import Result, unknown_because
 from .validation import RNGLike
 
@@ -112,7 +111,7 @@ class Integrator(DesignIntegrator):
         are those of the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned
         before. With several outputs it returns `Estimates`. Raises `ValueError` if nothing was told or observed yet.
         """
-        if len(self.learner) and not has_primary_value(self):
+        if len(self.learner) and not self.learner.has_primary:
             warn(f"the integral is {unknown_because(self.names)}", stacklevel=2)
             return unknown_estimate(self.outputs)
         with collected_warnings() as messages:

@@ -5,7 +5,9 @@ import pytest
 from scipy.integrate import quad
 
 import amsbq
-from amsbq.ranges.belief import RangedBelief
+from amsbq.gp.data import Data
+from amsbq.quantities.what_if import conditional, integral_under
+from amsbq.ranges.belief import AveragedBelief, RangedBelief
 from amsbq.ranges.transforms import OutputRange, Shape, Transform
 
 SQUARE = amsbq.Uniform([0, 0], 1)
@@ -39,14 +41,66 @@ def observations(result):
 
 def test_skewed_values_are_recognised_and_said(run):
     result, _ = run
-    assert isinstance(result.integrator.learner.belief, RangedBelief)
-    assert "is modelled as an exponential, which predicts each of them" in str(result.diagnose())
+    belief = result.integrator.learner.belief
+    assert isinstance(belief, AveragedBelief)
+    assert belief.share > 0.9
+    assert "as an exponential, which predicts each of them better" in str(result.diagnose())
     low, high = result.interval(0.95)
     assert low < TRUTH < high
     s, X, y = observations(result)
     plain = amsbq.estimate(s, X, y, SQUARE, model="ar")  # a structure of the default, without exponentials
     assert result.std < 0.5 * plain.std
     assert abs(result.mean - TRUTH) < 0.01 * np.std(y)
+
+
+def test_the_answer_is_the_average_of_both_models(run):
+    result, _ = run
+    it = result.integrator
+    belief = it.learner.belief
+    plain, share = belief.plain, belief.share
+    ranged = RangedBelief(belief.latent, belief.transform, belief.measure, belief.noise)
+    parts = ranged.estimate, plain.estimate
+    for z in np.linspace(TRUTH - 1, TRUTH + 1, 7):
+        of_both = share * parts[0].cdf(z) + (1 - share) * parts[1].cdf(z)
+        assert result.estimate.cdf(z) == pytest.approx(of_both, abs=1e-12)
+    X, t = SQUARE.sobol(5, 7), np.array([0.2, 0.7])
+    for of in (lambda b: b.predict(1, X), lambda b: b.main_effect(0, 1, t[:, None])):
+        (m, s), (n, r), (mean, std) = (of(b) for b in (ranged, plain, belief))
+        np.testing.assert_allclose(mean, share * m + (1 - share) * n, rtol=1e-12)
+        second = share * (s**2 + m**2) + (1 - share) * (r**2 + n**2)
+        np.testing.assert_allclose(std**2, second - mean**2, rtol=1e-6)
+    other = amsbq.Uniform([0, 0.5], [0.5, 1])
+    apart = [integral_under(b, SQUARE, other).mean for b in (ranged, plain)]
+    assert result.under(other).mean == pytest.approx(share * apart[0] + (1 - share) * apart[1], rel=1e-12)
+    apart = [conditional(b, 1, t)[0].mean for b in (ranged, plain)]
+    assert result.given(x1=0.2).mean == pytest.approx(share * apart[0] + (1 - share) * apart[1], rel=1e-12)
+
+
+def test_more_observations_extend_both_models(run):
+    s, X, y = observations(run[0])
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], SQUARE)
+    for source, x, value in zip(s, X, y, strict=True):
+        it.observe(source, x, value)
+    before, new = it.learner.belief, np.array([0.31, 0.62])
+    data = before.plain.data.followed_by(Data.checked(SQUARE, 2, [1], [new], [cheap(new)], None, None))
+    after = before.extend(data)
+    assert len(after.plain.data.y) == len(after.latent.data.y) == len(data.y)
+    for belief in (after, after.plain, after.latent):
+        assert belief.posteriors.data.s[-1] == 1
+    assert after.predict(1, new[None])[1] < 0.5 * before.predict(1, new[None])[1]
+    assert after.predict(1, new[None])[0] == pytest.approx(cheap(new), rel=1e-3)
+    assert (after.share, after.transform) == (before.share, before.transform)
+
+
+def test_what_a_version_learned_that_chose_one_model_is_learned_again(run):
+    it = run[0].integrator
+    fitted = it.learner.fitted()
+    parameters = {key: fitted["hyperparameters"][key] for key in fitted["hyperparameters"].keys() - {"plain", "share"}}
+    again = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], SQUARE)
+    for s, x, y in zip(*observations(run[0]), strict=True):
+        again.observe(s, x, y)
+    again.learner.restore({**fitted, "hyperparameters": parameters})
+    assert again.learner.belief.estimate.mean == pytest.approx(it.estimate().mean, rel=1e-9)
 
 
 def test_a_resumed_run_and_the_same_data_give_the_same_answer(run):

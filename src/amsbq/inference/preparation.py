@@ -118,12 +118,16 @@ def regularised(
     return data, noise
 
 
+def is_constant(y: Array) -> bool:
+    """Return whether all values are the same, but for rounding."""
+    return bool(np.ptp(y) <= ROUNDING * np.abs(y).max())
+
+
 def primary_is_constant(data: Data) -> bool:
     """Return whether several observations of the primary source all have one value, but for rounding, and no slope."""
     of_primary = data.of_source(0)
     primary, slopes = of_primary.values.y, of_primary.y[of_primary.sites.differentiated]
-    constant = len(primary) > 1 and bool(np.ptp(primary) <= ROUNDING * np.abs(primary).max())
-    return constant and not slopes.any()
+    return len(primary) > 1 and is_constant(primary) and not slopes.any()
 
 
 def too_few(data: Data) -> bool:

@@ -15,7 +15,7 @@ from ..measures.composed import Transformed
 from ..measures.empirical import Empirical
 from ..measures.marginals import CategoricalMarginal
 from ..outputs.estimates import Estimates
-from ..ranges.belief import RangedBelief
+from ..ranges.belief import AveragedBelief, RangedBelief
 from ..validation import Array
 from .ensemble import Ensemble
 
@@ -30,6 +30,8 @@ def integral_under(belief: Belief, measure: Measure, other: Measure) -> Estimate
     Kernels are integrated against the other measure in closed form where there is one. Otherwise, and if models live in
     coordinates of their own, as those of dependent inputs do, low-discrepancy points stand for it.
     """
+    if isinstance(belief, AveragedBelief):
+        return belief.average(belief.integral_over(other), integral_under(belief.plain, measure, other))
     if isinstance(belief, RangedBelief):
         return belief.integral_over(other)
     ensemble = Ensemble.of(belief, every=True)
@@ -67,7 +69,10 @@ def conditional(belief: Belief, input: int, t: Array) -> Estimates:
     """Return the average of the primary source over all other inputs at values t (m,) of one: its main effect."""
     if isinstance(belief, RangedBelief):
         few = Ensemble.of(belief.latent)
-        return Estimates([belief.integral(few, belief.given(input, at)) for at in t.tolist()])
+        found = [belief.integral(few, belief.given(input, at)) for at in t.tolist()]
+        if isinstance(belief, AveragedBelief):
+            found = [belief.average(*pair) for pair in zip(found, conditional(belief.plain, input, t), strict=True)]
+        return Estimates(found)
     ensemble = Ensemble.of(belief, every=True)
     means, variances = ensemble.posteriors.main_effect(0, input, t[:, None])
     moments = zip(means.T, np.sqrt(variances).T, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -116,8 +116,59 @@ class RangedBelief:
         spread = np.log1p(variance / np.maximum(mean, smallest) / np.maximum(mean, smallest))
         return self.transform.unit + np.log(np.maximum(mean, smallest)) - 0.5 * spread, np.sqrt(spread)
 
-    def extend(self, data: Data) -> RangedBelief:
+    def extend(self, data: Data) -> Self:
         """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
         modelled = data.rows(data.s < len(self.noise))
         latent: Any = self.latent.extend(self.transform.transformed(modelled, self.noise, self.measure))
         return replace(self, latent=latent)
+
+
+@dataclass(frozen=True)
+class AveragedBelief(RangedBelief):
+    """A belief on sources whose range is only assumed, averaged with one on their values as they are.
+
+    Integrals and predictions are averages. Decisions, and quantities that are not linear, are by the former.
+    """
+
+    plain: LearnedBelief | ExtendedBelief
+    share: float  # of the belief with a range
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The integral of the primary source."""
+        return self.average(*(found for _, found in self.views))
+
+    @cached_property
+    def views(self) -> tuple[tuple[float, Estimate], tuple[float, Estimate]]:
+        """The share of each belief, and what it says of the integral."""
+        ranged = self.integral(Ensemble.of(self.latent), self.nodes)
+        return (self.share, ranged), (1 - self.share, self.plain.estimate)
+
+    def average(self, ranged: Estimate, plain: Estimate) -> Estimate:
+        """Return the average of what both beliefs say of a quantity: a mixture."""
+        return Estimate(
+            np.append(ranged.centres, plain.centres),
+            np.append(ranged.scales, plain.scales),
+            np.append(self.share * ranged.weights, (1 - self.share) * plain.weights),
+            plain.dof,
+            self.share * ranged.effective_draws + (1 - self.share) * plain.effective_draws,
+        )
+
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a main effect, a source as a function of one input, at t (m, 1)."""
+        return self._average(super().main_effect(source, input, t), self.plain.main_effect(source, input, t))
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each."""
+        return self._average(super().predict(source, X), self.plain.predict(source, X))
+
+    def _average(self, ranged: tuple[Array, Array], plain: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the mixture of two distributions that have these."""
+        (mean, std), (other, its_std), share = ranged, plain, self.share
+        within = np.hypot(np.sqrt(share) * std, np.sqrt(1 - share) * its_std)
+        return other + share * (mean - other), np.hypot(within, np.sqrt(share * (1 - share)) * (mean - other))
+
+    def extend(self, data: Data) -> Self:
+        """Return the belief with the same hyperparameters on more observations; ``data`` begin with the old ones."""
+        plain: Any = self.plain.extend(data.rows(data.s < len(self.noise)))
+        return replace(super().extend(data), plain=plain)

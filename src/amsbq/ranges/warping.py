@@ -2,8 +2,8 @@
 
 Values f that are bunched at one end are modelled as f = low + exp(g), or high - exp(g), with an end that is a little
 beyond all values: how far is chosen with the direction, so that shifting and scaling all values changes nothing. Each
-choice is screened with the hyperparameters that were learned for f itself; the best is learned, and taken if it
-predicts each value from all others much better (the score of `learner`).
+choice is screened with the hyperparameters that were learned for f itself; the best is learned, and if it predicts each
+value from all others better (the score of `learner`), the answer is an average over both models.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..gp.posterior_batch import PosteriorBatch
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief, LearnedBelief
 from ..inference.log_posterior import LEARNING_JITTER
-from ..inference.preparation import ROUNDING, StandardUnits
+from ..inference.preparation import StandardUnits, is_constant
 from ..inference.schedule import Learner
 from ..measures.base import Measure
 from ..messages import collected_warnings
 from ..validation import Array
-from .belief import RangedBelief
+from .belief import AveragedBelief, RangedBelief
 from .learner import learn_ranged, left_out_score, remembered, score
 from .transforms import OutputRange, Shape, Transform
 
@@ -39,7 +39,7 @@ class WarpingSettings:
     fewest: int = 8  #: values of all sources, ...
     fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
     promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
-    better: float = 0.8  #: and after hyperparameters were learned
+    power: float = 3.0  #: of the scores, after hyperparameters were learned: each model counts by its inverse
     #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
     widest: float = 2.0
 
@@ -49,9 +49,9 @@ EXPONENTIAL = Shape("log", 20.0)
 
 
 class WarpingLearner(Learner):
-    """Observations, and a belief on the values as they are, or on exponentials where that predicts them better."""
+    """Observations, and a belief on the values as they are, and on exponentials where that predicts them better."""
 
-    def learned(self, data: Data) -> FixedBelief | LearnedBelief | RangedBelief:
+    def learned(self, data: Data) -> FixedBelief | LearnedBelief | AveragedBelief:
         """Return the belief that is learned from observations."""
         plain = super().learned(data)
         assert isinstance(plain, FixedBelief | LearnedBelief)
@@ -64,20 +64,24 @@ class WarpingLearner(Learner):
         return super()._extended(belief, data)
 
     def _hyperparameters(self, belief: Any) -> dict[str, Any]:
-        if not isinstance(belief, RangedBelief):
+        if not isinstance(belief, AveragedBelief):
             return super()._hyperparameters(belief)
-        return {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
+        ranged = {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
+        return {**ranged, "plain": super()._hyperparameters(belief.plain), "share": belief.share}
 
     def _remembered(self, data: Data, parameters: dict[str, Any]) -> Any:
         if "transform" not in parameters:
             return super()._remembered(data, parameters)
-        return remembered(self, None, data, parameters)
+        if "plain" not in parameters:  # by a version that chose one of both models
+            return self.learned(data)
+        plain: Any = super()._remembered(data, parameters["plain"])
+        return averaged(remembered(self, None, data, parameters), plain, parameters["share"])
 
 
 def warped(
     plain: FixedBelief | LearnedBelief, measure: Measure, seed: int
-) -> FixedBelief | LearnedBelief | RangedBelief:
-    """Return a belief on exponentials if that predicts the values much better, and else the one on values as they are.
+) -> FixedBelief | LearnedBelief | AveragedBelief:
+    """Return a belief on exponentials too if that predicts the values better, and else the one on values as they are.
 
     Parameters
     ----------
@@ -101,9 +105,15 @@ def warped(
         tried.append(_learned(plain, candidates[again].range, measure, seed))
     found, its_score = min(((one, score(one, varying)) for one in tried), key=itemgetter(1))
     as_it_is = partial(_values, None, plain.log_posterior.units)
-    if not its_score < SETTINGS.better * left_out_score(plain.posteriors, as_it_is, varying):
+    other = left_out_score(plain.posteriors, as_it_is, varying)
+    if not its_score < other or not found.estimate.std < SETTINGS.widest * plain.estimate.std:
         return plain
-    return found if found.estimate.std < SETTINGS.widest * plain.estimate.std else plain
+    return averaged(found, plain, 1 / (1 + (its_score / other) ** SETTINGS.power))
+
+
+def averaged(ranged: RangedBelief, plain: LearnedBelief, share: float) -> AveragedBelief:
+    """Return the average of two beliefs, of which the first has that share."""
+    return AveragedBelief(ranged.latent, ranged.transform, ranged.measure, ranged.noise, plain, share)
 
 
 def _may_be_skewed(plain: LearnedBelief) -> bool:
@@ -118,8 +128,7 @@ def _may_be_skewed(plain: LearnedBelief) -> bool:
 
 def _varying(data: Data) -> list[int]:
     """Return the sources whose values are not all the same: the spread of these is what a score is in units of."""
-    values = {int(source): data.of_source(int(source)).values.y for source in np.unique(data.s)}
-    return [source for source, y in values.items() if np.ptp(y) > ROUNDING * np.abs(y).max()]
+    return [source for source in np.unique(data.s).tolist() if not is_constant(data.of_source(source).values.y)]
 
 
 def _candidates(y: Array) -> list[Transform]:

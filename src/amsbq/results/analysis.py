@@ -23,7 +23,7 @@ from ..inference.averaging import SETTINGS as AVERAGING
 from ..inference.averaging import integrals, primary_log_densities
 from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
 from ..outputs.beliefs import OutputsBelief
-from ..ranges.belief import RangedBelief
+from ..ranges.belief import AveragedBelief, RangedBelief
 from ..ranges.learner import score
 from ..threads import threads_for
 from ..validation import Array, IntArray
@@ -113,11 +113,6 @@ class Residuals:
     def span(self) -> float:
         """Half the length of an axis, centred at zero, on which all of them are visible."""
         return max(4.0, 1.1 * float(np.abs(self.z).max(initial=0.0)))
-
-
-def has_primary_value(it: Integrator) -> bool:
-    """Return whether an integrator knows a value of its primary source, without which the integral is unknown."""
-    return bool((it.learner.data.s == 0).any())
 
 
 @once_per_state
@@ -286,14 +281,16 @@ class View:
 
 @once_per_state
 def views(it: Integrator) -> list[View]:
-    """Return what each structure of the model says of the integral; nothing if it does not average over any."""
+    """Return what each structure says of the integral, or what values and exponentials say, if these are averaged."""
     belief, learned = belief_of(it), learned_belief(it)
+    if isinstance(belief, AveragedBelief):
+        return [View(weight, found.mean, found.std) for weight, found in belief.views]
     if learned is None or not learned.model.marginalised or isinstance(belief, RangedBelief):
         return []
     units, found = learned.log_posterior.units, []
     for member in (member for member in learned.members if member.weight > 0):  # the others are ruled out
         means, stds = integrals(member.draws.models(), belief.posteriors.data)
         [mean], [variance] = averaged((means[:, None], stds[:, None] ** 2))
-        std, level = units.spreads[0] * math.sqrt(variance), units.levels[0] + units.spreads[0] * mean
+        level, std = units.levels[0] + units.spreads[0] * mean, units.spreads[0] * math.sqrt(variance)
         found.append(View(member.weight, float(level), float(std)))
     return found

@@ -12,8 +12,9 @@ import numpy as np
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..inference.preparation import primary_is_constant
+from ..ranges.belief import AveragedBelief
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import Residuals, View, belief_of, has_primary_value, next_choice, uncovered, views
+from .analysis import Residuals, View, belief_of, next_choice, uncovered, views
 from .findings import Finding, brief, location, plural
 from .refits import source_worths
 
@@ -123,10 +124,12 @@ def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> I
         if _distance((a, b)) <= SETTINGS.apart:
             continue
         of = "how the sources are related" if len(it._used()) > 1 else f"how {it.names[0]} varies"
+        both = isinstance(belief_of(it), AveragedBelief)
+        over = "two models, with values as they are and with exponentials" if both else f"several assumptions on {of}"
         yield Finding(
             "note",
             "disagreement",
-            f"the model averages over several assumptions on {of}, which say {_pm(a.mean, a.std)} and "
+            f"the model averages over {over}, which say {_pm(a.mean, a.std)} and "
             f"{_pm(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
             f"{100 * b.weight:.0f} %. The error bar covers both.",
             _settled_by(it, inputs, f"More evaluations of {it.names[0]} tell which is right."),
@@ -136,7 +139,7 @@ def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> I
 def extrapolation(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
     """Yield how much of the distribution of the inputs is far from all evaluations of the primary source."""
     found = uncovered(it)
-    if found.share < SETTINGS.uncovered_note or not has_primary_value(it):
+    if found.share < SETTINGS.uncovered_note or not it.learner.has_primary:
         return
     yield Finding(
         "warning" if found.share >= SETTINGS.uncovered_warning else "note",

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
+from ..inference.preparation import is_constant
 from . import assumption_findings, model_findings
 from .analysis import belief_of, correlations, outlook, residuals
 from .findings import Finding, Findings, brief
@@ -156,7 +157,7 @@ def _n_primary(it: Integrator) -> int:
 def _is_constant(it: Integrator, source: int) -> bool:
     """Return whether all of several values of a source are the same."""
     y = it.learner.data.values.of_source(source).y
-    return len(y) > 1 and bool(np.ptp(y) == 0)
+    return len(y) > 1 and is_constant(y)
 
 
 def _instead(found: SourceWorth, others: str) -> str:

@@ -12,7 +12,7 @@ from ..design.integrator import Integrator
 from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
-from ..ranges.belief import RangedBelief
+from ..ranges.belief import AveragedBelief, RangedBelief
 from .analysis import Residuals
 from .findings import Finding, brief, location
 from .noise import hidden_noise, repeated_noise
@@ -137,13 +137,14 @@ def transform(belief: Belief) -> Iterator[Finding]:
     """Yield by which function of a Gaussian process outputs of known range are modelled."""
     if isinstance(belief, RangedBelief):
         known = belief.transform.range
-        if known.assumed:
+        if isinstance(belief, AveragedBelief):
             end = f"above {known.low:.4g}" if math.isfinite(known.low) else f"below {known.high:.4g}"
             yield Finding(
                 "note",
                 "transform",
-                f"the distance of the values {end} is modelled as an exponential, which predicts each of them from the "
-                "others much better than the values as they are.",
+                f"the answer is an average over the values as they are, with a weight of "
+                f"{100 * (1 - belief.share):.2g} %, and their distance {end} as an exponential, which predicts each of "
+                "them better from the others.",
                 "If a bound of the values is known, say so by output_range.",
             )
             return

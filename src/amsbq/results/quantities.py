@@ -23,7 +23,7 @@ from ..quantities.what_if import check_other, conditional, integral_under
 from ..threads import threads_for
 from ..validation import numbers
 from .analysis import SETTINGS as ANALYSIS
-from .analysis import belief_of, has_primary_value, once_per_state
+from .analysis import belief_of, once_per_state
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ SETTINGS = ReachSettings()
 
 def known_belief(it: Integrator) -> Belief:
     """Return the belief of an integrator; raise ValueError unless the primary source has a value."""
-    if not has_primary_value(it):
+    if not it.learner.has_primary:
         raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
     return belief_of(it)
 
 
 def quickly_known(it: Integrator | None) -> bool:
     """Return whether there is something to know of one output, and few enough observations to find it in seconds."""
-    if it is None or it.outputs is not None or not has_primary_value(it) or (it.range is not None and it.range.log):
+    if it is None or it.outputs is not None or not it.learner.has_primary or (it.range is not None and it.range.log):
         return False
     return len(it.learner) <= ANALYSIS.forecast_observations
 

@@ -24,7 +24,6 @@ from ..outputs.names import output_number
 from ..quantities.distribution import OutputDistribution
 from ..quantities.sensitivity import Sensitivity
 from ..validation import Array, Values
-from .analysis import has_primary_value
 from .diagnostics import diagnose
 from .findings import Finding, Findings
 from .quantities import given, output_distribution, sensitivity, under
@@ -119,7 +118,7 @@ class Result:
 
         Without a value of the primary source the integral is unknown, whatever the others say.
         """
-        estimate = it.estimate() if has_primary_value(it) else unknown_estimate(it.outputs)
+        estimate = it.estimate() if it.learner.has_primary else unknown_estimate(it.outputs)
         named = inputs or it.inputs or input_names(it.measure.dim)
         return cls(
             estimate,
