@@ -110,6 +110,10 @@ CASES = {
     ),
     "array parameters": (lambda: amsbq.Product([stats.norm([0, 1])]), "one distribution per input"),
     "circular": (lambda: amsbq.Product([stats.vonmises(3)]), "integrates to.*vonmises_line"),
+    "no distribution, by name": (
+        lambda: amsbq.as_measure({"load": (0, 1), "size": "norm"}),
+        "the distribution of size",
+    ),
     "nothing like a measure": (lambda: amsbq.as_measure("uniform"), "cannot make a measure"),
     "no measure": (lambda: amsbq.as_measure(None), "cannot make a measure"),
     "empty list": (lambda: amsbq.as_measure([]), "cannot make a measure"),

@@ -33,6 +33,12 @@ def test_a_dictionary_names_the_inputs(named, tmp_path):
         amsbq.integrate(total, {"load": (0, 1), "mass": (1, 2)}, budget=2, model="icm", journal=path)
 
 
+def test_a_dictionary_of_inputs_is_a_measure():
+    both = amsbq.as_measure({"load": (0, 1), "kind": {"a": 0.2, "b": 0.8}})
+    assert both.to_dict() == amsbq.as_measure([(0, 1), {"a": 0.2, "b": 0.8}]).to_dict()
+    assert amsbq.as_measure({"a": 0.2, "b": 0.8}).dim == 1  # probabilities of categories
+
+
 def test_names_beside_a_measure():
     result = amsbq.integrate(total, SQUARE, names=["a", "b"], budget=2, model="icm")
     assert result.inputs == ["a", "b"]

@@ -214,6 +214,28 @@ def numbers_text(value: Values, digits: int = 6, most: int = 4, names: Sequence[
     return ", ".join(shown[:most]) + ("" if len(shown) <= most else f", ... ({len(shown)} in all)")
 
 
+def as_known(value: float, std: float) -> str:
+    """Return a number as text, with as many decimals as two digits of its standard deviation have.
+
+    >>> as_known(70.4321, 0.74), as_known(70.4321, 12.0), as_known(70.4321, 0.0), as_known(1.23e9, 4.5e7)
+    ('70.43', '70', '70.432100', '1.23e+09')
+    """
+    if std and not 1e-6 < std < 1e6:  # so many zeros are hard to read
+        return f"{value:.6g}"
+    return f"{value:.{max(0, 1 - int(np.floor(np.log10(std)))) if std else 6}f}"
+
+
+def plus_minus(mean: float, std: float) -> str:
+    """Return a mean and its standard deviation as text, to as many digits as are known.
+
+    >>> plus_minus(70.4321, 0.7369), plus_minus(0.5, np.nan)
+    ('70.43 ± 0.74', '0.5')
+    """
+    if np.isnan(std):
+        return f"{mean:.6g}"
+    return f"{as_known(mean, std)} ± {as_known(float(f'{std:.2g}'), std)}"
+
+
 def _regular(value: Any, name: str) -> NDArray[Any]:
     """Return an array of any type, without masked entries and with rows of one length."""
     if np.ma.is_masked(value):

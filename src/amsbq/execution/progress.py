@@ -16,7 +16,7 @@ import numpy as np
 
 from ..design.accounting import Accounting
 from ..outputs.evaluations import Evaluation
-from ..validation import numbers_text
+from ..validation import numbers_text, plus_minus
 
 #: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
 Progress: TypeAlias = Callable[[Accounting], None]
@@ -26,8 +26,7 @@ Progress: TypeAlias = Callable[[Accounting], None]
 class Digits:
     """Significant digits of the numbers that are shown."""
 
-    value: int = 6  # of values and estimates: all that most simulators are worth, and still short
-    std: int = 2  # of the standard deviation: an error bar is not known any better
+    value: int = 6  # of values: all that most simulators are worth, and still short
     cost: int = 4  # of what is spent and of the budget
     x: int = 4  # of inputs: enough to recognise a location
     outputs: int = 3  # how many of them: more do not fit on a line
@@ -137,7 +136,7 @@ def estimate_text(it: Accounting) -> str:
     if latest is None:
         return "initial design"
     pairs = list(zip(np.atleast_1d(latest.mean), np.atleast_1d(latest.std), strict=True))
-    shown = [f"{mean:.{DIGITS.value}g} ± {std:.{DIGITS.std}g}" for mean, std in pairs[: DIGITS.outputs]]
+    shown = [plus_minus(mean, std) for mean, std in pairs[: DIGITS.outputs]]
     if it.outputs is not None:
         shown = [f"{name} {text}" for name, text in zip(it.outputs, shown, strict=False)]
     return ", ".join(shown if len(pairs) <= DIGITS.outputs else [*shown, "..."])

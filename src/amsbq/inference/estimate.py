@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
-from ..validation import non_negative, numbers, read_only
+from ..validation import as_known, non_negative, numbers, plus_minus, read_only
 
 
 class Estimate:
@@ -107,12 +107,8 @@ class Estimate:
             return "nothing is known yet"
         if np.isnan(self.std):
             return f"{self.mean:.6g}, without an error bar"
-        low, high = self.interval()
-        if self.std and not 1e-6 < self.std < 1e6:  # so many zeros are hard to read
-            return f"{self.mean:.6g} ± {self.std:.2g} (std), 95 % between {low:.6g} and {high:.6g}"
-        digits = max(0, 1 - int(np.floor(np.log10(self.std)))) if self.std else 6
-        mean, std, low_end, high_end = (f"{value:.{digits}f}" for value in (self.mean, self.std, low, high))
-        return f"{mean} ± {std} (std), 95 % between {low_end} and {high_end}"
+        low, high = (as_known(end, self.std) for end in self.interval())
+        return f"{plus_minus(self.mean, self.std)} (std), 95 % between {low} and {high}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the central interval that holds the integral with probability ``level``."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..validation import brief
 from .base import Measure, is_list
 from .composed import Mixture, Transformed
-from .distributions import Distribution, RandomVariable, is_distribution
+from .distributions import Distribution, RandomVariable, checked_distribution, is_distribution
 from .empirical import Empirical
 from .gaussian import Gaussian, GaussianCopula
 from .product import Independent, Product
@@ -30,8 +30,11 @@ class MultivariateNormal(Protocol):
 #: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
 InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float] | Measure
 
-#: Everything that `as_measure` takes, which is used wherever a measure is.
+#: Everything that is used wherever a measure is.
 MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
+
+#: The same, or a dictionary of the distribution of each input by its name: everything that `as_measure` takes.
+NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
 
 CLASSES: dict[str, type[Measure]] = {
     kind.__name__: kind
@@ -39,7 +42,7 @@ CLASSES: dict[str, type[Measure]] = {
 }
 
 
-def as_measure(obj: MeasureLike) -> Measure:
+def as_measure(obj: NamedMeasureLike) -> Measure:
     """Return a measure for any usual way to write one.
 
     Parameters
@@ -48,7 +51,7 @@ def as_measure(obj: MeasureLike) -> Measure:
         A measure is returned as it is. A list has one entry per input. A (D, 2) array holds a (low, high) pair in each
         row. A dictionary holds the probabilities of discrete values, or of categories if these are text. A frozen
         ``scipy.stats.multivariate_normal`` becomes a `Gaussian`. A measure in a list stands for several inputs, which
-        are independent of the others.
+        are independent of the others. A dictionary may also have an entry for each input, by its name.
 
     Examples
     --------
@@ -61,6 +64,11 @@ def as_measure(obj: MeasureLike) -> Measure:
     given: Any = obj
     if isinstance(given, Measure):
         return given
+    if isinstance(given, Mapping) and _has_names(given):
+        for name, part in given.items():
+            if not _is_pair(part) and not isinstance(part, Measure):
+                checked_distribution(part, f"the distribution of {name}")
+        given = list(given.values())
     if isinstance(given, type(scipy.stats.multivariate_normal())):
         return Gaussian(given.mean, given.cov)
     if is_distribution(given):
@@ -129,10 +137,6 @@ def _has_names(measure: Mapping[Any, Any]) -> bool:
     return bool(measure) and all(isinstance(key, str) and not isinstance(part, Real) for key, part in measure.items())
 
 
-#: the distribution of the inputs, or a dictionary of the distribution of each one by its name
-NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
-
-
 def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
     """Return the measure of the inputs, and their names, or None if they have none.
 
@@ -149,7 +153,7 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
     if isinstance(measure, Mapping) and _has_names(measure):
         if names is not None:
             raise ValueError("give names either in the dictionary of distributions or as names=, not both")
-        return as_measure(cast(MeasureLike, list(measure.values()))), list(measure)
+        return as_measure(measure), list(measure)
     inputs = as_measure(cast(MeasureLike, measure))
     if names is None:
         return inputs, None

@@ -13,9 +13,10 @@ from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..inference.preparation import primary_is_constant
 from ..ranges.belief import AveragedBelief
+from ..validation import plus_minus
 from .analysis import SETTINGS as ANALYSIS
 from .analysis import Residuals, View, belief_of, next_choice, uncovered, views
-from .findings import Finding, brief, location, plural
+from .findings import Finding, location, plural
 from .refits import source_worths
 
 
@@ -114,8 +115,8 @@ def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> I
             yield Finding(
                 "warning",
                 "disagreement",
-                f"with {it.names[source]} the integral is {_pm(estimate.mean, estimate.std)}, without it "
-                f"{_pm(alone.mean, alone.std)} (standard deviations): the answer rests on how it is related to "
+                f"with {it.names[source]} the integral is {plus_minus(estimate.mean, estimate.std)}, without it "
+                f"{plus_minus(alone.mean, alone.std)} (standard deviations): the answer rests on how it is related to "
                 f"{it.names[0]}.",
                 _settled_by(it, inputs, f"More evaluations of {it.names[0]} tell which is right."),
             )
@@ -129,8 +130,8 @@ def disagreement(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> I
         yield Finding(
             "note",
             "disagreement",
-            f"the model averages over {over}, which say {_pm(a.mean, a.std)} and "
-            f"{_pm(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
+            f"the model averages over {over}, which say {plus_minus(a.mean, a.std)} and "
+            f"{plus_minus(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
             f"{100 * b.weight:.0f} %. The error bar covers both.",
             _settled_by(it, inputs, f"More evaluations of {it.names[0]} tell which is right."),
         )
@@ -166,7 +167,3 @@ def _distance(pair: tuple[View, View]) -> float:
     """Return how far two answers are apart, in standard deviations of their difference."""
     a, b = pair
     return abs(a.mean - b.mean) / max(math.hypot(a.std, b.std), 1e-300)
-
-
-def _pm(mean: float, std: float) -> str:
-    return f"{mean:.4g} ± {brief(std)}"

@@ -13,6 +13,7 @@ from ..inference.belief import SETTINGS as LEARNING
 from ..inference.belief import Belief, FixedBelief
 from ..inference.estimate import Estimate
 from ..ranges.belief import AveragedBelief, RangedBelief
+from ..validation import plus_minus
 from .analysis import Residuals
 from .findings import Finding, brief, location
 from .noise import hidden_noise, repeated_noise
@@ -78,7 +79,7 @@ def wrong_value(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
         "warning",
         "outlier",
         f"evaluation {found.evaluation + 1} ({called}), {it.names[e.source]} at {location(inputs, e.x)}, has the value "
-        f"{e.value:.6g}, where all others predict {found.mean:.6g} ± {found.std:.2g} (standard deviation).",
+        f"{e.value:.6g}, where all others predict {plus_minus(found.mean, found.std)} (standard deviation).",
         "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes it; "
         "`amsbq exclude` takes it out of a run with a journal, and `amsbq correct` replaces it.",
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..serialisation import plain
-from ..validation import numbers_text
+from ..validation import as_known, numbers_text, plus_minus
 from .quantities import quickly_known
 from .result import REASONS, Result
 
@@ -97,7 +97,7 @@ def state_text(now: dict[str, Any]) -> str:
 
 
 def _mean_and_std(mean: float, std: float | None) -> str:
-    return f"{mean:.6g}" + ("" if std is None else f" ± {std:.2g} (std)")
+    return f"{mean:.6g}" if std is None else f"{plus_minus(mean, std)} (std)"
 
 
 def table(result: Result) -> Iterator[str]:
@@ -140,8 +140,8 @@ def comparison(runs: Mapping[str, Result]) -> Iterator[str]:
         rows.append(
             (
                 name,
-                f"{now['mean']:.6g} ± {now['std']:.2g}" if known else "unknown",
-                f"{low:.6g} to {high:.6g}" if known else "",
+                plus_minus(now["mean"], now["std"]) if known else "unknown",
+                f"{as_known(low, now['std'])} to {as_known(high, now['std'])}" if known else "",
                 f"{now['spent']:.6g}" + ("" if now["budget"] is None else f" of {now['budget']:.6g}"),
                 counts + (f", {failed} failed" if failed else ""),
                 now["stopped"] or "not yet",

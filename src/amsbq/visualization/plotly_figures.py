@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..results.result import Result
 from ..serialisation import plain
-from ..validation import Array
+from ..validation import Array, plus_minus
 from . import curves
 from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
 
@@ -85,7 +85,7 @@ def _convergence(result: Result) -> Chart:
     traces.append(_line(cost, seen.mean[seen.known], GREY, "mean", shape="hv"))
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
-        texts = [f"{m:.6g} ± {s:.2g} (std)" for m, s in zip(seen.mean[of], seen.std[of], strict=True)]
+        texts = [f"{plus_minus(*pair)} (std)" for pair in zip(seen.mean[of], seen.std[of], strict=True)]
         traces.append(_markers(seen.cost[of], seen.mean[of], source, name, texts))
     if seen.failed.any():
         traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
