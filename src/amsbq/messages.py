@@ -6,8 +6,9 @@ them changed, and catch each other's warnings. What this library has to say is t
 
 from __future__ import annotations
 
+import difflib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -54,3 +55,9 @@ def collected_warnings() -> Iterator[list[str]]:
 
 #: A context in which warnings of other libraries are ignored, in all threads.
 SILENCE = SharedContext(lambda: warnings.catch_warnings(action="ignore"))
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the known name that is closest to ``name``, or "" if none is close."""
+    close = difflib.get_close_matches(str(name), list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

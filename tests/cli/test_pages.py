@@ -72,6 +72,8 @@ def test_modules_beside_the_problem_file_come_first_unless_they_are_loaded_alrea
     monkeypatch.setattr(sys, "path", [str(elsewhere), *sys.path])
     assert PythonFunction("my_module_of_two_folders:where", beside)(np.zeros(1)) == "beside"
     assert PythonFunction("json:dumps", beside).resolved() is json.dumps
+    with pytest.raises(AttributeError, match=r"there is no 'dmups' in json \(did you mean 'dumps'\?\)"):
+        PythonFunction("json:dmups", beside).resolved()
     del sys.modules["my_module_of_two_folders"]
 
 

@@ -279,3 +279,16 @@ def test_large_values_of_a_skewed_function_are_no_outliers():
     assert found is not None
     assert it.evaluations[found.evaluation].value == 1e6
     assert "The answer includes it" in next(wrong_value(it, ["a", "b"])).advice
+
+
+def test_a_wrong_value_of_a_source_that_is_left_out_is_found_beside_a_skewed_one():
+    """Its values are far outside of the range that those of the primary source are taken to have."""
+    measure = amsbq.Uniform([0, 0], 1)
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], measure, seed=0)
+    for x in measure.sobol(22, 3):
+        it.observe(0, x, float(np.exp(1.5 * np.sin(3 * x[0]) + 2 * x[1])))
+    for i, x in enumerate(measure.sobol(14, 5)):
+        it.observe(1, x, -1e5 if i == 6 else float(-2000 + 1000 * np.sin(7 * x[1]) * np.cos(9 * x[0])))
+    assert isinstance(it.learner.belief, RangedBelief)
+    assert it.learner.alone
+    assert outlier(it).evaluation == 22 + 6

@@ -157,7 +157,8 @@ class Basis:
         centres, scales = np.empty((J, len(components))), np.empty((J, len(components)))
         for r, one in enumerate(components):
             at = (rng.permutation(J) + 0.5) / J
-            draws = np.minimum(np.searchsorted(np.cumsum(one.weights), at), len(one.weights) - 1)
+            order = np.argsort(one.scales, kind="stable")  # so that a few wide components are picked by their weight
+            draws = order[np.minimum(np.searchsorted(np.cumsum(one.weights[order]), at), len(order) - 1)]
             centres[:, r] = one.centres[draws] + (one.mean - one.centres[draws].mean())
             scales[:, r] = one.scales[draws]
         means = self.centre + centres @ self.loadings.T

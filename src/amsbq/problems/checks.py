@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..design.failures import recorded_reason
+from ..messages import suggestion
 from ..simulators.answers import error_text
 from ..validation import brief, number
 
@@ -91,9 +91,3 @@ def is_number(value: Any) -> bool:
         return isinstance(value, int | float) and number(value, "value") is not None
     except (TypeError, ValueError):
         return False
-
-
-def suggestion(name: Any, known: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" for the known name that is closest to ``name``, or "" if none is close."""
-    close = difflib.get_close_matches(str(name), list(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

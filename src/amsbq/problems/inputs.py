@@ -17,8 +17,9 @@ from ..measures.base import Measure
 from ..measures.empirical import Empirical
 from ..measures.gaussian import GaussianCopula
 from ..measures.product import Independent, Product
+from ..messages import suggestion
 from ..validation import brief
-from .checks import Checker, suggestion
+from .checks import Checker
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
 Inputs: TypeAlias = tuple[list[str], Measure | None]

@@ -40,6 +40,7 @@ class WarpingSettings:
     fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
     promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
     power: float = 3.0  #: of the scores, after hyperparameters were learned: each model counts by its inverse
+    negligible: float = 0.02  #: weight up to which the values as they are do not count
     #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
     widest: float = 2.0
 
@@ -51,7 +52,7 @@ EXPONENTIAL = Shape("log", 20.0)
 class WarpingLearner(Learner):
     """Observations, and a belief on the values as they are, and on exponentials where that predicts them better."""
 
-    def learned(self, data: Data) -> FixedBelief | LearnedBelief | AveragedBelief:
+    def learned(self, data: Data) -> FixedBelief | LearnedBelief | RangedBelief:
         """Return the belief that is learned from observations."""
         plain = super().learned(data)
         assert isinstance(plain, FixedBelief | LearnedBelief)
@@ -64,23 +65,26 @@ class WarpingLearner(Learner):
         return super()._extended(belief, data)
 
     def _hyperparameters(self, belief: Any) -> dict[str, Any]:
-        if not isinstance(belief, AveragedBelief):
+        if not isinstance(belief, RangedBelief):
             return super()._hyperparameters(belief)
-        ranged = {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
-        return {**ranged, "plain": super()._hyperparameters(belief.plain), "share": belief.share}
+        found = {**super()._hyperparameters(belief.latent), "transform": belief.transform.to_dict()}
+        if isinstance(belief, AveragedBelief):
+            found |= {"plain": super()._hyperparameters(belief.plain), "share": belief.share}
+        return found
 
     def _remembered(self, data: Data, parameters: dict[str, Any]) -> Any:
         if "transform" not in parameters:
             return super()._remembered(data, parameters)
-        if "plain" not in parameters:  # by a version that chose one of both models
-            return self.learned(data)
+        ranged = remembered(self, None, data, parameters)
+        if "plain" not in parameters:
+            return ranged
         plain: Any = super()._remembered(data, parameters["plain"])
-        return averaged(remembered(self, None, data, parameters), plain, parameters["share"])
+        return _averaged(ranged, plain, parameters["share"])
 
 
 def warped(
     plain: FixedBelief | LearnedBelief, measure: Measure, seed: int
-) -> FixedBelief | LearnedBelief | AveragedBelief:
+) -> FixedBelief | LearnedBelief | RangedBelief:
     """Return a belief on exponentials too if that predicts the values better, and else the one on values as they are.
 
     Parameters
@@ -108,10 +112,11 @@ def warped(
     other = left_out_score(plain.posteriors, as_it_is, varying)
     if not its_score < other or not found.estimate.std < SETTINGS.widest * plain.estimate.std:
         return plain
-    return averaged(found, plain, 1 / (1 + (its_score / other) ** SETTINGS.power))
+    share = 1 / (1 + (its_score / other) ** SETTINGS.power)
+    return _averaged(found, plain, share) if 1 - share > SETTINGS.negligible else found
 
 
-def averaged(ranged: RangedBelief, plain: LearnedBelief, share: float) -> AveragedBelief:
+def _averaged(ranged: RangedBelief, plain: LearnedBelief, share: float) -> AveragedBelief:
     """Return the average of two beliefs, of which the first has that share."""
     return AveragedBelief(ranged.latent, ranged.transform, ranged.measure, ranged.noise, plain, share)
 

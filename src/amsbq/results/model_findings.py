@@ -138,14 +138,14 @@ def transform(belief: Belief) -> Iterator[Finding]:
     """Yield by which function of a Gaussian process outputs of known range are modelled."""
     if isinstance(belief, RangedBelief):
         known = belief.transform.range
-        if isinstance(belief, AveragedBelief):
+        if known.assumed:
             end = f"above {known.low:.4g}" if math.isfinite(known.low) else f"below {known.high:.4g}"
+            share = f", with a weight of {100 * belief.share:.0f} %" if isinstance(belief, AveragedBelief) else ""
             yield Finding(
                 "note",
                 "transform",
-                f"the answer is an average over the values as they are, with a weight of "
-                f"{100 * (1 - belief.share):.2g} %, and their distance {end} as an exponential, which predicts each of "
-                "them better from the others.",
+                f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, values are "
+                "predicted better by it than as they are.",
                 "If a bound of the values is known, say so by output_range.",
             )
             return

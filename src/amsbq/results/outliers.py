@@ -112,7 +112,8 @@ def _checked(it: Integrator, value: Data) -> Outlier | None:
     of_value = (data.s == source) & ~data.sites.differentiated & (data.y == y)
     rest = data.rows(~data.together_with(int(np.flatnonzero(of_value & (x == data.X).all(axis=1))[0])))
     with collected_warnings(), np.errstate(all="ignore"):
-        transformed = isinstance(it.learner.belief, RangedBelief)
+        belief = it.learner.belief
+        transformed = isinstance(belief, RangedBelief) and source < len(belief.noise)  # others are left out
         mean, std, far = (_of_range if transformed else _of_others)(it, it.learner, rest, value)
     if far <= SETTINGS.outlying:
         return None
@@ -130,8 +131,10 @@ def _of_others(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[f
 
 def _of_range(it: Integrator, learner: Any, rest: Data, value: Data) -> tuple[float, float, float]:
     """Return the same by a model with the transform of the run, on whose scale distances from bounds are compared."""
-    s, noise, used = int(value.s[0]), [source.noise for source in it.sources], learner.belief.transform
-    refitted = learn_ranged(used.range, it.model, it.measure, rest, noise, it.seed, it.names, learner.order, used.shape)
+    s, used, n = int(value.s[0]), learner.belief.transform, len(learner.belief.noise)
+    noise, order = [source.noise for source in it.sources[:n]], [source for source in learner.order if source < n]
+    rest = rest.rows(rest.s < n)
+    refitted = learn_ranged(used.range, it.model, it.measure, rest, noise, it.seed, it.names, order, used.shape)
     transform, level = refitted.transform, noise[s]
     error = math.sqrt(float(value.noise_var[0]) + (0.0 if isinstance(level, str) else level))
     mean, std = (float(moment[0]) for moment in refitted.predict(s, value.X))

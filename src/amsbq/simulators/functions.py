@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..messages import suggestion
 from ..validation import Array, brief
 from .digests import digests
 
@@ -76,6 +77,8 @@ class PythonFunction:
                 'program under if __name__ == "__main__"'
             ) from None
         for name in self.function.split("."):
+            if not hasattr(found, name):
+                raise AttributeError(f"there is no {name!r} in {self.module}{suggestion(name, vars(found))}")
             found = getattr(found, name)
         if not callable(found):
             raise TypeError(f"{self.module}:{self.function} is {brief(found)}, which cannot be called")
