@@ -19,6 +19,17 @@ ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
+class UnitSettings:
+    """When a source has another unit than the primary one: logarithms, to the base 10, of the ratio of spreads."""
+
+    different: float = 0.75  #: where there are many values, ...
+    by_chance: float = 1.75  #: ... and how much more for two; it falls like 1/(n - 1), and so do chance differences
+
+
+SETTINGS = UnitSettings()
+
+
+@dataclass(frozen=True)
 class StandardUnits:
     """A level and a spread for each source: in standard units its observations have level zero and spread one."""
 
@@ -29,7 +40,8 @@ class StandardUnits:
     def of(cls, data: Data, n_sources: int, common: bool) -> StandardUnits:
         """Return the average of the observations of each source as its level, and their deviation as its spread.
 
-        What a source lacks it takes from the others. With ``common``, all sources have one spread.
+        What a source lacks it takes from the others. With ``common``, all sources have one spread, or a power of ten
+        times it if their values are of another order of magnitude, as in other units.
         """
         data = data.values
         unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
@@ -37,12 +49,14 @@ class StandardUnits:
         groups = [scaled[data.s == source] for source in range(n_sources)]
         overall = scaled.mean() if len(scaled) else 0.0
         levels = np.array([y.mean() if len(y) else overall for y in groups])
-        squares = [np.mean((y - y.mean()) ** 2) for y in groups if len(y) > 1]
-        pooled = np.sqrt(np.mean(squares)) if squares else 0.0
-        if pooled <= ROUNDING * np.abs(scaled).max(initial=0.0):
-            pooled = np.abs(scaled).max(initial=0.0) or 1.0
+        factors = np.array([_power_of_ten(groups[0], y) if common else 1.0 for y in groups])
+        deviations = [(y - y.mean()) / factor for y, factor in zip(groups, factors, strict=True) if len(y) > 1]
+        pooled = np.sqrt(np.mean([np.mean(each**2) for each in deviations])) if deviations else 0.0
+        largest = np.abs(scaled / factors[data.s]).max(initial=0.0)
+        if pooled <= ROUNDING * largest:
+            pooled = largest or 1.0
         spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
-        return cls(unit * levels, unit * np.where(spreads > 1e-12 * pooled, spreads, pooled))
+        return cls(unit * levels, unit * factors * np.where(spreads > 1e-12 * pooled, spreads, pooled))
 
     def in_user_units(self, source: int, values: Array) -> Array:
         """Return values of a source, any shape, that are in standard units."""
@@ -54,6 +68,20 @@ class StandardUnits:
         y = np.round((data.y - levels) / unit, DIGITS)
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
+
+
+def _power_of_ten(primary: Array, y: Array) -> float:
+    """Return the unit of a source beside that of the primary one: one, if their values have about the same spread.
+
+    >>> [_power_of_ten(np.array([0.1, 0.5, 0.9]), factor * np.array([0.2, 0.4, 0.6])) for factor in (1, 7, 1e3, 2e-4)]
+    [1.0, 1.0, 1000.0, 0.0001]
+    """
+    n = min(len(primary), len(y))
+    if n < 2 or is_constant(primary) or is_constant(y):
+        return 1.0
+    larger = float(np.log10(np.std(y) / np.std(primary)))
+    alike = SETTINGS.different + SETTINGS.by_chance / (n - 1)
+    return 1.0 if abs(larger) < alike else 10.0 ** round(larger)
 
 
 def fewest_first(data: Data, n_sources: int) -> list[int]:
