@@ -185,7 +185,7 @@ def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typ
         TOP.replace("3.0", "50.0") + FINE.replace("sh', 'fine.sh', '{x}", "echo', 'done in {x} s") + COARSE
     )
     run = typed("run", problem, code=1)
-    assert run.out.strip().startswith("integral: unknown, because fine has no value\n")
+    assert run.out.strip().startswith("integral: unknown, because fine has no value; the last evaluation of it: ")
     assert "±" not in run.out
     last = run.err.splitlines()[-1]
     journal = problem.with_suffix(".jsonl")

@@ -167,6 +167,23 @@ def test_units_do_not_matter(model):
     np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("model", ["ar", "star", "common and own"])
+@pytest.mark.parametrize("factor", [1e-6, 1e3])
+def test_the_unit_of_one_source_does_not_matter(model, factor):
+    """Powers of ten are told from values that differ by so much that it is no chance."""
+    measure, rng = MEASURES["uniform"], np.random.default_rng(4)
+    s, X, y = np.repeat([0, 1], [4, 8]), rng.uniform(size=(12, 2)), rng.normal(size=12)
+    prior = {"ar": chain, "star": star, "common and own": common_and_own}[model](range(2), 2)
+    found = []
+    for unit in (1.0, factor):
+        data = Data(s, X, np.where(s == 1, unit * (y + 3.0), y), np.zeros(12))
+        density = LogPosterior(prior, measure, data, [0.0, 0.0])
+        found.append(density.log_posterior_and_grad(some_theta(density, 1, 3)))
+        assert density.units.spreads[1] == pytest.approx(unit * density.units.spreads[0], rel=1e-12)
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-8)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-6, atol=1e-7)
+
+
 def test_order_of_sources_and_data_does_not_matter():
     """θ is permuted with the sources, and so are the draws of it."""
     measure, order = amsbq.Uniform(0, 1), [0, 2, 1]
@@ -236,16 +253,16 @@ def covariances(structure, t=None):
 
 
 def test_a_chain_is_a_sequence_of_multiples_and_differences():
-    """Built source by source by Kennedy and O'Hagan's recursion, f_l = ρ_l f_(l+1) + δ_l, from the coarsest one."""
+    """Built source by source by Kennedy and O'Hagan's recursion, f_l = ρ_l (f_(l+1) + δ_l), from the coarsest one."""
     amplitude, gain, *rho, difference, refinement, step = t = np.array([0.2, 0.3, -0.1, 0.4, 0.5, -0.3, 0.2])
     loading = np.zeros((4, 3))  # of each term in each source: two shared processes, and the differences
     fast = np.exp(amplitude)
     coarse = fast**2 * np.exp(-2.0 + difference)  # its variance
     loading[:2, 1] = fast, fast * np.exp(gain / 2)
     loading[:, 2] = np.exp(rho[1]) * loading[:, 1]
-    loading[2, 2] = np.sqrt(coarse)
+    loading[2, 2] = np.exp(rho[1]) * np.sqrt(coarse)
     loading[:, 0] = np.exp(rho[0]) * loading[:, 2]
-    loading[3, 0] = np.sqrt(coarse * np.exp(-2.0 + refinement + step))
+    loading[3, 0] = np.exp(rho[0]) * np.sqrt(coarse * np.exp(-2.0 + refinement + step))
     expected = np.einsum("ql,qm->qlm", loading, loading)
     np.testing.assert_allclose(covariances(chain, t), expected, rtol=1e-12)
 
@@ -255,6 +272,15 @@ def test_a_star_is_the_primary_source_and_differences():
     np.testing.assert_allclose(B[:2], np.ones((2, 3, 3)), rtol=1e-12)
     for q, source in ((2, ORDER[1]), (3, ORDER[2])):
         np.testing.assert_allclose(B[q], np.exp(-2.0) * np.diag(np.arange(3) == source), rtol=1e-12)
+    amplitude, gain, *others = t = np.array([0.2, 0.3, -0.4, 0.5, 0.7, -0.6])  # others: ρ and the difference of each
+    multiples = np.ones(3)
+    multiples[list(ORDER[1:])] = np.exp(others[::2])
+    expected = np.exp(2 * amplitude) * np.multiply.outer([1, np.exp(gain)], np.outer(multiples, multiples))
+    B = covariances(star, t)
+    np.testing.assert_allclose(B[:2], expected, rtol=1e-12)
+    for q, source, log_variance in zip((2, 3), ORDER[1:], others[1::2], strict=True):
+        own = np.exp(2 * amplitude - 2.0 + log_variance) * multiples[source] ** 2
+        np.testing.assert_allclose(B[q], own * np.diag(np.arange(3) == source), rtol=1e-12)
 
 
 def test_the_error_of_a_discretisation_shrinks_from_level_to_level():

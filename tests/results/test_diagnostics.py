@@ -259,3 +259,24 @@ def test_an_error_bar_that_rose_is_the_present_one():
         it.observe(0, [x], float(np.sin(3 * x)))
     [finding] = [finding for finding in it.result().diagnose() if finding.about == "rise"]
     assert f"is {it.estimate().std:.2g} now" in finding.text
+
+
+def test_error_bars_of_two_values_do_not_count_as_narrow():
+    """They rest on what is assumed, and happen to be narrow where both values are about the same."""
+    it = amsbq.Integrator(lambda x: 0.0, [(0, 1)], initial=[(0, [each]) for each in (0.2, 0.8, 0.5)], budget=20)
+    for y in (1.0, 1.0001, 3.0):
+        it.tell(it.ask(), y)
+    assert it.evaluations[1].std < 0.1 * it.evaluations[2].std
+    assert not [finding for finding in it.result().diagnose() if finding.about == "rise"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_source_that_does_not_correlate_has_not_paid(seed):
+    measure = amsbq.as_measure([(1, 4), (1, 2), (2.2, 3.5)])
+    it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(cost=0.05, name="junk")], measure, seed=seed)
+    for x in measure.sobol(10, seed):
+        it.observe(0, x, float(60 * x[1] * (1 - np.exp(-x[0] / x[1]))))
+    for x in measure.sobol(32, 10 + seed):
+        it.observe(1, x, float(np.sin(7 * x[0] * x[1]) + np.cos(13 * x[2] + x[0])))
+    said = str(it.result().diagnose())
+    assert "junk paid" not in said

@@ -33,6 +33,7 @@ TIMED_OUT = "it took more than"
 
 #: what follows in a reason is quoted from a simulator, and may differ each time
 QUOTED = re.compile(r"; it said: |; it ends with: |is no number: ")
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 
 
 class Failures:
@@ -127,8 +128,10 @@ def failure_kind(reason: str) -> str:
 
     >>> failure_kind("it ended with exit code 3; it said: no licence") == failure_kind("it ended with exit code 3")
     True
+    >>> failure_kind("the simulator returned [-0.5, 1e-05]") == failure_kind("the simulator returned [0.25, 3.0]")
+    True
     """
-    return re.sub(r"\d+", "#", QUOTED.split(reason)[0])
+    return NUMBER.sub("#", QUOTED.split(reason)[0])
 
 
 def recorded_reason(reason: object) -> str:

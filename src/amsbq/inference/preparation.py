@@ -22,8 +22,8 @@ ROUNDING = 1e-14
 class UnitSettings:
     """When a source has another unit than the primary one: logarithms, to the base 10, of the ratio of spreads."""
 
-    different: float = 0.75  #: where there are many values, ...
-    by_chance: float = 1.75  #: ... and how much more for two; it falls like 1/(n - 1), and so do chance differences
+    different: float = 0.6  #: where there are many values, ...
+    by_chance: float = 1.9  #: ... and how much more for two; it falls like 1/(n - 1), and so do chance differences
 
 
 SETTINGS = UnitSettings()

@@ -79,9 +79,11 @@ def constant(it: Integrator) -> Iterator[Finding]:
 
 def rise(it: Integrator, left: Residuals) -> Iterator[Finding]:
     """Yield with which evaluation the error bar rose, if it is wider now than it was with fewer evaluations."""
+    primary = [i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"]
+    if len(primary) < ANALYSIS.relation:  # up to there, error bars rest on assumptions
+        return
     told = [(i, e.std) for i, e in enumerate(it.evaluations) if e.std > 0]
-    known = next((i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"), len(it.evaluations))
-    rows = [(i, std) for i, std in told if i >= known]
+    rows = [(i, std) for i, std in told if i >= primary[ANALYSIS.relation - 1]]
     if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were given since
         rows.append((len(it.evaluations) - 1, belief_of(it).estimate.std))
     if not rows or rows[-1][1] <= SETTINGS.risen * min(std for _, std in rows):

@@ -30,6 +30,8 @@ class DiagnosticSettings:
     #: ratio of the error bars without and with a source, for the same cost, from which on the source paid: runs that
     #: were made without it had half to twice the error bar that was foreseen
     paid: float = 2.0
+    #: largest absolute correlation with the primary one that is possible, below which no source is said to have paid
+    related: float = 0.5
     #: ratio up to which it did not: up to there, runs without it had smaller error bars
     did_not_pay: float = 1.0
     #: values of the primary source up to which relations to it change with the next one, whatever their intervals say
@@ -93,7 +95,8 @@ def _failures(it: Integrator) -> Iterator[Finding]:
             "warning" if serious else "note",
             "failures",
             f"evaluations failed: {', '.join(said)}. The last one with: {last}.",
-            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or take those "
+            ("Where evaluations fail, the estimate is interpolated. " if it.learner.has_primary else "")
+            + "If failures cluster, fix the source or take those "
             "inputs out of the distribution.",
         )
 
@@ -132,14 +135,17 @@ def _worth(it: Integrator) -> Iterator[Finding]:
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
             continue
-        instead = _instead(found, others)
-        if not correlations(it).enough[0, source]:
+        instead, relation = _instead(found, others), correlations(it)
+        related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
+        if not relation.enough[0, source]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
             yield Finding("note", "worth", f"{said}: {instead}, if these error bars are right.")
-        elif found.gain >= SETTINGS.paid and found.predicts:
+        elif found.gain >= SETTINGS.paid and found.predicts and related:
             yield Finding("good", "worth", f"{name} paid: {instead}.")
         elif found.gain >= SETTINGS.paid:
             but = f"but the values of {it.names[0]}, each left out in turn, are predicted no better with it"
+            if found.predicts:
+                but = f"but its correlation with {it.names[0]} is {relation.text(0, source)}"
             yield Finding("note", "worth", f"whether {name} paid is not clear: {instead}, {but}.")
         elif found.share < SETTINGS.pricey:
             yield Finding("note", "worth", f"{name} told little: {instead}.")

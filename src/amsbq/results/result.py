@@ -354,7 +354,9 @@ class Result:
         known = None if self.integrator is None else self.integrator.range
         wanted = self.output or ("log of the integral" if known is not None and known.log else "integral")
         if not self.known and self.evaluations:
-            return f"{wanted}: {unknown_because(self.names)}"
+            failed = [e.reason for e in self.evaluations if e.source == 0 and e.status == "failed"]
+            last = f"; the last evaluation of it: {failed[-1]}" if failed else ""
+            return f"{wanted}: {unknown_because(self.names)}{last}"
         name = "" if self.outputs is not None else f"{wanted}: "
         return f"{name}{self.estimate.summary()}"
 
