@@ -76,6 +76,8 @@ def test_rates_against_the_dense_joint_gaussian(name, between):
         gone, variance = np.mean([dense_variances(problem, gp, s, x) for gp in gps_of(problem, 2)], axis=0)
         return gone / (variance + between)
 
+    variance = np.mean([dense_variances(problem, gp, s_new, X)[1] for gp in gps_of(problem, 2)])
+    assert plain.within == pytest.approx(variance / (variance + between), rel=1e-6)
     single, joint = np.array([share([last], x[None]) for x in X]), share(s_new, X)
     for kind, u in TEXTBOOK.items():
         rate = replace(plain, kind=kind)

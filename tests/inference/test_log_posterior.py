@@ -11,6 +11,7 @@ from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference.averaging import integrals
 from amsbq.inference.log_posterior import LEARNING_JITTER, LogPosterior
+from amsbq.inference.preparation import StandardUnits
 from amsbq.inference.structures import MODELS, chain, common_and_own, icm, lmc, richardson, star
 from tests.reference import central_difference
 
@@ -165,6 +166,28 @@ def test_units_do_not_matter(model):
         values.append(density.log_posterior_and_grad(some_theta(density, 1, 3)))
     np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-8)
     np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-6, atol=1e-7)
+
+
+def units_beside(primary, other, at=None):
+    """The unit of the second of two sources, the first of which is observed at the same places, or elsewhere."""
+    n, m = len(primary), len(other)
+    there = np.linspace(0, 1, m)[:, None]
+    X = np.concatenate([there[:n] if at is None else np.array(at)[:, None], there])
+    data = Data(np.repeat([0, 1], [n, m]), X, np.concatenate([primary, other]), np.zeros(n + m))
+    spreads = StandardUnits.of(data, 2, common=True).spreads
+    return spreads[1] / spreads[0]
+
+
+def test_units_are_told_from_chance():
+    y = np.array([0.3, 0.9, 0.1, 0.5, 0.8, 0.2])
+    for factor, unit in ((1, 1), (4, 1), (1000, 1000), (-2e-4, 1e-4), (1e100, 1e100)):
+        assert units_beside(y[:4], factor * y) == pytest.approx(unit, rel=1e-12)
+    assert units_beside(y[:2], 1000 * y) == 1  # two values may be anything
+    assert units_beside(np.full(4, 0.3), 1000 * y) == 1
+    assert units_beside(y[:4], np.full(6, 1000.0)) == 1
+    assert units_beside(30 + 0.001 * y[:4], 30 + y) == 1  # flat so far, and not in another unit
+    peak = np.exp(-200 * (np.linspace(0, 1, 21) - 0.6) ** 2)
+    assert units_beside(peak[[0, 2, 4]], peak, at=[0.0, 0.1, 0.2]) == 1  # compared at the same places
 
 
 @pytest.mark.parametrize("model", ["ar", "star", "common and own"])

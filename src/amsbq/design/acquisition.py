@@ -139,8 +139,7 @@ class Rate:
         nothing = np.zeros((len(self.posteriors.models), len(X)))
         told = np.array([self._utility(self._joint(found.get(s, nothing))) for s in sources])
         paid = np.array([self.paid + self.costs[s].effective(X) for s in sources])
-        rates: Array = np.divide(told, paid, out=np.zeros_like(told), where=told != 0)  # nothing may cost nothing
-        return rates
+        return np.asarray(np.divide(told, paid, out=np.zeros_like(told), where=told != 0))  # nothing may cost nothing
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
@@ -171,7 +170,8 @@ class Rate:
         """Return the rate of a whole set of observations."""
         heard = self._heard(sources)
         rho2 = self.posteriors.squared_correlation_joint(self._sites(sources[heard], X[heard]))[:, None]
-        return float(self._utility(self._joint(rho2))[0] / (self.paid + self._effective(sources, X).sum()))
+        cost = self.paid + sum(float(self.costs[s].effective(x[None])[0]) for s, x in zip(sources, X, strict=True))
+        return float(self._utility(self._joint(rho2))[0] / cost)
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
@@ -252,9 +252,6 @@ class Rate:
         """Return which observations of these sources (n,) say something of the integral."""
         return ~np.isin(sources, list(self.silent))
 
-    def _effective(self, sources: IntArray, X: Array) -> Array:
-        return np.array([self.costs[s].effective(x[None])[0] for s, x in zip(sources, X, strict=True)])
-
     def _effective_and_grad(self, sources: int | IntArray, X: Array) -> tuple[Array, Array]:
         sources = np.broadcast_to(sources, len(X))
         if self._constant_costs is not None:
@@ -279,6 +276,11 @@ class Rate:
         variances = self.posteriors.integral()[1]
         total = float(variances.sum() + len(variances) * self.between)
         return np.asarray(variances[:, None] / total if total > 0 else np.full((len(variances), 1), 1 / len(variances)))
+
+    @property
+    def within(self) -> float:
+        """The share of the variance that is not between the posteriors: what observations can take off."""
+        return float(self._shares.sum())
 
     def _joint(self, rho2: Array) -> Array:
         """Return ρ² of the set with one more observation, given ρ² of that one: shape (K, n)."""

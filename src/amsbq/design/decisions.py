@@ -252,7 +252,9 @@ class DecisionMaker(BulkAccounting):
         points = initial_design.spread_out(self.measure, self._rng(0), self.learner.data, self._pending_options())
         one = None if points is None or n > 1 else search.best(rate, points)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [one or search.best(rate)] if c is not None]
-        if choices and not all(self._worthless(choice, self.budget - self.committed) for choice in choices):
+        # Where posteriors disagree, any of them says that little is left to gain; more evaluations tell which is right.
+        rest = (self.budget - self.committed) / max(rate.within, np.finfo(float).tiny)
+        if choices and not all(self._worthless(choice, rest) for choice in choices):
             return choices if n > 1 else self._or_set(self._or_last_primary(choices[0], rate, search), rate, search)
         too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
         self._stop("budget" if too_expensive else "exhausted")

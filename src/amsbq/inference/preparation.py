@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ..gp.data import VALUE, Data
 from ..gp.gram import DIGITS
@@ -22,8 +23,11 @@ ROUNDING = 1e-14
 class UnitSettings:
     """When a source has another unit than the primary one: logarithms, to the base 10, of the ratio of spreads."""
 
+    fewest: int = 3  #: values of the primary source
     different: float = 0.6  #: where there are many values, ...
-    by_chance: float = 1.9  #: ... and how much more for two; it falls like 1/(n - 1), and so do chance differences
+    by_chance: float = 1.9  #: ... and how much more for two: chance differences fall faster than this over n - 1
+    #: difference from the logarithm of the ratio of sizes: units change both, but values that are flat so far do not
+    consistent: float = 0.7
 
 
 SETTINGS = UnitSettings()
@@ -49,14 +53,15 @@ class StandardUnits:
         groups = [scaled[data.s == source] for source in range(n_sources)]
         overall = scaled.mean() if len(scaled) else 0.0
         levels = np.array([y.mean() if len(y) else overall for y in groups])
-        factors = np.array([_power_of_ten(groups[0], y) if common else 1.0 for y in groups])
+        in_units = replace(data, y=scaled)
+        factors = np.array([_power_of_ten(in_units, k) if common and k else 1.0 for k in range(n_sources)])
         deviations = [(y - y.mean()) / factor for y, factor in zip(groups, factors, strict=True) if len(y) > 1]
         pooled = np.sqrt(np.mean([np.mean(each**2) for each in deviations])) if deviations else 0.0
         largest = np.abs(scaled / factors[data.s]).max(initial=0.0)
         if pooled <= ROUNDING * largest:
             pooled = largest or 1.0
         spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
-        return cls(unit * levels, unit * factors * np.where(spreads > 1e-12 * pooled, spreads, pooled))
+        return cls(unit * levels, unit * (factors * np.where(spreads > 1e-12 * pooled, spreads, pooled)))
 
     def in_user_units(self, source: int, values: Array) -> Array:
         """Return values of a source, any shape, that are in standard units."""
@@ -70,18 +75,23 @@ class StandardUnits:
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
 
-def _power_of_ten(primary: Array, y: Array) -> float:
+def _power_of_ten(data: Data, source: int) -> float:
     """Return the unit of a source beside that of the primary one: one, if their values have about the same spread.
 
-    >>> [_power_of_ten(np.array([0.1, 0.5, 0.9]), factor * np.array([0.2, 0.4, 0.6])) for factor in (1, 7, 1e3, 2e-4)]
-    [1.0, 1.0, 1000.0, 0.0001]
+    Values of the primary source are compared with the nearest of the other.
     """
-    n = min(len(primary), len(y))
-    if n < 2 or is_constant(primary) or is_constant(y):
+    primary, other = data.of_source(0), data.of_source(source)
+    n = len(primary.y)
+    if n < SETTINGS.fewest or not len(other.y):
         return 1.0
-    larger = float(np.log10(np.std(y) / np.std(primary)))
-    alike = SETTINGS.different + SETTINGS.by_chance / (n - 1)
-    return 1.0 if abs(larger) < alike else 10.0 ** round(larger)
+    widths = np.ptp(data.X, axis=0)
+    widths = np.where(widths > 0, widths, 1.0)
+    y, z = primary.y, other.y[cKDTree(other.X / widths).query(primary.X / widths)[1]]
+    if is_constant(y) or is_constant(z):
+        return 1.0
+    larger, bigger = (float(np.log10(size(z) / size(y))) for size in (np.std, np.linalg.norm))
+    alike = abs(larger) < SETTINGS.different + SETTINGS.by_chance / (n - 1)
+    return 1.0 if alike or abs(bigger - larger) > SETTINGS.consistent else 10.0 ** round(larger)
 
 
 def fewest_first(data: Data, n_sources: int) -> list[int]:

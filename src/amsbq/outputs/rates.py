@@ -26,6 +26,10 @@ class AnyRate(Protocol):
     def n_observations(self) -> int:
         """The number of observations that the posteriors are conditioned on."""
 
+    @property
+    def within(self) -> float:
+        """The share of the variance that is not between the posteriors: what observations can take off."""
+
     def source_of(self, option: int) -> int:
         """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""
 
@@ -84,6 +88,11 @@ class SummedRate:
     def source_of(self, option: int) -> int:
         """Return the option itself: gradients are those of a single output."""
         return option
+
+    @property
+    def within(self) -> float:
+        """The smallest share of the variance of an integral that is not between its posteriors."""
+        return min(part.within for part in self.parts)
 
     def variance(self) -> Array:
         """Return the variance of each integral, averaged over its posteriors, in their units: shape (M,)."""
