@@ -180,7 +180,7 @@ def units_beside(primary, other, at=None):
 
 def test_units_are_told_from_chance():
     y = np.array([0.3, 0.9, 0.1, 0.5, 0.8, 0.2])
-    for factor, unit in ((1, 1), (4, 1), (1000, 1000), (-2e-4, 1e-4), (1e100, 1e100)):
+    for factor, unit in ((1, 1), (3, 1), (1000, 1000), (-2e-4, 1e-4), (1e100, 1e100)):
         assert units_beside(y[:4], factor * y) == pytest.approx(unit, rel=1e-12)
     assert units_beside(y[:2], 1000 * y) == 1  # two values may be anything
     assert units_beside(np.full(4, 0.3), 1000 * y) == 1
@@ -276,16 +276,16 @@ def covariances(structure, t=None):
 
 
 def test_a_chain_is_a_sequence_of_multiples_and_differences():
-    """Built source by source by Kennedy and O'Hagan's recursion, f_l = ρ_l (f_(l+1) + δ_l), from the coarsest one."""
+    """Built source by source by Kennedy and O'Hagan's recursion, f_l = ρ_l f_(l+1) + δ_l, from the coarsest one."""
     amplitude, gain, *rho, difference, refinement, step = t = np.array([0.2, 0.3, -0.1, 0.4, 0.5, -0.3, 0.2])
     loading = np.zeros((4, 3))  # of each term in each source: two shared processes, and the differences
     fast = np.exp(amplitude)
     coarse = fast**2 * np.exp(-2.0 + difference)  # its variance
     loading[:2, 1] = fast, fast * np.exp(gain / 2)
     loading[:, 2] = np.exp(rho[1]) * loading[:, 1]
-    loading[2, 2] = np.exp(rho[1]) * np.sqrt(coarse)
+    loading[2, 2] = np.sqrt(coarse)
     loading[:, 0] = np.exp(rho[0]) * loading[:, 2]
-    loading[3, 0] = np.exp(rho[0]) * np.sqrt(coarse * np.exp(-2.0 + refinement + step))
+    loading[3, 0] = np.sqrt(coarse * np.exp(-2.0 + refinement + step))
     expected = np.einsum("ql,qm->qlm", loading, loading)
     np.testing.assert_allclose(covariances(chain, t), expected, rtol=1e-12)
 
@@ -302,7 +302,7 @@ def test_a_star_is_the_primary_source_and_differences():
     B = covariances(star, t)
     np.testing.assert_allclose(B[:2], expected, rtol=1e-12)
     for q, source, log_variance in zip((2, 3), ORDER[1:], others[1::2], strict=True):
-        own = np.exp(2 * amplitude - 2.0 + log_variance) * multiples[source] ** 2
+        own = np.exp(2 * amplitude - 2.0 + log_variance)
         np.testing.assert_allclose(B[q], own * np.diag(np.arange(3) == source), rtol=1e-12)
 
 

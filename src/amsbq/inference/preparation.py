@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ class UnitSettings:
 
     fewest: int = 3  #: values of the primary source
     different: float = 0.6  #: where there are many values, ...
-    by_chance: float = 1.9  #: ... and how much more for two: chance differences fall faster than this over n - 1
+    by_chance: float = 1.9  #: ... and how much more for two that do not correlate; it falls like 1/(n - 1)
     #: difference from the logarithm of the ratio of sizes: units change both, but values that are flat so far do not
     consistent: float = 0.7
 
@@ -90,7 +91,8 @@ def _power_of_ten(data: Data, source: int) -> float:
     if is_constant(y) or is_constant(z):
         return 1.0
     larger, bigger = (float(np.log10(size(z) / size(y))) for size in (np.std, np.linalg.norm))
-    alike = abs(larger) < SETTINGS.different + SETTINGS.by_chance / (n - 1)
+    unrelated = math.sqrt(max(1 - float(np.corrcoef(y, z)[0, 1]) ** 2, 0.0))
+    alike = abs(larger) < SETTINGS.different + SETTINGS.by_chance * unrelated / (n - 1)
     return 1.0 if alike or abs(bigger - larger) > SETTINGS.consistent else 10.0 ** round(larger)
 
 

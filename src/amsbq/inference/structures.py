@@ -4,9 +4,9 @@ The structures of the default, "auto", were chosen by measurement (docs/arena.md
 numbered by their order of fidelity, a fast process g and a slow process h:
 
     common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
-    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1} + δ_l)           the last one is A (e^{γ/2} g + h); h and δ_l
+    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h); h and δ_l
                                                                           have linear trends
-    star              f_l = m_l + ρ_l (f_0 - m_0 + δ_l)                   the primary one is A (e^{γ/2} g + h)
+    star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
     alone             f_0 = m_0 + A (e^{γ/2} g + h), whatever the others are
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
 """
@@ -151,8 +151,7 @@ def chain(order: Sequence[int], dim: int) -> ModelPrior:
     """Return the prior of Kennedy and O'Hagan's chain: each source is a multiple of the next one plus a difference.
 
     Sources are in order of fidelity. Differences get smaller from level to level, so that those between the coarse
-    levels tell what to expect of the fine ones; they are multiplied too, so that what is expected of them is relative
-    to the source that has them.
+    levels tell what to expect of the fine ones.
     """
     L, n = len(order), len(SHARED)
     # Term n + i is the difference of level L - 2 - i, which all finer levels inherit.
@@ -161,10 +160,10 @@ def chain(order: Sequence[int], dim: int) -> ModelPrior:
     inheriting = [tuple(order[: level + 1]) for level in range(L - 2, -1, -1)]
     terms += _differences(_wide_scale(DIFFERENCE, dim), inheriting, n, TREND)
     level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest that has it
-    scaled = level_of[:, None] >= np.arange(L)  # (Q, L): whether a term is in what ρ_l multiplies
+    finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source has inherited the term
     differences = np.arange(len(terms)) - n  # their numbers from the coarsest on; negative for what is no difference
     factors = _shared_process(len(terms), L)
-    factors += [Factor(PRIORS.rho, (scaled[:, [step]] & (np.arange(L) <= step)).astype(float)) for step in range(L - 1)]
+    factors += [Factor(PRIORS.rho, (finer[:, [step]] & (np.arange(L) <= step)).astype(float)) for step in range(L - 1)]
     if L > 1:
         factors.append(Factor(PRIORS.difference, _in_terms(differences >= 0, L), PRIORS.start))
     if L > 2:
@@ -180,9 +179,9 @@ def star(order: Sequence[int], dim: int) -> ModelPrior:
     terms += _differences(LogGamma(DIFFERENCE, 3.0), [(source,) for source in order[1:]], n)
     factors = _shared_process(len(terms), L)
     for i in range(1, L):
-        scaled = np.repeat((np.arange(L) == i)[None].astype(float), len(terms), axis=0)
+        shared = (np.arange(len(terms)) < n)[:, None] & (np.arange(L) == i)
         own = _in_terms(np.arange(len(terms)) == n + i - 1, L)
-        factors += [Factor(PRIORS.rho, scaled), Factor(PRIORS.difference, own, PRIORS.start)]
+        factors += [Factor(PRIORS.rho, shared.astype(float)), Factor(PRIORS.difference, own, PRIORS.start)]
     return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
 
 
