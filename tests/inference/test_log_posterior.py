@@ -182,12 +182,15 @@ def test_units_are_told_from_chance():
     y = np.array([0.3, 0.9, 0.1, 0.5, 0.8, 0.2])
     for factor, unit in ((1, 1), (3, 1), (1000, 1000), (-2e-4, 1e-4), (1e100, 1e100)):
         assert units_beside(y[:4], factor * y) == pytest.approx(unit, rel=1e-12)
-    assert units_beside(y[:2], 1000 * y) == 1  # two values may be anything
+    assert units_beside(y[:3], 1000 * y) == 1  # few values may be anything
     assert units_beside(np.full(4, 0.3), 1000 * y) == 1
     assert units_beside(y[:4], np.full(6, 1000.0)) == 1
-    assert units_beside(30 + 0.001 * y[:4], 30 + y) == 1  # flat so far, and not in another unit
+    assert units_beside(30 + y[:4], 1000 * y + 5000) == pytest.approx(1000, rel=1e-12)  # levels do not matter
+    assert units_beside(0.001 * y[[3, 1, 0, 4, 2]], y) == 1  # flat so far, where the other is not
+    unrelated = np.sin(np.arange(12) ** 2)
+    assert units_beside(0.001 * np.cos(np.arange(9.0)), unrelated) == pytest.approx(1000, rel=1e-12)
     peak = np.exp(-200 * (np.linspace(0, 1, 21) - 0.6) ** 2)
-    assert units_beside(peak[[0, 2, 4]], peak, at=[0.0, 0.1, 0.2]) == 1  # compared at the same places
+    assert units_beside(peak[[0, 2, 4, 5]], peak, at=[0.0, 0.1, 0.2, 0.25]) == 1  # compared at the same places
 
 
 @pytest.mark.parametrize("model", ["ar", "star", "common and own"])
@@ -195,11 +198,11 @@ def test_units_are_told_from_chance():
 def test_the_unit_of_one_source_does_not_matter(model, factor):
     """Powers of ten are told from values that differ by so much that it is no chance."""
     measure, rng = MEASURES["uniform"], np.random.default_rng(4)
-    s, X, y = np.repeat([0, 1], [4, 8]), rng.uniform(size=(12, 2)), rng.normal(size=12)
+    s, X, y = np.repeat([0, 1], [9, 12]), rng.uniform(size=(21, 2)), rng.normal(size=21)
     prior = {"ar": chain, "star": star, "common and own": common_and_own}[model](range(2), 2)
     found = []
     for unit in (1.0, factor):
-        data = Data(s, X, np.where(s == 1, unit * (y + 3.0), y), np.zeros(12))
+        data = Data(s, X, np.where(s == 1, unit * (y + 3.0), y), np.zeros(21))
         density = LogPosterior(prior, measure, data, [0.0, 0.0])
         found.append(density.log_posterior_and_grad(some_theta(density, 1, 3)))
         assert density.units.spreads[1] == pytest.approx(unit * density.units.spreads[0], rel=1e-12)

@@ -22,13 +22,17 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class UnitSettings:
-    """When a source has another unit than the primary one: logarithms, to the base 10, of the ratio of spreads."""
+    """When a source has another unit than the primary one."""
 
-    fewest: int = 3  #: values of the primary source
-    different: float = 0.6  #: where there are many values, ...
-    by_chance: float = 1.9  #: ... and how much more for two that do not correlate; it falls like 1/(n - 1)
-    #: difference from the logarithm of the ratio of sizes: units change both, but values that are flat so far do not
-    consistent: float = 0.7
+    #: values of the primary source, if their correlation with the nearest ones of the other is so strong, and if not:
+    #: a few that are alike by chance would be taken for the whole range of a source in another unit
+    fewest: int = 4
+    fewest_unrelated: int = 8
+    strong: float = 0.9
+    #: logarithm, to the base 10, of the ratio of spreads from which on they are different where there are many values,
+    #: and how much more for two that do not correlate; it falls like 1/(n - 1)
+    different: float = 0.6
+    by_chance: float = 1.9
 
 
 SETTINGS = UnitSettings()
@@ -90,10 +94,10 @@ def _power_of_ten(data: Data, source: int) -> float:
     y, z = primary.y, other.y[cKDTree(other.X / widths).query(primary.X / widths)[1]]
     if is_constant(y) or is_constant(z):
         return 1.0
-    larger, bigger = (float(np.log10(size(z) / size(y))) for size in (np.std, np.linalg.norm))
-    unrelated = math.sqrt(max(1 - float(np.corrcoef(y, z)[0, 1]) ** 2, 0.0))
-    alike = abs(larger) < SETTINGS.different + SETTINGS.by_chance * unrelated / (n - 1)
-    return 1.0 if alike or abs(bigger - larger) > SETTINGS.consistent else 10.0 ** round(larger)
+    larger, r = float(np.log10(np.std(z) / np.std(y))), abs(float(np.corrcoef(y, z)[0, 1]))
+    few = n < (SETTINGS.fewest if r >= SETTINGS.strong else SETTINGS.fewest_unrelated)
+    by_chance = SETTINGS.by_chance * math.sqrt(max(1 - r**2, 0.0)) / (n - 1)
+    return 1.0 if few or abs(larger) < SETTINGS.different + by_chance else 10.0 ** round(larger)
 
 
 def fewest_first(data: Data, n_sources: int) -> list[int]:
