@@ -65,6 +65,27 @@ def test_an_integrator_has_a_result():
     assert result.integrator is it
 
 
+def observed(*values):
+    it = amsbq.Integrator([amsbq.Source()], UNIT)
+    for i, value in enumerate(values):
+        it.observe(0, [0.1 + 0.3 * i], value)
+    return it
+
+
+CONSTANT = {
+    "integrate": lambda: amsbq.integrate(lambda x: 1.0, UNIT, budget=3),
+    "estimate": lambda: amsbq.estimate(0, [[0.1], [0.5], [0.9]], [1.0, 1.0, 1.0], UNIT),
+    "result": lambda: observed(1.0, 1.0, 1.0).result(),
+}
+
+
+@pytest.mark.parametrize("call", CONSTANT)
+def test_warnings_are_blamed_on_the_line_of_the_user(call):
+    with pytest.warns(UserWarning, match="they do not tell how much it varies") as warned:
+        CONSTANT[call]()
+    assert {each.filename for each in warned} == {__file__}
+
+
 def test_without_a_value_of_the_primary_source_an_integrator_has_no_answer():
     """Neither as an estimate nor as a result, and both say why."""
     it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(cost=0.1)], UNIT, budget=9, model=fixed(L=2))

@@ -112,12 +112,12 @@ class Integrator(DesignIntegrator):
         before. With several outputs it returns `Estimates`. Raises `ValueError` if nothing was told or observed yet.
         """
         if len(self.learner) and not self.learner.has_primary:
-            warn(f"the integral is {unknown_because(self.names)}", stacklevel=2)
+            warn(f"the integral is {unknown_because(self.names)}")
             return unknown_estimate(self.outputs)
         with collected_warnings() as messages:
             found = super().estimate()
         for message in messages:
-            warn(message, stacklevel=2)  # at the line of the user
+            warn(message)  # at the line of the user
         return found
 
     def result(self) -> Result:

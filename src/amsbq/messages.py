@@ -6,37 +6,37 @@ them changed, and catch each other's warnings. What this library has to say is t
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from .shared_context import SharedContext
 
+OURS = (os.path.dirname(__file__), contextlib.__file__)  #: code that is not to blame for a warning
+
 _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
-def warn(message: str, category: type[Warning] = UserWarning, stacklevel: int = 1) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning, or add it to those that this thread collects.
 
-    Parameters
-    ----------
-    message : str
-        The warning.
-    category : class
-        Its class.
-    stacklevel : int
-        The line to blame, as in `warnings.warn`: 1 for the one that calls this function.
+    The line to blame is the last one outside of this package, which is one of the user.
     """
     collected = _collected.get()
-    if collected is None:
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-    else:
+    if collected is not None:
         collected.append(message)
+        return
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
-@contextmanager
+@contextlib.contextmanager
 def collected_warnings() -> Iterator[list[str]]:
     """Collect, in this thread, what `warn` is called with, and yield the list; warnings of others are not touched.
 

@@ -212,7 +212,7 @@ def _integral(data: Data, group: Group, measure: Measure, noise: Sequence[Noise]
     with collected_warnings() as messages:
         found = estimate(0, np.array(shared), y, measure, model="vbq", noise=total, noise_var=variances, seed=seed)
     for message in messages:
-        warn(f"{name}, taken as source 0: {message}", stacklevel=3)
+        warn(f"{name}, taken as source 0: {message}")
     return found
 
 

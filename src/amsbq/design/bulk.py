@@ -247,7 +247,6 @@ class BulkAccounting(Accounting):
         if math.isnan(bulk.mean):
             warn(
                 f"{self.names[bulk.source]} has failed at some of {bulk.n} locations: its integral is not used",
-                stacklevel=6,
             )
         self.bulk.append(bulk)
         self._charge(bulk.cost)

@@ -373,7 +373,7 @@ class DecisionMaker(BulkAccounting):
             super()._use(made)
         elif self.failures.failed(source, x, len(self.evaluations)):
             self.stopped = "failures" if source == 0 else self.stopped
-            warn(retired_text(self.names[source], source == 0, made.reason), stacklevel=5)
+            warn(retired_text(self.names[source], source == 0, made.reason))
 
     def _learn(self, made: Evaluation) -> None:
         """Add an evaluation to what the model learns from."""
@@ -386,7 +386,7 @@ class DecisionMaker(BulkAccounting):
             if np.isfinite(value[m]):
                 missing.succeeded(source)
             elif name in (self.sources[source].outputs or ()) and missing.failed(source, x, len(self.evaluations)):
-                warn(missing_text(self.names[source], name), stacklevel=6)
+                warn(missing_text(self.names[source], name))
 
     def _integral(self) -> tuple[Values, Values]:
         if not len(self.learner):

@@ -66,7 +66,7 @@ class Integrator(DecisionMaker):
         if names is not None:
             _, self.inputs = named_measure(measure, names)
         if acquisition in PATHOLOGIES:
-            warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}", stacklevel=2)
+            warn(f"acquisition {acquisition!r}: {PATHOLOGIES[acquisition]}")
 
     @overload
     def ask(self) -> Query | None: ...
@@ -143,7 +143,7 @@ class Integrator(DecisionMaker):
         """
         belief = self._known_belief("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
-            warn(message, stacklevel=3)
+            warn(message)
         with threads_for(len(self.learner)):
             return belief.estimate
 

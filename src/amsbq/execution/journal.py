@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +35,7 @@ from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
 
+from ..messages import warn
 from ..serialisation import from_json, to_json
 from ..validation import Array, Values, read_only
 from .locks import LOCKED_BY_ANOTHER, close, lock, one_host_only
@@ -151,10 +151,7 @@ class Journal:
                 break
             self.events.append(_parsed(line, self.path, number))
         if torn:
-            warnings.warn(
-                f"the last line of {self.path} was not finished and is removed: the event that it tells of is lost",
-                stacklevel=4,
-            )
+            warn(f"the last line of {self.path} was not finished and is removed: the event that it tells of is lost")
             self._file.truncate(self._file.seek(0, os.SEEK_END) - len(torn))
         if self.events:
             self.header = _checked_header(self.events, self.path)

@@ -330,7 +330,7 @@ def _learn(
     integrals: Integrals,
 ) -> LearnedBelief:
     for sentence in measure.cautions(data.values.of_source(0).X):
-        warn(sentence, stacklevel=4)
+        warn(sentence)
     if not model.marginalised:
         warn_of_few(data, names[0])
     with threads_for(min(len(data.y), SETTINGS.most_observations)):
@@ -339,7 +339,6 @@ def _learn(
             warn(
                 f"the values of {names[source]} scatter as if they had noise, but less of it was declared: its noise "
                 "is learned; give noise='learn' or its variance",
-                stacklevel=4,
             )
         log_posteriors = _log_posteriors(model, measure, data, learning(noise, noisy), order)
         if model.marginalised:
@@ -348,7 +347,6 @@ def _learn(
                 warn(
                     "hyperparameters could not be sampled: hardly more than the most probable are used, and the error "
                     "bar is too small",
-                    stacklevel=4,
                 )
         else:
             members = weighted([most_probable(density, seed) for density in log_posteriors])

@@ -146,17 +146,15 @@ def regularised(
             warn(
                 f"{names[source]} gave different values at the same input, but was said to be without noise: its noise "
                 f"is learned; give noise='learn' or its variance",
-                stacklevel=4,
             )
             noise[source] = "learn"
     primary = data.of_source(0).values.y
     if len(primary) == 0:
-        warn(f"there is no observation of {names[0]}: what is said of its integral is a guess", stacklevel=4)
+        warn(f"there is no observation of {names[0]}: what is said of its integral is a guess")
     elif primary_is_constant(data):
         warn(
             f"all {len(primary)} observations of {names[0]} are {primary[0]:.6g}: they do not tell how much it varies, "
             "and the error bar is a guess",
-            stacklevel=4,
         )
         data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more
     return data, noise
@@ -191,7 +189,6 @@ def warn_of_few(data: Data, name: str) -> None:
             f"there are too few observations to learn how {name} varies with its inputs ({n} of it, "
             f"{len(s) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
             "size of the values",
-            stacklevel=4,
         )
 
 

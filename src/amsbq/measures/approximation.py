@@ -108,7 +108,6 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
             f"the density of {describe(distribution)} has more structure than {len(density.lower)} intervals resolve: "
             "its kernel means are approximate",
             RuntimeWarning,
-            stacklevel=5,  # the line that made the measure
         )
     return density
 

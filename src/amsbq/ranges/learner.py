@@ -143,7 +143,7 @@ def learn_ranged(
         found.append((RangedBelief(latent, transform, measure, declared), messages))
     best, messages = found[0] if len(found) == 1 else min(found, key=lambda pair: _merit(pair[0]))
     for message in messages:
-        warn(message, stacklevel=3)
+        warn(message)
     return best
 
 

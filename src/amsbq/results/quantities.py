@@ -100,7 +100,6 @@ def under(it: Integrator, other: MeasureLike) -> Estimate:
         warn(
             f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on what is "
             "assumed of such functions",
-            stacklevel=3,
         )
     return estimate
 

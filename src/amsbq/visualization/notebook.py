@@ -86,7 +86,7 @@ class LiveFigure:
             self._renew(it)
         except Exception as error:  # a picture must not end a run
             self._again = math.inf
-            warn(f"the figure of the progress cannot be drawn: {error}", stacklevel=2)
+            warn(f"the figure of the progress cannot be drawn: {error}")
 
     def _renew(self, it: Integrator) -> None:
         start = time.monotonic()
