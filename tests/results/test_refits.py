@@ -288,7 +288,7 @@ def test_a_wrong_value_of_a_source_that_is_left_out_is_found_beside_a_skewed_one
     for x in measure.sobol(22, 3):
         it.observe(0, x, float(np.exp(1.5 * np.sin(3 * x[0]) + 2 * x[1])))
     for i, x in enumerate(measure.sobol(14, 5)):
-        it.observe(1, x, -1e5 if i == 6 else float(-2000 + 1000 * np.sin(7 * x[1]) * np.cos(9 * x[0])))
+        it.observe(1, x, -500.0 if i == 6 else float(-50 + 5 * np.sin(7 * x[1]) * np.cos(9 * x[0])))
     assert isinstance(it.learner.belief, RangedBelief)
     assert it.learner.alone
     assert outlier(it).evaluation == 22 + 6
