@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 from .shared_context import SharedContext
 
-OURS = (os.path.dirname(__file__), contextlib.__file__)  #: code that is not to blame for a warning
+OURS = (os.path.join(os.path.dirname(__file__), ""), contextlib.__file__)  #: code that is not to blame for a warning
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 

@@ -78,7 +78,7 @@ class PythonFunction:
             ) from None
         for name in self.function.split("."):
             if not hasattr(found, name):
-                raise AttributeError(f"there is no {name!r} in {self.module}{suggestion(name, vars(found))}")
+                raise AttributeError(f"there is no {name!r} in {self.module}{suggestion(name, dir(found))}")
             found = getattr(found, name)
         if not callable(found):
             raise TypeError(f"{self.module}:{self.function} is {brief(found)}, which cannot be called")
