@@ -17,7 +17,7 @@ from .execution.runner import RunInterrupted, run
 from .gp.posterior import MultiSourceGP
 from .inference.structures import ModelName
 from .measures.adapters import NamedMeasureLike
-from .messages import collected_warnings, warn
+from .messages import warn
 from .outputs.estimates import AnyEstimate, unknown_estimate
 from .outputs.goals import Weights
 from .outputs.names import OutputsLike
@@ -114,11 +114,7 @@ class Integrator(DesignIntegrator):
         if len(self.learner) and not self.learner.has_primary:
             warn(f"the integral is {unknown_because(self.names)}")
             return unknown_estimate(self.outputs)
-        with collected_warnings() as messages:
-            found = super().estimate()
-        for message in messages:
-            warn(message)  # at the line of the user
-        return found
+        return super().estimate()
 
     def result(self) -> Result:
         """Return the integral so far, and how it was found, as `integrate` returns them.

@@ -35,9 +35,14 @@ class RangedBelief:
         return self.latent.posteriors
 
     @cached_property
+    def of_range(self) -> Estimate:
+        """The integral of the primary source by the transform, or its logarithm if sources return logarithms."""
+        return self.integral(Ensemble.of(self.latent), self.nodes)
+
+    @property
     def estimate(self) -> Estimate:
         """The integral of the primary source, or its logarithm if sources return logarithms."""
-        return self.integral(Ensemble.of(self.latent), self.nodes)
+        return self.of_range
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -136,13 +141,12 @@ class AveragedBelief(RangedBelief):
     @cached_property
     def estimate(self) -> Estimate:
         """The integral of the primary source."""
-        return self.average(*(found for _, found in self.views))
+        return self.average(self.of_range, self.plain.estimate)
 
-    @cached_property
+    @property
     def views(self) -> tuple[tuple[float, Estimate], tuple[float, Estimate]]:
         """The share of each belief, and what it says of the integral."""
-        ranged = self.integral(Ensemble.of(self.latent), self.nodes)
-        return (self.share, ranged), (1 - self.share, self.plain.estimate)
+        return (self.share, self.of_range), (1 - self.share, self.plain.estimate)
 
     def average(self, ranged: Estimate, plain: Estimate) -> Estimate:
         """Return the average of what both beliefs say of a quantity: a mixture."""

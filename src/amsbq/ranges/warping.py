@@ -110,10 +110,11 @@ def warped(
     found, its_score = min(((one, score(one, varying)) for one in tried), key=itemgetter(1))
     as_it_is = partial(_values, None, plain.log_posterior.units)
     other = left_out_score(plain.posteriors, as_it_is, varying)
-    if not its_score < other or not found.estimate.std < SETTINGS.widest * plain.estimate.std:
+    if not its_score < other:
         return plain
     share = 1 / (1 + (its_score / other) ** SETTINGS.power)
-    return _averaged(found, plain, share) if 1 - share > SETTINGS.negligible else found
+    belief = _averaged(found, plain, share) if 1 - share > SETTINGS.negligible else found
+    return belief if belief.of_range.std < SETTINGS.widest * plain.estimate.std else plain
 
 
 def _averaged(ranged: RangedBelief, plain: LearnedBelief, share: float) -> AveragedBelief:
