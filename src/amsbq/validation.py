@@ -201,15 +201,23 @@ def value_range(valid: Any) -> tuple[float, float]:
     return low, high
 
 
-def numbers_text(value: Values, digits: int = 6, most: int = 4, names: Sequence[str] | None = None) -> str:
+def numbers_text(
+    value: Values, digits: int = 6, most: int = 4, names: Sequence[str] | None = None, std: Values | None = None
+) -> str:
     """Return a number, or the first few of several, by name if they have any, as text with so many significant digits.
+
+    If they have standard deviations, these are given, and as many digits as are known.
 
     >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan])), numbers_text(np.arange(9.0), most=2)
     ('0.5', '0.5, nan', '0, 1, ... (9 in all)')
     >>> numbers_text(np.array([0.5, 12.0]), names=["peak", "time"])
     'peak 0.5, time 12'
+    >>> numbers_text(np.array([0.5, 12.0]), std=np.array([0.012, 1.5]))
+    '0.500 ± 0.012, 12.0 ± 1.5'
     """
     listed = [f"{each:.{digits}g}" for each in np.atleast_1d(value).tolist()]
+    if std is not None:
+        listed = list(map(plus_minus, np.atleast_1d(value).tolist(), np.atleast_1d(std).tolist()))
     shown = listed if names is None else [f"{name} {each}" for name, each in zip(names, listed, strict=True)]
     return ", ".join(shown[:most]) + ("" if len(shown) <= most else f", ... ({len(shown)} in all)")
 

@@ -74,6 +74,8 @@ def test_modules_beside_the_problem_file_come_first_unless_they_are_loaded_alrea
     assert PythonFunction("json:dumps", beside).resolved() is json.dumps
     with pytest.raises(AttributeError, match=r"there is no 'dmups' in json \(did you mean 'dumps'\?\)"):
         PythonFunction("json:dmups", beside).resolved()
+    with pytest.raises(AttributeError, match=r"there is no 'rael' in sys \(did you mean 'real'\?\)"):
+        PythonFunction("sys:maxsize.rael", beside).resolved()  # of a number, which has no dictionary
     del sys.modules["my_module_of_two_folders"]
 
 

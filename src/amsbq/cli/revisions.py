@@ -12,7 +12,7 @@ from ..execution.revisions import Given, correct, exclude, shown_evaluation
 from ..execution.state import RunState
 from ..outputs.evaluations import Evaluation, Query
 from ..results.result import input_names
-from ..validation import numbers_text, plus_minus
+from ..validation import numbers_text
 from .arguments import numbers_by_output
 from .commands import ExitCode, UserError
 
@@ -50,12 +50,8 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
         yield answer.note
     yield f"cost = {answer.cost:.6g}"
     if np.isfinite(answer.std).any():
-        after = zip(*(np.atleast_1d(each).tolist() for each in (answer.mean, answer.std)), strict=True)
-        texts = [plus_minus(mean, std) for mean, std in after]
-        named = (
-            texts if state.outputs is None else [f"{n} {text}" for n, text in zip(state.outputs, texts, strict=True)]
-        )
-        yield f"the integral after it: {', '.join(named)}"
+        after = numbers_text(answer.mean, most=np.size(answer.mean), names=state.outputs, std=answer.std)
+        yield f"the integral after it: {after}"
 
 
 def exclude_command(options: argparse.Namespace) -> int:

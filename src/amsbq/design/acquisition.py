@@ -217,20 +217,14 @@ class Rate:
         values, which = Sites.values(sources, X), options != sources
         if not which.any():
             return values
-        inputs = self._inputs
+        inputs = self.posteriors.models.measure.continuous
         s, X = np.repeat(sources[which], len(inputs)), np.repeat(X[which], len(inputs), axis=0)
         by = np.tile(inputs, int(which.sum()))
         return Sites(*(np.concatenate(pair) for pair in ((values.s, s), (values.X, X), (values.by, by))))
 
-    @property
-    def _inputs(self) -> IntArray:
-        """The inputs by which there are derivatives."""
-        measure = self.posteriors.models.measure
-        return np.setdiff1d(np.arange(measure.dim), [*measure.discrete, *measure.categorical])
-
     def _with_gradient(self, source: int, X: Array) -> Array:
         """Return ρ² of a value of a source and its gradient together at each X_i, after the sources given: (K, n)."""
-        inputs, given = self._inputs, np.array(self.given, dtype=np.intp)
+        inputs, given = self.posteriors.models.measure.continuous, np.array(self.given, dtype=np.intp)
         s = np.concatenate([given, np.full(1 + len(inputs), source)])
         by = np.concatenate([np.full(1 + len(given), VALUE), inputs])
         together = self.posteriors.squared_correlation_blocks(s, by, X)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..design.accounting import Accounting
 from ..outputs.evaluations import Evaluation
-from ..validation import numbers_text, plus_minus
+from ..validation import numbers_text
 
 #: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
 Progress: TypeAlias = Callable[[Accounting], None]
@@ -135,11 +135,7 @@ def estimate_text(it: Accounting) -> str:
     latest = next((e for e in reversed(it.evaluations) if np.isfinite(e.std).any()), None)
     if latest is None:
         return "initial design"
-    pairs = list(zip(np.atleast_1d(latest.mean), np.atleast_1d(latest.std), strict=True))
-    shown = [plus_minus(mean, std) for mean, std in pairs[: DIGITS.outputs]]
-    if it.outputs is not None:
-        shown = [f"{name} {text}" for name, text in zip(it.outputs, shown, strict=False)]
-    return ", ".join(shown if len(pairs) <= DIGITS.outputs else [*shown, "..."])
+    return numbers_text(latest.mean, most=DIGITS.outputs, names=it.outputs, std=latest.std)
 
 
 def spent_text(it: Accounting) -> str:

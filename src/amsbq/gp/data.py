@@ -258,7 +258,7 @@ def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: st
             f"got {brief(gradients)}"
         )
     found = found.astype(float)
-    steps = sorted({*measure.discrete, *measure.categorical})
+    steps = np.setdiff1d(np.arange(measure.dim), measure.continuous).tolist()
     if np.isfinite(found[:, steps]).any():
         raise ValueError(f"{name} must be NaN for inputs with isolated values, which are {steps}")
     return found

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from ..markup import histogram, table
-from ..validation import Array, RNGLike, count, points, read_only
+from ..validation import Array, IntArray, RNGLike, count, points, read_only
 from .marginals import Marginal
 
 #: The ``width`` of a standard normal distribution: twice its interquartile range.
@@ -177,6 +177,11 @@ class Measure(ABC):
     def categorical(self) -> tuple[int, ...]:
         """The inputs whose values are categories, without an order."""
         return ()
+
+    @property
+    def continuous(self) -> IntArray:
+        """The inputs that have no isolated values: those by which there are derivatives."""
+        return np.setdiff1d(np.arange(self.dim), [*self.discrete, *self.categorical])
 
     def nearest(self, X: Array) -> Array:
         """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""

@@ -104,7 +104,7 @@ def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Seque
 def _expected_gradient(it: Integrator, source: int, x: Array) -> Array:
     """Return the derivatives of a source by each input that are expected at x, NaN where there are none."""
     low, high = it.measure.from_cube(np.repeat([[0.25], [0.75]], len(x), axis=1))
-    by = [d for d in range(len(x)) if d not in {*it.measure.discrete, *it.measure.categorical}]
+    by = it.measure.continuous
     steps, gradient = STEP * (high - low), np.full(len(x), np.nan)
     above, below = (belief_of(it).predict(source, x + sign * np.diag(steps)[by])[0] for sign in (1, -1))
     gradient[by] = (above - below) / (2 * steps[by])

@@ -112,7 +112,7 @@ def table(result: Result) -> Iterator[str]:
     for e, value in zip(result.evaluations, values, strict=True):
         answered = answered or (e.source == 0 and e.status == "ok")
         unknown = not answered or bool(np.isnan(e.std).all())
-        integral = "" if unknown else f"{numbers_text(e.mean)} ± {numbers_text(e.std, 2)}"
+        integral = "" if unknown else numbers_text(e.mean, std=e.std)
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number = "-" if e.id is None else e.id
