@@ -111,6 +111,14 @@ def test_costs_that_cannot_be_divided_by(bad):
         CostFunction(UNIT, lambda x: bad, "cost of f")
 
 
+def test_a_source_that_costs_more_than_the_primary_one_is_questioned():
+    sources = [amsbq.Source(name="coarse", cost=0.1), amsbq.Source(name="fine")]
+    with pytest.warns(UserWarning, match=r"fine costs more than coarse \(1 and 0.1\), whose integral is estimated"):
+        amsbq.Integrator(sources, UNIT)
+    amsbq.Integrator(sources[::-1], UNIT)
+    amsbq.Integrator([sources[0], amsbq.Source(cost=lambda x: 1 + x[0])], UNIT)  # what it costs depends on the input
+
+
 def test_other_bad_costs():
     with pytest.raises(ValueError, match="'measured', got 'learned'"):
         amsbq.Source(cost="learned")

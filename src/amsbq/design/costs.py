@@ -26,6 +26,7 @@ from ..inference.sampling import most_probable
 from ..inference.schedule import scheduled_refit
 from ..inference.structures import ModelPrior, TermPrior
 from ..measures.base import Measure
+from ..messages import warn
 from ..validation import Array, brief, non_negative_number, positive_number, read_only
 from .sources import CostLike
 
@@ -249,6 +250,17 @@ class SourceCosts:
         self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
         self._due: dict[int, int] = {}  # sources whose cost is to be learned, from that many evaluations
         self._largest = 0.0
+        self._question_order(names)
+
+    def _question_order(self, names: Sequence[str]) -> None:
+        """Warn if a secondary source costs more than the primary one, as if they had been exchanged."""
+        known = {s: cost.cost for s, cost in enumerate(self._costs) if isinstance(cost, ConstantCost)}
+        dearest = max(known, key=lambda source: known[source], default=0)
+        if 0 in known and known[dearest] > known[0]:
+            warn(
+                f"{names[dearest]} costs more than {names[0]} ({known[dearest]:.6g} and {known[0]:.6g}), whose "
+                "integral is estimated: the source whose integral is wanted comes first"
+            )
 
     def _cost(self, cost: CostLike, name: str) -> Cost:
         if isinstance(cost, str):

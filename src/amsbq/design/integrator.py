@@ -215,8 +215,8 @@ class Integrator(DecisionMaker):
             planned = [choice for choice in self._initial_design() if self.source_of(choice.source) in among]
             best = partial(self._best, sources=among, budget=budget)
             following = planned_first(planned, self._price, budget, best)
-            before, cost = now.variance(), self.committed
-            rows, choices = forecast_rows(belief, std, before, rate, cost, following, self._price, steps)
+            before, cost, power = now.variance(), self.committed, 1.0 if exact else FORECASTS.learning
+            rows, choices = forecast_rows(belief, std, before, rate, cost, following, self._price, steps, power)
         return Forecast(rows, exact, self.outputs, [self._shown(choice) for choice in choices])
 
     @locked
