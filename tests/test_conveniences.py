@@ -112,6 +112,24 @@ def test_without_a_value_of_the_primary_source_an_integrator_has_no_answer():
     assert it.result().mean == it.estimate().mean
 
 
+def test_sources_have_names():
+    it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)], UNIT, model=fixed(L=2))
+    for source in ("fine", "coarse", 1):
+        it.observe(source, [0.3 + 0.1 * (source == 1)], 2.0)
+    assert [e.source for e in it.evaluations] == [0, 1, 1]
+    np.testing.assert_array_equal(it.predict("coarse", [[0.7]]), it.predict(1, [[0.7]]))
+    assert it.forecast(1, sources=["fine"]) == it.forecast(1, sources=[0])
+    with pytest.raises(ValueError, match="source must be one of fine, coarse, or its number, got 'corse'"):
+        it.predict("corse", [[0.7]])
+
+
+def test_a_forecast_is_of_what_comes():
+    result = amsbq.integrate(total, UNIT, budget=4, model=fixed(L=1))
+    assert len(result.integrator.forecast(4)) == 1
+    with pytest.raises(ValueError, match="budget is 3, but 4 is spent or reserved: ask for a larger one"):
+        result.integrator.forecast(3)
+
+
 def test_a_tolerance_needs_no_budget():
     result = amsbq.integrate(total, UNIT, rel_tol=0.2, model="icm")
     low, high = result.interval(0.95)

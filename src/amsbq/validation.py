@@ -127,8 +127,12 @@ def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
     return read_only(np.array(raw if raw.shape else np.broadcast_to(raw, (n,)), dtype=np.intp))
 
 
-def source_number(source: Any, n_sources: int, name: str = "source") -> int:
-    """Return one valid source number."""
+def source_number(source: Any, n_sources: int, name: str = "source", names: Sequence[str] = ()) -> int:
+    """Return one valid source number, of a source that may be given by its name if it is one of ``names``."""
+    if names and isinstance(source, str):
+        if source not in names:
+            raise ValueError(f"{name} must be one of {', '.join(names)}, or its number, got {source!r}")
+        return list(names).index(source)
     if type(source) is int and 0 <= source < n_sources:
         return source
     raw = _integers(source, n_sources, name)

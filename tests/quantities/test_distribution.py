@@ -68,6 +68,12 @@ def test_dependent_inputs_and_samples():
     assert output.quantile(0.9).mean == pytest.approx(9.0, rel=1e-2)
 
 
+def test_an_interval_has_its_ends_in_order():
+    result = amsbq.integrate(lambda x: x[0], amsbq.Uniform(0, 1), budget=3)
+    with pytest.raises(ValueError, match=r"above must be less than below: .* got 2 and 1"):
+        result.distribution().probability(above=2, below=1)
+
+
 def test_categories_count_with_their_probabilities():
     measure = amsbq.Product([{"idle": 0.3, "full": 0.7}, stats.uniform(0, 1)])
     output = seen(lambda x: 10 * x[0] + x[1], measure, 20, [2.0, 3.0]).distribution()

@@ -24,7 +24,7 @@ def findings(result):
 
 
 def test_findings_of_an_honest_run():
-    result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], [(0, 1), (0, 1)], budget=6, progress=False)
+    result = amsbq.integrate([fine, amsbq.Source(coarse, cost=0.1)], [(0, 1), (0, 1)], budget=8, progress=False)
     levels = {level for level, _ in findings(result)}
     assert "warning" not in levels
     assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
@@ -42,6 +42,26 @@ def test_findings_print_as_lines():
     assert [finding.level for finding in found] == sorted(
         (f.level for f in found), key=("warning", "note", "good").index
     )
+
+
+def peaked(x):
+    return 1 + 0.02 * x[1] + 6 * np.exp(-(((x[0] - 0.8) / 0.03) ** 2)) * (0.5 + x[1])
+
+
+@pytest.mark.parametrize("hits", [0, 1, 2])
+def test_a_single_value_that_all_rests_on_is_named(hits):
+    it = amsbq.Integrator([amsbq.Source(name="fine")], {"a": (0, 1), "b": (0, 1)}, initial=[])
+    X = [[0.8, 0.5], *([u, v] for u in (0.1, 0.3, 0.5) for v in (0.2, 0.9))]
+    X += [[0.8, 0.9], [0.2, 0.2], [0.4, 0.4], [0.6, 0.6], [0.2, 0.6]] if hits == 2 else []
+    for x in X if hits else X[1:]:
+        it.observe(0, x, peaked(x))
+    found = [finding for finding in it.result().diagnose() if finding.about == "few that vary"]
+    texts = [
+        "one of the 7 values of fine, 7.01 at a = 0.8, b = 0.5, differs much from the others",
+        "2 of the 12 values of fine, such as 9.418 at a = 0.8, b = 0.9, differ much from the others",
+    ]
+    assert [finding.level for finding in found] == ["warning"] * bool(hits)
+    assert all(finding.text.startswith(texts[hits - 1]) for finding in found)
 
 
 def test_findings_name_what_is_wrong():

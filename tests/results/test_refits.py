@@ -62,12 +62,22 @@ def test_worth_is_what_the_same_money_buys_without_the_source(secondary, n, pays
     result = finished(secondary, *n)
     [finding] = about(result, "worth")
     assert finding.text.startswith("cheap paid") == pays
-    assert finding.level == ("good" if pays else "note")
+    assert finding.level == ("good" if pays and n[0] > 5 else "note")
+    assert ("may change with the next" in finding.advice) == (pays and n[0] <= 5)
     worth = source_worths(result.integrator)[1]
     assert worth.share == pytest.approx(n[1] * n[2] / result.spent)
     # as if somebody had spent the same money on the primary source alone
     alone = amsbq.integrate(fine, [(0, 1)], budget=result.spent, progress=False)
     assert (alone.std > result.std) == pays
+
+
+@pytest.mark.parametrize(("secondary", "n"), [(superb, (6, 6, 1.0)), (mediocre, (8, 8, 0.15))])
+def test_a_source_is_to_be_left_out_only_if_the_error_bar_would_be_half_as_wide_without_it(secondary, n):
+    """Real error bars without a source are half to twice what was foreseen."""
+    result = finished(secondary, *n)
+    [finding] = about(result, "worth")
+    assert finding.text.startswith("cheap did not pay")
+    assert ("Leave it out" in finding.advice) == (source_worths(result.integrator)[1].gain <= 0.5)
 
 
 @pytest.mark.parametrize(("secondary", "n"), [(superb, (5, 12, 0.1)), (mediocre, (5, 12, 0.1))])

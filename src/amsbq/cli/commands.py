@@ -164,7 +164,7 @@ def _next_step(problem: Problem, journal: Path, it: Integrator, stopped: StopRea
         return f"go on with: {_resume(problem, journal, it)}"
     if stopped == "tolerance":
         return f"for more, set a smaller tolerance in {problem.path} and go on with: {_resume(problem, journal, it)}"
-    return f"go on with: amsbq resume {journal} --budget {2 * it.budget:.12g}"
+    return f"go on with: amsbq resume {journal} --budget {2 * max(it.budget, it.spent):.12g}"
 
 
 def _look_at(it: Integrator, journal: Path) -> str:
@@ -222,7 +222,7 @@ def _restored_problem(file: Path, journal: Path) -> Integrator:
     """Return an integrator of a problem file in the state of the run that a journal tells of."""
     problem = load_problem(file)
     if not journal.exists():
-        small = "" if math.isinf(problem.budget) else f" --budget {problem.budget / 4:g}"
+        small = "" if math.isinf(problem.budget) else f" --budget {problem.budget / 2:g}"
         raise UserError(
             f"there is no journal {journal} to forecast from: begin with a small budget, as in amsbq run {file}{small}"
         )

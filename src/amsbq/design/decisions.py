@@ -166,7 +166,7 @@ class DecisionMaker(BulkAccounting):
 
     def _used_source(self, source: Any, name: str, among: range | None = None) -> int:
         """Return the number of a source if the model uses it, or if it is among others, or raise an error."""
-        number_of_source = source_number(source, len(self.sources), name)
+        number_of_source = source_number(source, len(self.sources), name, self.names)
         if number_of_source not in (self._used() if among is None else among):
             why = "" if number_of_source not in self._usable() else ", of which others tell nothing"
             raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only{why}")

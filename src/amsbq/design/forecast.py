@@ -17,7 +17,7 @@ from ..inference.belief import Belief
 from ..markup import curve, table
 from ..outputs.beliefs import OutputsBelief
 from ..outputs.rates import AnyRate
-from ..validation import Array, Values
+from ..validation import Array, Values, positive_number
 from .costs import affordable
 from .initial import next_planned
 from .search import Choice, Search
@@ -120,6 +120,13 @@ class Forecast(list[tuple[float, Values]]):
         """Return a few of the rows, from the first to the last."""
         every = np.linspace(0, len(self) - 1, SETTINGS.printed)
         return self if len(self) <= SETTINGS.printed else [self[round(i)] for i in every]
+
+
+def budget_ahead(budget: float, committed: float) -> float:
+    """Return a budget to look ahead to, or raise ValueError if more than that is spent or reserved already."""
+    if not affordable(committed, positive_number(budget, "budget")):
+        raise ValueError(f"budget is {budget:.6g}, but {committed:.6g} is spent or reserved: ask for a larger one")
+    return budget
 
 
 #: a function of a rate, the number of evaluations before, and the cost so far: the next evaluation, or None

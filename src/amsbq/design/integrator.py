@@ -24,14 +24,14 @@ from ..outputs.learner import OutputsLearner
 from ..outputs.names import OutputsLike, output_number
 from ..quantities.targets import Target, target_estimate
 from ..threads import threads_for
-from ..validation import Array, RNGLike, count, positive_number, seed_number, source_number
+from ..validation import Array, RNGLike, count, seed_number, source_number
 from .accounting import StopReason, locked
 from .acquisition import PATHOLOGIES, AcquisitionName
 from .bulk import Bulk
 from .costs import affordable
 from .decisions import DecisionMaker
-from .forecast import SETTINGS as FORECASTS
-from .forecast import Forecast, forecast_rows, planned_first
+from .forecast import SETTINGS as AHEAD
+from .forecast import Forecast, budget_ahead, forecast_rows, planned_first
 from .initial import Initial, checked_location, remove_planned
 from .search import Choice
 from .sources import SourcesLike
@@ -124,7 +124,7 @@ class Integrator(DecisionMaker):
         gradient : D numbers, optional
             The derivatives of the value by each input, NaN where they are not known.
         """
-        source, x = source_number(source, len(self.sources)), checked_location(self.measure, x)
+        source, x = source_number(source, len(self.sources), names=self.names), checked_location(self.measure, x)
         (y, noise), slopes = self._checked(source, value, variance), self.checked_gradient(x, gradient)
         if self.range is not None:
             self.range.check(y)
@@ -148,13 +148,13 @@ class Integrator(DecisionMaker):
             return belief.estimate
 
     @locked
-    def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
+    def predict(self, source: int | str, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,), or (n, M), of a source without its noise, averaged over hyperparameters.
 
         Parameters
         ----------
-        source : int
-            Number of the source.
+        source : int or str
+            Number or name of the source.
         X : (n, D) array
             Locations.
         """
@@ -183,14 +183,14 @@ class Integrator(DecisionMaker):
         return best and self._shown(best)
 
     @locked
-    def forecast(self, budget: float, sources: Sequence[int] | None = None, steps: int = FORECASTS.steps) -> Forecast:
+    def forecast(self, budget: float, sources: Sequence[int | str] | None = None, steps: int = AHEAD.steps) -> Forecast:
         """Return the standard deviation to expect if the budget were spent by the present model.
 
         Parameters
         ----------
         budget : float
-            Total budget, with what is spent already.
-        sources : list of int, optional
+            Total budget, with what is spent or reserved already, so that it must be larger.
+        sources : list of int or str, optional
             The only sources to be evaluated from now on: what would it be without the others?
         steps : int
             The largest number of evaluations to look ahead.
@@ -200,7 +200,7 @@ class Integrator(DecisionMaker):
         A list of (total cost, standard deviation), from now until the budget is spent. It is exact if hyperparameters
         are fixed; where they are learned it is an estimate, and its attribute ``exact`` says so.
         """
-        budget = positive_number(budget, "budget")
+        budget = budget_ahead(budget, self.committed)
         among = self._telling() if sources is None else [self._used_source(s, "sources") for s in sources]
         unknown = [self.names[source] for source in among if self.source_costs.unknown(source)]
         if unknown:
@@ -210,12 +210,12 @@ class Integrator(DecisionMaker):
             if belief is None:
                 raise ValueError("nothing is known yet: forecast after the first evaluations")
             exact, std = isinstance(belief, FixedBelief), target_estimate(belief, self.measure, self.target).std
-            now = self._rate(belief, 1 if exact else FORECASTS.every)
+            now = self._rate(belief, 1 if exact else AHEAD.every)
             rate = self._having(now, self._pending_options())
             planned = [choice for choice in self._initial_design() if self.source_of(choice.source) in among]
             best = partial(self._best, sources=among, budget=budget)
             following = planned_first(planned, self._price, budget, best)
-            before, cost, power = now.variance(), self.committed, 1.0 if exact else FORECASTS.learning
+            before, cost, power = now.variance(), self.committed, 1.0 if exact else AHEAD.learning
             rows, choices = forecast_rows(belief, std, before, rate, cost, following, self._price, steps, power)
         return Forecast(rows, exact, self.outputs, [self._shown(choice) for choice in choices])
 

@@ -24,15 +24,12 @@ ROUNDING = 1e-14
 class UnitSettings:
     """When a source has another unit than the primary one."""
 
-    #: values of the primary source, if their correlation with the nearest ones of the other is so strong, and if not:
-    #: a few that are alike by chance would be taken for the whole range of a source in another unit
-    fewest: int = 4
-    fewest_unrelated: int = 8
-    strong: float = 0.9
     #: logarithm, to the base 10, of the ratio of spreads from which on they are different where there are many values,
-    #: and how much more for two that do not correlate; it falls like 1/(n - 1)
+    #: and how much more for two that do not correlate, which may be alike by chance; it falls like 1/(n - 1)
     different: float = 0.6
-    by_chance: float = 1.9
+    by_chance: float = 1.2
+    #: values of the primary source from which on their correlation with the nearest ones of the other tells something
+    fewest: int = 4
 
 
 SETTINGS = UnitSettings()
@@ -87,17 +84,17 @@ def _power_of_ten(data: Data, source: int) -> float:
     """
     primary, other = data.of_source(0), data.of_source(source)
     n = len(primary.y)
-    if n < SETTINGS.fewest or not len(other.y):
+    if n < 2 or not len(other.y):
         return 1.0
     widths = np.ptp(data.X, axis=0)
     widths = np.where(widths > 0, widths, 1.0)
     y, z = primary.y, other.y[cKDTree(other.X / widths).query(primary.X / widths)[1]]
     if is_constant(y) or is_constant(z):
         return 1.0
-    larger, r = float(np.log10(np.std(z) / np.std(y))), abs(float(np.corrcoef(y, z)[0, 1]))
-    few = n < (SETTINGS.fewest if r >= SETTINGS.strong else SETTINGS.fewest_unrelated)
+    larger = float(np.log10(np.std(z) / np.std(y)))
+    r = abs(float(np.corrcoef(y, z)[0, 1])) if n >= SETTINGS.fewest else 0.0
     by_chance = SETTINGS.by_chance * math.sqrt(max(1 - r**2, 0.0)) / (n - 1)
-    return 1.0 if few or abs(larger) < SETTINGS.different + by_chance else 10.0 ** round(larger)
+    return 1.0 if abs(larger) < SETTINGS.different + by_chance else 10.0 ** round(larger)
 
 
 def fewest_first(data: Data, n_sources: int) -> list[int]:

@@ -81,6 +81,10 @@ class OutputDistribution:
             raise ValueError("give a limit: probability(above=...), probability(below=...), or both")
         low = -np.inf if above is None else number(above, "above")
         high = np.inf if below is None else number(below, "below")
+        if not low < high:
+            raise ValueError(
+                f"above must be less than below: they are the ends of an interval; got {above} and {below}"
+            )
         return self._estimate(lambda f: np.mean((f > low) & (f < high), axis=-1), ARCSINE)
 
     def quantile(self, p: float) -> Estimate:

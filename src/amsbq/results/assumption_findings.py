@@ -11,7 +11,7 @@ import numpy as np
 
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
-from ..inference.preparation import primary_is_constant
+from ..inference.preparation import is_constant, primary_is_constant
 from ..ranges.belief import AveragedBelief
 from ..validation import plus_minus
 from .analysis import SETTINGS as ANALYSIS
@@ -37,6 +37,10 @@ class AssumptionSettings:
     #: its prediction from which on that was a surprise
     risen: float = 1.05
     surprise: float = 2.0
+    #: values of the primary source for each one that may have all of their variance, and the share of the variance that
+    #: the others may have
+    fewest_values: int = 6
+    hardly_vary: float = 0.01
 
 
 SETTINGS = AssumptionSettings()
@@ -53,7 +57,7 @@ def few(it: Integrator) -> Iterator[Finding]:
     price = 0.0 if it.source_costs.unknown(0) else missing * it.source_costs.expected(0, it.measure.median)
     more = f"{plural(missing).capitalize()} more would show whether it is right"
     more += f", for a cost of about {price:.3g}." if price > 0 else "."
-    how_many = f"{plural(n)} only" if n else "no evaluation"
+    how_many = f"{plural(n)} only" if n else "no value"
     why = " (a factor, an offset and a difference are fitted to them)" if related and n else ""
     rests = "rests" if n <= fitted else "still rests in part"
     yield Finding(
@@ -62,6 +66,31 @@ def few(it: Integrator) -> Iterator[Finding]:
         f"{it.names[0]} has {how_many}{why}: the error bar {rests} on what is assumed of such functions.",
         more if not n or next_choice(it) is not None else "",
     )
+
+
+def few_that_vary(it: Integrator, inputs: Sequence[str]) -> Iterator[Finding]:
+    """Yield that almost all of the variance of the primary source's values is that of one or two of them."""
+    data = it.learner.data.values.of_source(0)
+    y, n = data.y, len(data.y)
+    if n < SETTINGS.fewest_values or is_constant(y):
+        return
+    distances = np.abs(y - np.median(y)) / np.ptp(y)  # squares of huge or tiny numbers would not be finite
+    order = np.argsort(-distances, kind="stable")
+    for k in range(1, n // SETTINGS.fewest_values + 1):
+        if np.mean(distances[order[k:]] ** 2) > SETTINGS.hardly_vary * np.mean(distances**2):
+            continue
+        extreme = f"{y[order[0]]:.6g} at {location(inputs, data.X[order[0]])}"
+        differ = f"one of the {n} values of {it.names[0]}, {extreme}, differs"
+        if k > 1:
+            differ = f"{k} of the {n} values of {it.names[0]}, such as {extreme}, differ"
+        yield Finding(
+            "warning",
+            "few that vary",
+            f"{differ} much from the others, which are almost the same: how {it.names[0]} varies, how other sources "
+            "are related to it, and the error bar rest on that.",
+            f"Evaluate {it.names[0]} around there, and wherever else it may be far from the others.",
+        )
+        return
 
 
 def constant(it: Integrator) -> Iterator[Finding]:

@@ -32,8 +32,10 @@ class DiagnosticSettings:
     paid: float = 2.0
     #: largest absolute correlation with the primary one that is possible, below which no source is said to have paid
     related: float = 0.5
-    #: ratio up to which it did not: up to there, runs without it had smaller error bars
+    #: ratio up to which it did not: up to there, runs without it had smaller error bars; and from which down it is safe
+    #: to do without it
     did_not_pay: float = 1.0
+    better_without: float = 0.5
     #: values of the primary source up to which relations to it change with the next one, whatever their intervals say
     unsettled: int = 5
     #: share of the total cost from which on a source that did not pay is worth mentioning
@@ -65,6 +67,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
             *_failures(it),
             *assumption_findings.constant(it),
             *assumption_findings.few(it),
+            *assumption_findings.few_that_vary(it, inputs),
             *assumption_findings.rise(it, left),
             *assumption_findings.disagreement(it, estimate, inputs),
             *assumption_findings.extrapolation(it, inputs),
@@ -82,7 +85,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
 
 
 def _failures(it: Integrator) -> Iterator[Finding]:
-    said, serious, last = [], False, ""
+    said, serious, last, interpolated = [], False, "", False
     for source, name in enumerate(it.names):
         of = [e for e in it.evaluations if e.source == source]
         failed = [e for e in of if e.status == "failed" and not e.note]  # not excluded by the user
@@ -90,14 +93,16 @@ def _failures(it: Integrator) -> Iterator[Finding]:
             retired = source in it.failures.retired
             said.append(f"{len(failed)} of {len(of)} of {name}" + (", which was retired" if retired else ""))
             serious, last = serious or retired or len(failed) > SETTINGS.failures * len(of), failed[-1].reason
+            interpolated = interpolated or len(failed) < len(of)
     if said:
         yield Finding(
             "warning" if serious else "note",
             "failures",
             f"evaluations failed: {', '.join(said)}. The last one with: {last}.",
-            ("Where evaluations fail, the estimate is interpolated. " if it.learner.has_primary else "")
-            + "If failures cluster, fix the source or take those "
-            "inputs out of the distribution.",
+            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or take those "
+            "inputs out of the distribution."
+            if interpolated and it.learner.has_primary
+            else "Fix the source.",
         )
 
 
@@ -129,8 +134,8 @@ def _relations(it: Integrator) -> Iterator[Finding]:
 
 
 def _worth(it: Integrator) -> Iterator[Finding]:
-    settled = _n_primary(it) > SETTINGS.unsettled
-    advice = "Leave it out, or find a cheaper or better approximation." if settled else ""
+    n = _n_primary(it)
+    settled = n > SETTINGS.unsettled
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
@@ -141,7 +146,8 @@ def _worth(it: Integrator) -> Iterator[Finding]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
             yield Finding("note", "worth", f"{said}: {instead}, if these error bars are right.")
         elif found.gain >= SETTINGS.paid and found.predicts and related:
-            yield Finding("good", "worth", f"{name} paid: {instead}.")
+            rests = "" if settled else f"That rests on {n} values of {it.names[0]}, and may change with the next."
+            yield Finding("note" if rests else "good", "worth", f"{name} paid: {instead}.", rests)
         elif found.gain >= SETTINGS.paid:
             but = f"but the values of {it.names[0]}, each left out in turn, are predicted no better with it"
             if found.predicts:
@@ -150,6 +156,8 @@ def _worth(it: Integrator) -> Iterator[Finding]:
         elif found.share < SETTINGS.pricey:
             yield Finding("note", "worth", f"{name} told little: {instead}.")
         elif found.gain <= SETTINGS.did_not_pay:
+            leave = "Leave it out, or find" if found.gain <= SETTINGS.better_without else "Find"
+            advice = f"{leave} a cheaper or better approximation." if settled else ""
             yield Finding("note", "worth", f"{name} did not pay: {instead}.", advice)
         else:
             yield Finding("note", "worth", f"{name} made little difference, if any: {instead}.")

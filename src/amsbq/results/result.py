@@ -204,13 +204,13 @@ class Result:
         """Return the result of the output that is furthest from its goal; the result itself if there is one output."""
         return self if self.outputs is None else self[int(np.argmax(self.distances()))]
 
-    def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
+    def predict(self, source: int | str, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
 
         Parameters
         ----------
-        source : int
-            Number of the source.
+        source : int or str
+            Number or name of the source.
         X : (n, D) array
             Locations.
         """

@@ -152,7 +152,7 @@ def integrator_of(result: Result) -> Integrator:
 
 def known_source(result: Result, source: int) -> int:
     """Return a source number; raise ValueError if the model has no such source."""
-    return source_number(source, len(integrator_of(result)._used()))
+    return source_number(source, len(integrator_of(result)._used()), names=result.names)
 
 
 def known_input(result: Result, input: int | str) -> int:
