@@ -182,13 +182,14 @@ def test_units_are_told_from_chance():
     y = np.array([0.3, 0.9, 0.1, 0.5, 0.8, 0.2])
     for factor, unit in ((1, 1), (3, 1), (1000, 1000), (-2e-4, 1e-4), (1e100, 1e100)):
         assert units_beside(y[:4], factor * y) == pytest.approx(unit, rel=1e-12)
-    assert units_beside(y[:3], 1000 * y) == 1  # few values may be anything
+    for n, factor, unit in ((1, 1e6, 1), (2, 30, 1), (2, 1000, 1000), (3, 10, 1), (3, 100, 100)):  # few may be alike
+        assert units_beside(y[:n], factor * y) == pytest.approx(unit, rel=1e-12)
     assert units_beside(np.full(4, 0.3), 1000 * y) == 1
     assert units_beside(y[:4], np.full(6, 1000.0)) == 1
     assert units_beside(30 + y[:4], 1000 * y + 5000) == pytest.approx(1000, rel=1e-12)  # levels do not matter
-    assert units_beside(0.001 * y[[3, 1, 0, 4, 2]], y) == 1  # flat so far, where the other is not
     unrelated = np.sin(np.arange(12) ** 2)
-    assert units_beside(0.001 * np.cos(np.arange(9.0)), unrelated) == pytest.approx(1000, rel=1e-12)
+    for n, factor, unit in ((5, 5, 1), (5, 1000, 1000), (9, 1000, 1000)):
+        assert units_beside(np.cos(np.arange(n)) / factor, unrelated) == pytest.approx(unit, rel=1e-12)
     peak = np.exp(-200 * (np.linspace(0, 1, 21) - 0.6) ** 2)
     assert units_beside(peak[[0, 2, 4, 5]], peak, at=[0.0, 0.1, 0.2, 0.25]) == 1  # compared at the same places
 
