@@ -12,7 +12,7 @@ For independent inputs, the variance comes from rules for each input instead (`e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -23,7 +23,7 @@ from ..inference.belief import Belief
 from ..inference.estimate import Estimate
 from ..measures.base import Measure
 from ..outputs.estimates import Estimates
-from ..ranges.belief import RangedBelief
+from ..ranges.belief import AveragedBelief, RangedBelief
 from ..validation import Array, number, numbers
 from .effects import effects
 from .ensemble import ARCSINE, LINEAR, ROOT, Ensemble, Scale, set_average
@@ -68,12 +68,14 @@ class OutputDistribution:
 
     def variance(self) -> Estimate:
         """Return the variance of the output."""
-        return self._ensemble.of_draws(self._unit**2 * self._variances, ROOT)
+        found = self._ensemble.of_draws(self._unit**2 * self._variances, ROOT)
+        return self._average(found, OutputDistribution.variance)
 
     def std(self) -> Estimate:
         """Return the standard deviation of the output: how much it varies because the inputs do."""
         positive = Scale(LINEAR.to, LINEAR.back, ROOT.ends)
-        return self._ensemble.of_draws(self._unit * np.sqrt(self._variances), positive)
+        found = self._ensemble.of_draws(self._unit * np.sqrt(self._variances), positive)
+        return self._average(found, OutputDistribution.std)
 
     def probability(self, above: float | None = None, below: float | None = None) -> Estimate:
         """Return the probability that the output is above a limit, below a limit, or, with both, between them."""
@@ -85,7 +87,8 @@ class OutputDistribution:
             raise ValueError(
                 f"above must be less than below: they are the ends of an interval; got {above} and {below}"
             )
-        return self._estimate(lambda f: np.mean((f > low) & (f < high), axis=-1), ARCSINE)
+        found = self._estimate(lambda f: np.mean((f > low) & (f < high), axis=-1), ARCSINE)
+        return self._average(found, lambda plain: plain.probability(above, below))
 
     def quantile(self, p: float) -> Estimate:
         """Return the number below which the output is with probability p, from 0.001 to 0.999."""
@@ -93,12 +96,14 @@ class OutputDistribution:
         if not tail <= (share := number(p, "p")) <= 1 - tail:
             raise ValueError(f"p must be between {tail} and {1 - tail}, got {p!r}")
         ends = LINEAR.ends if self._ranged is None else self._ranged.ends
-        return self._estimate(lambda f: np.quantile(f, share, axis=-1), LINEAR._replace(ends=ends))
+        found = self._estimate(lambda f: np.quantile(f, share, axis=-1), LINEAR._replace(ends=ends))
+        return self._average(found, lambda plain: plain.quantile(p))
 
     def cdf(self, grid: ArrayLike) -> Estimates:
         """Return the probabilities that the output is at most each number of a grid (m,)."""
         t = np.atleast_1d(numbers(grid, "grid"))
-        return Estimates([self._estimate(partial(_share_up_to, end=end), ARCSINE) for end in t])
+        found = [self._estimate(partial(_share_up_to, end=end), ARCSINE) for end in t]
+        return self._averages(found, lambda plain: plain.cdf(t))
 
     def density(self, grid: ArrayLike) -> Estimates:
         """Return the probability density of the output at each number of a grid (m,), in 1 / (units of the output).
@@ -108,7 +113,8 @@ class OutputDistribution:
         t, width = np.atleast_1d(numbers(grid, "grid")), self._smoothing
         of_sets = [_smoothed_densities(f, t, width) for f in (self._values, self._means_at_paths, self._means)]
         at_each = zip(*(np.moveaxis(densities, -1, 0) for densities in of_sets), strict=True)
-        return Estimates([self._ensemble.of_draws(_corrected(*parts), ROOT) for parts in at_each])
+        found = [self._ensemble.of_draws(_corrected(*parts), ROOT) for parts in at_each]
+        return self._averages(found, lambda plain: plain.density(t))
 
     def grid(self, n: int = 41) -> Array:
         """Return n equidistant values of the output that cover all but its outermost hundredths."""
@@ -182,6 +188,23 @@ class OutputDistribution:
     def _draws(self, quantity: Callable[[Array], Array]) -> Array:
         """Return a quantity of each path, shape (K, J), with the error of the point sets; it maps (..., n) to (...)."""
         return _corrected(*(quantity(f) for f in (self._values, self._means_at_paths, self._means)))
+
+    def _average(self, found: Estimate, of_plain: Callable[[OutputDistribution], Estimate]) -> Estimate:
+        """Return what was found of a quantity; if a range is only assumed, averaged with values as they are."""
+        return self._averages([found], lambda plain: [of_plain(plain)])[0]
+
+    def _averages(
+        self, found: Sequence[Estimate], of_plain: Callable[[OutputDistribution], Sequence[Estimate]]
+    ) -> Estimates:
+        if not isinstance(self._ranged, AveragedBelief):
+            return Estimates(found)
+        return Estimates(list(map(self._ranged.average, found, of_plain(self._plain))))
+
+    @cached_property
+    def _plain(self) -> OutputDistribution:
+        """The distribution by values as they are, where a range is only assumed."""
+        assert isinstance(self._ranged, AveragedBelief)
+        return OutputDistribution(self._ranged.plain, self._measure)
 
     def _estimate(self, quantity: Callable[[Array], Array], scale: Scale) -> Estimate:
         return self._ensemble.of_draws(self._draws(quantity), scale)

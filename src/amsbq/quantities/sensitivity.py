@@ -18,7 +18,7 @@ from ..inference.belief import Belief
 from ..markup import table
 from ..measures.base import Measure
 from ..outputs.estimates import Estimates
-from ..ranges.belief import RangedBelief
+from ..ranges.belief import AveragedBelief, RangedBelief
 from ..validation import Array, brief
 from .effects import effects, transformed_effects
 from .ensemble import ARCSINE, Ensemble
@@ -67,7 +67,13 @@ class Sensitivity:
         def indices(explained: Array) -> Estimates:
             return Estimates([ensemble.of_draws(share, ARCSINE) for share in explained / variances])
 
-        return cls(list(groups), indices(found.first), indices(found.total))
+        first, total = indices(found.first), indices(found.total)
+        if isinstance(belief, AveragedBelief):  # with values as they are, as the range is only assumed
+            plain = cls.of(belief.plain, measure, groups)
+            first, total = (
+                Estimates(list(map(belief.average, *pair))) for pair in ((first, plain.first), (total, plain.total))
+            )
+        return cls(list(groups), first, total)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each input or group: its name, and both indices with their 95 % intervals."""

@@ -132,7 +132,7 @@ class RangedBelief:
 class AveragedBelief(RangedBelief):
     """A belief on sources whose range is only assumed, averaged with one on their values as they are.
 
-    Integrals and predictions are averages. Decisions, and quantities that are not linear, are by the former.
+    What is said of the sources is an average. Decisions are by the former.
     """
 
     plain: LearnedBelief | ExtendedBelief
