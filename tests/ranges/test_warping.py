@@ -93,8 +93,8 @@ def test_the_answer_is_the_average_of_both_models(both):
     assert result.given(x1=0.2).mean == pytest.approx(share * apart[0] + (1 - share) * apart[1], rel=1e-12)
 
 
-def quantities(belief):
-    output, indices = OutputDistribution(belief, SQUARE), Sensitivity.of(belief, SQUARE, {"a": [0], "b": [1]})
+def quantities(belief, output):
+    indices = Sensitivity.of(belief, SQUARE, {"a": [0], "b": [1]})
     single = [output.variance(), output.std(), output.quantile(0.9), output.probability(above=1.0, below=3.0)]
     return [*single, *output.cdf([1.0, 3.0]), *output.density([1.0, 3.0]), *indices.first, *indices.total]
 
@@ -102,14 +102,16 @@ def quantities(belief):
 def test_all_quantities_are_averages(both):
     belief = both[0].learner.belief
     ranged = RangedBelief(belief.latent, belief.transform, belief.measure, belief.noise)
-    for found, by_range, plain in zip(*map(quantities, (belief, ranged, belief.plain)), strict=True):
+    beliefs = belief, ranged, belief.plain
+    outputs = [OutputDistribution(each, SQUARE) for each in beliefs]
+    for found, by_range, plain in zip(*map(quantities, beliefs, outputs), strict=True):
         assert found.mean == pytest.approx(belief.share * by_range.mean + (1 - belief.share) * plain.mean, rel=1e-12)
         for z in np.linspace(*found.interval(0.9), 5):
             of_both = belief.share * by_range.cdf(z) + (1 - belief.share) * plain.cdf(z)
             assert found.cdf(z) == pytest.approx(of_both, abs=1e-9)
     end = belief.transform.range.low  # which is only assumed, and no certainty
-    assert OutputDistribution(ranged, SQUARE).probability(below=end).interval() == (0.0, 0.0)
-    assert OutputDistribution(belief, SQUARE).probability(below=end).mean > 0
+    assert outputs[1].probability(below=end).interval() == (0.0, 0.0)
+    assert outputs[0].probability(below=end).mean > 0
 
 
 def test_more_observations_extend_both_models(both):

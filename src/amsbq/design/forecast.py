@@ -44,7 +44,9 @@ SETTINGS = ForecastSettings()
 
 
 #: what is said of a forecast that is not exact
-ESTIMATED = "an estimate: hyperparameters are learned during the run, and will change it"
+ESTIMATED = (
+    "an estimate, as hyperparameters are learned during the run: half of such forecasts are right to a factor of two"
+)
 
 
 class Forecast(list[tuple[float, Values]]):

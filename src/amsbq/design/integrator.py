@@ -100,7 +100,7 @@ class Integrator(DecisionMaker):
     @locked
     def observe(
         self,
-        source: int,
+        source: int | str,
         x: ArrayLike,
         value: ArrayLike | Mapping[str, ArrayLike],
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
@@ -113,8 +113,8 @@ class Integrator(DecisionMaker):
 
         Parameters
         ----------
-        source : int
-            Number of the source.
+        source : int or str
+            Number or name of the source.
         x : (D,) array
             The location.
         value : float; with several outputs M numbers, or a dictionary by name
@@ -189,7 +189,7 @@ class Integrator(DecisionMaker):
         Parameters
         ----------
         budget : float
-            Total budget, with what is spent or reserved already, so that it must be larger.
+            Total budget, with what is spent or reserved already: no less than that.
         sources : list of int or str, optional
             The only sources to be evaluated from now on: what would it be without the others?
         steps : int
