@@ -45,7 +45,7 @@ SETTINGS = ForecastSettings()
 
 #: what is said of a forecast that is not exact
 ESTIMATED = (
-    "an estimate, as hyperparameters are learned on the way: half of such forecasts are right to a factor of two"
+    "an estimate, as hyperparameters are learned on the way: half of such forecasts are right within a factor of 2"
 )
 
 
