@@ -44,6 +44,17 @@ def test_findings_print_as_lines():
     )
 
 
+def test_nothing_is_interpolated_where_a_source_always_fails():
+    it = amsbq.Integrator([amsbq.Source(fine), amsbq.Source(name="nothing", cost=0.1)], [(0, 1)], budget=4, model="icm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the source is retired
+        while (query := it.ask()) is not None:
+            it.tell(query, np.nan if query.source else fine(query.x))
+    [failures] = [finding for finding in it.result().diagnose() if finding.about == "failures"]
+    assert "of nothing, which was retired" in failures.text
+    assert failures.advice == "Fix the source."
+
+
 def peaked(x):
     return 1 + 0.02 * x[1] + 6 * np.exp(-(((x[0] - 0.8) / 0.03) ** 2)) * (0.5 + x[1])
 
