@@ -49,7 +49,7 @@ def test_nothing_is_interpolated_where_a_source_always_fails():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the source is retired
         while (query := it.ask()) is not None:
-            it.tell(query, np.nan if query.source else fine(query.x))
+            it.fail(query, "it diverged") if query.source else it.tell(query, fine(query.x))
     [failures] = [finding for finding in it.result().diagnose() if finding.about == "failures"]
     assert "of nothing, which was retired" in failures.text
     assert failures.advice == "Fix the source."
