@@ -24,12 +24,12 @@ ROUNDING = 1e-14
 class UnitSettings:
     """When a source has another unit than the primary one."""
 
+    #: values of the primary source: two may be alike by chance, and three always correlate with others
+    fewest: int = 3
     #: logarithm, to the base 10, of the ratio of spreads from which on they are different where there are many values,
     #: and how much more for two that do not correlate, which may be alike by chance; it falls like 1/(n - 1)
     different: float = 0.6
-    by_chance: float = 1.2
-    #: values of the primary source from which on their correlation with the nearest ones of the other tells something
-    fewest: int = 4
+    by_chance: float = 1.9
 
 
 SETTINGS = UnitSettings()
@@ -84,7 +84,7 @@ def _power_of_ten(data: Data, source: int) -> float:
     """
     primary, other = data.of_source(0), data.of_source(source)
     n = len(primary.y)
-    if n < 2 or not len(other.y):
+    if n < SETTINGS.fewest or not len(other.y):
         return 1.0
     widths = np.ptp(data.X, axis=0)
     widths = np.where(widths > 0, widths, 1.0)
@@ -92,7 +92,7 @@ def _power_of_ten(data: Data, source: int) -> float:
     if is_constant(y) or is_constant(z):
         return 1.0
     larger = float(np.log10(np.std(z) / np.std(y)))
-    r = abs(float(np.corrcoef(y, z)[0, 1])) if n >= SETTINGS.fewest else 0.0
+    r = abs(float(np.corrcoef(y, z)[0, 1])) if n > SETTINGS.fewest else 0.0
     by_chance = SETTINGS.by_chance * math.sqrt(max(1 - r**2, 0.0)) / (n - 1)
     return 1.0 if abs(larger) < SETTINGS.different + by_chance else 10.0 ** round(larger)
 
