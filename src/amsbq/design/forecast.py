@@ -44,9 +44,7 @@ SETTINGS = ForecastSettings()
 
 
 #: what is said of a forecast that is not exact
-ESTIMATED = (
-    "an estimate, as hyperparameters are learned on the way: half of such forecasts are right within a factor of 2"
-)
+ESTIMATED = "an estimate: hyperparameters are learned on the way; half are right within a factor of two"
 
 
 class Forecast(list[tuple[float, Values]]):
