@@ -109,7 +109,7 @@ def _failures(it: Integrator) -> Iterator[Finding]:
 def _relations(it: Integrator) -> Iterator[Finding]:
     """Yield how each secondary source correlates with the primary one, or that this is not known."""
     found = correlations(it) if len(it._used()) > 1 else None
-    observed, n = set(it.learner.data.s.tolist()), _n_primary(it)
+    observed, n, rests = set(it.learner.data.s.tolist()), _n_primary(it), _rests_on_few(it)
     for source in (source for source in it._usable()[len(it._used()) :] if source in observed):
         said = f"the values of {it.names[0]}, each left out in turn, are predicted no better with {it.names[source]}"
         spent = cost_of(it, source)
@@ -127,15 +127,12 @@ def _relations(it: Integrator) -> Iterator[Finding]:
             continue
         known = bool(found.known[0, source])
         said = f"the correlation of {name} with {it.names[0]} over the inputs' distribution is {found.text(0, source)}."
-        more = "" if known else f"A few more evaluations of {it.names[0]} would tell."
-        if known and n <= SETTINGS.unsettled:
-            more = f"That rests on {n} values of {it.names[0]}, and may change with the next."
+        more = rests if known else f"A few more evaluations of {it.names[0]} would tell."
         yield Finding("note" if more else "good", "relation", said, more)
 
 
 def _worth(it: Integrator) -> Iterator[Finding]:
-    n = _n_primary(it)
-    settled = n > SETTINGS.unsettled
+    rests = _rests_on_few(it)
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
@@ -146,7 +143,6 @@ def _worth(it: Integrator) -> Iterator[Finding]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
             yield Finding("note", "worth", f"{said}: {instead}, if these error bars are right.")
         elif found.gain >= SETTINGS.paid and found.predicts and related:
-            rests = "" if settled else f"That rests on {n} values of {it.names[0]}, and may change with the next."
             yield Finding("note" if rests else "good", "worth", f"{name} paid: {instead}.", rests)
         elif found.gain >= SETTINGS.paid:
             but = f"but the values of {it.names[0]}, each left out in turn, are predicted no better with it"
@@ -157,7 +153,7 @@ def _worth(it: Integrator) -> Iterator[Finding]:
             yield Finding("note", "worth", f"{name} told little: {instead}.")
         elif found.gain <= SETTINGS.did_not_pay:
             leave = "Leave it out, or find" if found.gain <= SETTINGS.better_without else "Find"
-            advice = f"{leave} a cheaper or better approximation." if settled else ""
+            advice = "" if rests else f"{leave} a cheaper or better approximation."
             yield Finding("note", "worth", f"{name} did not pay: {instead}.", advice)
         else:
             yield Finding("note", "worth", f"{name} made little difference, if any: {instead}.")
@@ -166,6 +162,12 @@ def _worth(it: Integrator) -> Iterator[Finding]:
 def _n_primary(it: Integrator) -> int:
     """Return the number of values of the primary source."""
     return int(np.count_nonzero(it.learner.data.values.s == 0))
+
+
+def _rests_on_few(it: Integrator) -> str:
+    """Return that what is known of a secondary source may change with the next value of the primary one, if it may."""
+    n = _n_primary(it)
+    return "" if n > SETTINGS.unsettled else f"That rests on {n} values of {it.names[0]}, and may change with the next."
 
 
 def _is_constant(it: Integrator, source: int) -> bool:
