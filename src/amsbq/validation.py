@@ -219,9 +219,11 @@ def numbers_text(
     >>> numbers_text(np.array([0.5, 12.0]), std=np.array([0.012, 1.5]))
     '0.500 ± 0.012, 12.0 ± 1.5'
     """
-    listed = [f"{each:.{digits}g}" for each in np.atleast_1d(value).tolist()]
-    if std is not None:
-        listed = list(map(plus_minus, np.atleast_1d(value).tolist(), np.atleast_1d(std).tolist()))
+    values = np.atleast_1d(value).tolist()
+    if std is None:
+        listed = [f"{each:.{digits}g}" for each in values]
+    else:
+        listed = list(map(plus_minus, values, np.atleast_1d(std).tolist()))
     shown = listed if names is None else [f"{name} {each}" for name, each in zip(names, listed, strict=True)]
     return ", ".join(shown[:most]) + ("" if len(shown) <= most else f", ... ({len(shown)} in all)")
 

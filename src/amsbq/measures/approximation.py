@@ -56,8 +56,9 @@ class ApproximationSettings:
     overlap_tolerance: float = 1e-9
     #: Intervals in addition to the first ones: a density with 300 modes takes 450 of them, and a few seconds.
     max_intervals: int = 2000
-    #: Seconds for 1,000 densities, at most: an approximation takes tens of thousands of them.
-    slowest_thousand: float = 1.0
+    #: Seconds for 1,000 densities, at most: an approximation takes tens of thousands of them. Far from what SciPy's
+    #: densities take, below 0.1 or above 1.4, so that all machines refuse the same ones.
+    slowest_thousand: float = 0.3
     #: Densities by which that is measured, at most twice, as a first call may load something.
     n_timed: int = 25
     #: Largest error of the total mass: what is further from 1 is no density on the line.

@@ -283,9 +283,15 @@ class Spread(NamedTuple):
 
 
 def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
-    """Return the total length of intervals of given masses, without the least dense ones that hold ``left_out``."""
+    """Return the total length of intervals of given masses, without the least dense ones that hold ``left_out``.
+
+    >>> shortest_length(np.array([1.0, 8.0]), np.array([0.75, 0.25]), left_out=0.125)
+    5.0
+    """
     order = np.argsort(masses / np.maximum(lengths, np.finfo(float).tiny))
-    return float(lengths[order][np.cumsum(masses[order]) > left_out].sum())
+    beyond = np.cumsum(masses[order]) - left_out
+    kept = np.clip(beyond / np.maximum(masses[order], np.finfo(float).tiny), 0, 1)
+    return float(lengths[order] @ kept)
 
 
 def cautions_on(name: str, spread: Spread, seen: Array, below: Callable[[Array], Array]) -> list[str]:
