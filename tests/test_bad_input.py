@@ -114,6 +114,8 @@ CASES = {
         lambda: amsbq.as_measure({"load": (0, 1), "size": "norm"}),
         "the distribution of size",
     ),
+    "interval by name": (lambda: amsbq.as_measure({"x": {"low": 0, "high": 1}}), r"interval is \(low, high\)"),
+    "normal by name": (lambda: amsbq.as_measure({"x": {"mean": 3, "std": 1}}), r"stats.norm\(mean, std\)"),
     "nothing like a measure": (lambda: amsbq.as_measure("uniform"), "cannot make a measure"),
     "no measure": (lambda: amsbq.as_measure(None), "cannot make a measure"),
     "empty list": (lambda: amsbq.as_measure([]), "cannot make a measure"),

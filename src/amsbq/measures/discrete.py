@@ -18,6 +18,8 @@ LEFT_OUT = 1e-13
 MOST_VALUES = 5_000
 #: Rounding error that the sum of probabilities may have.
 TOTAL_TOLERANCE = 1e-9
+#: What is added to errors of dictionaries, as they may have been meant for something else.
+OTHERS = "a dictionary has {value: probability}, an interval is (low, high), a normal input stats.norm(mean, std)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +122,10 @@ def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteD
     if not keys:
         raise ValueError(f"{name} must have at least one value: {{value: probability, ...}}, got {{}}")
     if not all(isinstance(p, Real) and not isinstance(p, bool) and 0 <= float(p) <= 1 for p in given):
-        raise ValueError(f"the probabilities of {name} must be numbers from 0 to 1, got {brief(given)}")
+        raise ValueError(f"the probabilities of {name} must be numbers from 0 to 1, got {brief(given)}; {OTHERS}")
     masses = np.array(given, dtype=float)
     if abs(masses.sum() - 1) > TOTAL_TOLERANCE:
-        raise ValueError(f"the probabilities of {name} sum to {masses.sum():.9g}, not to 1")
+        raise ValueError(f"the probabilities of {name} sum to {masses.sum():.9g}, not to 1; {OTHERS}")
     text = f"{{{', '.join(f'{key!r}: {p:g}' for key, p in probabilities.items())}}}"
     if all(isinstance(key, str) for key in keys):
         values = np.arange(len(keys), dtype=float)
@@ -168,7 +170,8 @@ def _made(values: Array, masses: Array, labels: tuple[str, ...], text: str, name
         raise ValueError(f"{name} has the same value twice: {text}")
     possible = masses > 0
     if possible.sum() < 2:
-        raise ValueError(f"{name} has a single value, {text}: leave out an input that is constant")
+        hint = f"; {OTHERS}" if labels else ""
+        raise ValueError(f"{name} has a single value, {text}: leave out an input that is constant{hint}")
     if not labels:  # categories keep their numbers
         values, masses = values[possible], masses[possible]
     return DiscreteDistribution(read_only(values), read_only(masses / masses.sum()), labels, text)

@@ -135,7 +135,9 @@ def checked_distribution(obj: Any, name: str) -> Distribution:
     if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
         obj = RandomVariableAdapter(obj)
     if not all(hasattr(obj, method) for method in ("pdf", "cdf", "sf", "ppf", "isf", "rvs", "support")):
-        raise TypeError(f"{name} must be a frozen continuous scipy.stats distribution, got {brief(obj)}")
+        raise TypeError(
+            f"{name} must be an interval, (low, high), or a frozen continuous scipy.stats distribution, got {brief(obj)}"
+        )
     with np.errstate(all="ignore"):
         support = np.asarray(obj.support(), dtype=float)
         median = np.asarray(obj.ppf(0.5), dtype=float)
