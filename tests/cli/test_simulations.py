@@ -60,7 +60,7 @@ def test_what_init_writes_runs_as_it_is(kind, inputs, tmp_path, typed):
     said = typed("init", f"--{kind}", "--inputs", inputs, tmp_path / "mine").out
     assert f"amsbq check {tmp_path / 'mine' / 'problem.toml'}" in said
     checked = typed("check", tmp_path / "mine" / "problem.toml").out
-    assert "all is well" in checked
+    assert "all sources answer" in checked
     assert load_problem(tmp_path / "mine" / "problem.toml").names == inputs.split(",")
     assert not (tmp_path / "mine" / "problem.jsonl").exists()
 
@@ -79,7 +79,7 @@ def test_what_init_writes_for_a_server_runs_as_it_is(tmp_path, typed):
     with subprocess.Popen([sys.executable, "server.py"], cwd=tmp_path, stdout=subprocess.DEVNULL) as server:
         try:
             assert eventually(lambda: answers(port), 30)
-            assert "all is well" in typed("check", tmp_path / "mine.toml").out
+            assert "all sources answer" in typed("check", tmp_path / "mine.toml").out
             run = json.loads(typed("run", tmp_path / "mine.toml", "--budget", 1.1, "--json").out)
         finally:
             server.kill()
@@ -133,7 +133,7 @@ def test_check_shows_what_a_run_would_do(problem, typed):
         "coarse (secondary source, cost 0.2)",
         f"  value = {math.sin(1.25) + 0.2:.6g}",
         "a budget of 3 buys 3 of fine",
-        "all is well",
+        "all sources answer",
     ):
         assert line in said
     assert sorted(path.name for path in problem.parent.iterdir() if path.name != "runs") == before

@@ -74,7 +74,7 @@ def check_command(options: argparse.Namespace) -> int:
     print()
     for line in _outlook(problem, names, checked) if not wrong else []:
         print(line)
-    print(f"wrong: {', '.join(wrong)}" if wrong else f"all is well; go on with: amsbq run {options.problem}")
+    print(f"wrong: {', '.join(wrong)}" if wrong else f"all sources answer; go on with: amsbq run {options.problem}")
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
