@@ -56,7 +56,7 @@ def observe(problem: Problem, sizes: tuple[int, int], seed: int) -> Observations
     else:
         own, shared = problem.measure.sobol(n, rng), problem.measure.sobol(RATIO * n, rng)
         designs = [np.concatenate([shared[: n // 2], own[n // 2 :]]) if L > 1 else own, *[shared] * (L - 1)]
-    sources = problem.sources(seed)
+    sources = [source.after(problem.measure.function) for source in problem.sources(seed)]
     found = [[_observation(source.function(x)) for x in X] for source, X in zip(sources, designs, strict=True)]
     flat = [observation for of_source in found for observation in of_source]
     cost = sum(float(problem.cost_of(source, X).sum()) for source, X in enumerate(designs))

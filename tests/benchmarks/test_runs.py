@@ -75,6 +75,16 @@ def record(problem="smooth/1", method="auto", seed=0, error=0.1, half=0.3, diges
     return Record(problem, method, seed, digest, 1.0, 20, rows)
 
 
+@pytest.mark.parametrize("key", ["smooth/1", "boundary-value/0", "transformed/1", "transformed/2", "discrete/1"])
+def test_given_values_are_those_of_the_problem(key):
+    """Its functions are of the locations of the measure, also where sources are called with a function of these."""
+    problem = problem_named(key)
+    data = designs.observe(problem, (2, 5), seed=3)
+    for source, function in enumerate(problem.functions):
+        X, y = data.of(source)
+        np.testing.assert_allclose(y, function(X), rtol=1e-14, atol=1e-14)
+
+
 def test_records_survive_the_disk(tmp_path):
     file = tmp_path / "results.jsonl"
     bare = Record("smooth/3", "Sobol points", 1, "e", 0.5, 3, [Row(3.0, -0.25, math.nan)], "")
