@@ -136,7 +136,8 @@ def checked_distribution(obj: Any, name: str) -> Distribution:
         obj = RandomVariableAdapter(obj)
     if not all(hasattr(obj, method) for method in ("pdf", "cdf", "sf", "ppf", "isf", "rvs", "support")):
         raise TypeError(
-            f"{name} must be an interval, (low, high), or a frozen continuous scipy.stats distribution, got {brief(obj)}"
+            f"{name} must be an interval, (low, high), or a frozen continuous scipy.stats distribution, "
+            f"got {brief(obj)}"
         )
     with np.errstate(all="ignore"):
         support = np.asarray(obj.support(), dtype=float)
