@@ -11,7 +11,7 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
+from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted, without_far_draws
 from amsbq.inference.belief import from_hyperparameters, learn
 from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.sampling import allotted, draw
@@ -28,6 +28,21 @@ def levels_of(n, seed=0):
     x = np.concatenate([X[:n], X[: 2 * n], X])
     y = np.sin(5 * x[:, 0]) + 0.3 * 0.1 ** (2 - s) * np.cos(7 * x[:, 0] + s)
     return Data(s, x, y, np.zeros(len(y)))
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.01, True), (0.04, False), (0.5, False)])
+def test_single_draws_far_off_are_left_out(share, left_out):
+    """They would be most of the standard deviation; what has more than a few percent of the weight is no chance."""
+    others = amsbq.Estimate([1.0, 1.2, 0.9], [0.1, 0.2, 0.1], dof=4.0)
+    weights = np.append((1 - share) * others.weights, share)
+    whole = amsbq.Estimate([*others.centres, 30.0], [*others.scales, 2.0], weights, dof=4.0)
+    found = without_far_draws(whole)
+    assert (whole.std, whole.interval()[1]) > (10 * others.std, others.interval()[1])
+    if left_out:
+        np.testing.assert_allclose([found.mean, found.std], [others.mean, others.std], rtol=1e-14)
+        assert found.interval()[1] < 2
+    else:
+        assert found is whole
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])

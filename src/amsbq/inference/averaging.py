@@ -48,6 +48,9 @@ class AveragingSettings:
     iterations: int = 100
     tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
     widened: float = 1.15  #: factor on the width of that distribution
+    #: draws whose integral is so many half widths of the 95 % interval from its middle are left out: one of a few dozen
+    #: stands for more than its share there, and would be most of the standard deviation
+    farthest: float = 2.0
     #: secondary sources are left out unless all observations of the primary source together, so many at least, are so
     #: much more probable (in log density) with them; more is asked of sources that cost next to nothing, of which there
     #: are observations wherever there is one of the primary source
@@ -150,7 +153,18 @@ def averaged_integral(
     means, stds = integrals(models, data)
     mean = np.average(means, weights=weights)
     around = units.levels[0] + units.spreads[0] * (mean + SETTINGS.widened * (means - mean))
-    return Estimate(around, units.spreads[0] * SETTINGS.widened * stds, weights, SETTINGS.tails, effective_draws)
+    scales = units.spreads[0] * SETTINGS.widened * stds
+    return without_far_draws(Estimate(around, scales, weights, SETTINGS.tails, effective_draws))
+
+
+def without_far_draws(estimate: Estimate) -> Estimate:
+    """Return an estimate without the components that are far from its 95 % interval, which have next to no weight."""
+    low, high = estimate.interval()
+    near = np.abs(estimate.centres - 0.5 * (low + high)) <= SETTINGS.farthest * 0.5 * (high - low)
+    if near.all():
+        return estimate
+    kept = estimate.centres[near], estimate.scales[near], estimate.weights[near]
+    return Estimate(*kept, estimate.dof, estimate.effective_draws)
 
 
 def integrals(models: ModelBatch, data: Data) -> tuple[Array, Array]:
