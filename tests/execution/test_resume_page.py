@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -127,7 +128,9 @@ import amsbq
 def fine(x):
     with open("pids", "a") as file:
         file.write(f"{os.getpid()}\\n")
-    time.sleep(1)
+    started = time.monotonic()
+    while not os.path.exists("interrupted") and time.monotonic() < started + 60:
+        time.sleep(0.01)
     return x[0]
 if __name__ == "__main__":
     source = amsbq.Source(fine, name="fine")
@@ -146,6 +149,8 @@ def test_an_interrupt_on_the_terminal_and_a_process_pool(tmp_path, idle):
         pids = tmp_path / "pids"
         assert eventually(lambda: pids.exists() and pids.read_text().count("\n") == 2)
         os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.5)  # the run has been told by then; its simulations go on until they are let go
+        (tmp_path / "interrupted").touch()
         _, err = process.communicate(timeout=60)
     kinds = [event["event"] for event in read_journal(tmp_path / "run.jsonl")[1]]
     assert kinds.count("asked") == 2
