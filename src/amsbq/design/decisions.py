@@ -345,7 +345,7 @@ class DecisionMaker(BulkAccounting):
     def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
         between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
         rate = Rate(
-            posteriors,
+            posteriors.expecting_noise(),
             self.source_costs.of_options,
             self.acquisition,
             between,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,24 @@ class _Correlation(NamedTuple):
 
 class PosteriorBatch(Conditioned):
     """K models conditioned on the same observations, and what observations to come tell of integrals."""
+
+    def expecting_noise(self) -> Self:
+        """Return the same posteriors, by which observations to come are as noisy as those of their source are.
+
+        That is the median of the known variances: it becomes noise of the source, and the rest stays with observations.
+        """
+        data = self.data
+        of_values = np.isfinite(data.noise_var) & ~(data.of_integral | data.sites.differentiated)
+        known = [data.noise_var[of_values & (data.s == source)] for source in range(self.models.n_sources)]
+        typical = np.array([np.median(variances) if len(variances) else 0.0 for variances in known])
+        if not typical.any():
+            return self
+        of_sources = replace(self.models, noise=np.tile(typical, (len(self), 1)))
+        rest = data.noise_var - of_sources.observation_noise(data.sites, np.zeros(len(data.y)))[0]
+        models = replace(self.models, noise=self.models.noise + typical)
+        out = type(self)(models, replace(data, noise_var=rest), self.factors, self.beta, self.jitter)
+        out._whitened = dict(self._whitened)
+        return out
 
     def squared_correlation(self, source: int | IntArray, X: Array, target: int = 0) -> Array:
         """Return ρ² of the target's integral with a noisy observation of a source, or of one per point, at each X_i.

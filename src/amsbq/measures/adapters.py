@@ -163,3 +163,16 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
     if len(listed) != inputs.dim:
         raise ValueError(f"there are {inputs.dim} inputs, but names has {len(listed)}: {brief(names)}")
     return inputs, listed
+
+
+def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str]) -> Measure:
+    """Return a measure of inputs that have names already: a dictionary has an entry for each of them, in any order.
+
+    >>> measure_of_inputs({"size": (2, 3), "load": (0, 1)}, ["load", "size"])
+    Uniform([0.0, 2.0], [1.0, 3.0])
+    """
+    if isinstance(measure, Mapping) and _has_names(measure):
+        if set(measure) != set(names):
+            raise ValueError(f"the inputs are {', '.join(names)}, but the dictionary has {', '.join(measure)}")
+        return as_measure(cast(NamedMeasureLike, {name: measure[name] for name in names}))
+    return as_measure(measure)

@@ -40,7 +40,7 @@ class EffectSettings:
     largest: float = 1 / 16
     smallest: float = 1e-9
     shrinking: float = 6.0
-    #: sets of low-discrepancy points, and points of each, for interactions
+    #: sets of low-discrepancy points, and points of each, for interactions and for functions of paths
     sets: int = 4
     points: int = 512
 
@@ -95,23 +95,39 @@ def transformed_effects(
 ) -> Effects:
     """Return the variances of outputs that are a function of sample paths, and of what groups of inputs explain.
 
-    They are averages over pairs of low-discrepancy points that differ in one group (Jansen 1999), without what paths
-    leave out of the posterior variance.
+    They are averages over pairs of low-discrepancy points that have a group or all other inputs in common (Saltelli,
+    Jansen), with the error of these averages and without what paths leave out of the posterior variance.
     """
-    D, n = measure.dim, SETTINGS.points
-    U = np.clip(qmc.Sobol(2 * D, rng=np.random.default_rng(0)).random(n), 2.0**-40, 1 - 2.0**-40)
+    by_set = np.array([_of_pairs(paths, measure, groups, output, seed) for seed in range(SETTINGS.sets)])
+    variances, *explained = by_set.mean(axis=0)
+    shares = np.array(explained) / np.maximum(variances, np.finfo(float).tiny)
+    # to first order in the errors of both averages, that of a set
+    errors = by_set[:, 1:] - shares * by_set[:, :1]
+    averages = variances * shares + set_average(np.moveaxis(errors, 0, -1))
+    first, total = np.split(np.clip(averages, 0.0, variances), 2)
+    return Effects(variances, np.minimum(first, total), total)
+
+
+def _of_pairs(
+    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array], Array], seed: int
+) -> Array:
+    """Return the variances of outputs, what groups explain by themselves, and with others: shape (1 + 2 G, K, J)."""
+    D = measure.dim
+    U = np.clip(qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points), 2.0**-40, 1 - 2.0**-40)
     A, B = measure.from_cube(U[:, :D]), measure.from_cube(U[:, D:])
     mixed = []
     for group in groups:
-        X = A.copy()
-        X[:, list(group)] = B[:, list(group)]
-        mixed.append(X)
+        for one, other in ((A, B), (B, A)):
+            X = one.copy()
+            X[:, list(group)] = other[:, list(group)]
+            mixed.append(X)
     f = output(paths.functions.values(np.concatenate([A, B, *mixed])))
-    at_A, at_B, *at_mixed = np.split(f, 2 + len(groups), axis=2)
-    variances = np.concatenate([at_A, at_B], axis=2).var(axis=2)
-    first = [variances - 0.5 * np.mean((at_B - f) ** 2, axis=2) for f in at_mixed]
-    total = [0.5 * np.mean((at_A - f) ** 2, axis=2) for f in at_mixed]
-    return Effects(variances, np.maximum(first, 0.0), np.array(total))
+    f -= f.mean(axis=2, keepdims=True)
+    at_A, at_B, *at_mixed = np.split(f, 2 + 2 * len(groups), axis=2)
+    common, pairs = np.mean(f**2, axis=2), list(zip(at_mixed[::2], at_mixed[1::2], strict=True))
+    first = [0.5 * np.mean(at_B * with_B + at_A * with_A, axis=2) for with_B, with_A in pairs]
+    rest = [0.5 * np.mean(at_A * with_B + at_B * with_A, axis=2) for with_B, with_A in pairs]
+    return np.array([common, *first, *(common - other for other in rest)])
 
 
 def _rule(measure: Measure, marginal: Marginal) -> Rule:

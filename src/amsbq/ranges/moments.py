@@ -109,12 +109,9 @@ class Scaled:
 
     def integral(self, posteriors: PosteriorBatch, nodes: Nodes, source: int = 0) -> tuple[Array, Array]:
         """Return mean and variance of the integral of r by each posterior, with the error of the sums: (K,) each."""
-        K, (R, n) = len(posteriors), nodes.weights.shape
         r, weights = self._outcomes(*posteriors.predict(source, nodes.X))
-        mean = r @ weights
-        by_set = np.einsum("krn,rn->kr", mean.reshape(K, R, n), nodes.weights)
-        error = by_set.var(axis=1, ddof=1) / R if R > 1 else np.zeros(K)
-        return by_set.mean(axis=1), self._variance(posteriors, nodes, source) + error
+        mean, error = nodes.averages(r @ weights)
+        return mean, self._variance(posteriors, nodes, source) + error
 
     def _variance(self, posteriors: PosteriorBatch, nodes: Nodes, source: int) -> Array:
         """Return the variance of the integral of r by each posterior, shape (K,)."""

@@ -2,7 +2,8 @@
 
 An input alone has Gauss's rule. Several have R sets of low-discrepancy points in the unit cube, each coordinate of
 which is stretched where the function varies most (Lepage 1978): a likelihood may be next to nothing but in a thousandth
-of the measure. The sets are independent, and how much their averages differ tells the error of the average.
+of the measure. The sets are independent: how much their averages differ, and how far those of their first halves are
+from them, tells the error of the average.
 """
 
 from __future__ import annotations
@@ -42,6 +43,18 @@ class Nodes:
     X: Array  # (R n, D)
     weights: Array  # (R, n)
     rule: bool = False  # whether it takes all points of a set to stand for the measure
+
+    def averages(self, values: Array) -> tuple[Array, Array]:
+        """Return averages of values (K, R n) at all points, and the variances of their errors, shape (K,) each."""
+        R, n = self.weights.shape
+        by_point = values.reshape(len(values), R, n) * self.weights
+        by_set = by_point.sum(axis=2)
+        if R == 1:
+            return by_set[:, 0], np.zeros(len(values))
+        # sets may agree by chance; with the first half of the points, errors are about twice as large
+        halves = by_point[:, :, : n // 2].sum(axis=2) / self.weights[:, : n // 2].sum(axis=1)
+        mean = by_set.mean(axis=1)
+        return mean, np.maximum(by_set.var(axis=1, ddof=1) / R, 0.25 * (halves.mean(axis=1) - mean) ** 2)
 
     def some(self, most: int) -> tuple[Array, Array]:
         """Return the first points of the first set, about so many, and weights that sum to one."""

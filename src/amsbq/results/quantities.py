@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..design.integrator import Integrator
 from ..inference.belief import Belief
 from ..inference.estimate import Estimate
-from ..measures.adapters import MeasureLike, as_measure
+from ..measures.base import Measure
 from ..messages import warn
 from ..outputs.estimates import Estimates
 from ..quantities.distribution import OutputDistribution
@@ -88,9 +88,9 @@ def sensitivity(it: Integrator, inputs: Sequence[str], groups: Mapping[str, Sequ
         return Sensitivity.of(known_belief(it), it.measure, members)
 
 
-def under(it: Integrator, other: MeasureLike) -> Estimate:
+def under(it: Integrator, measure: Measure) -> Estimate:
     """Return the integral under another distribution of the inputs, with a warning where evaluations do not reach."""
-    measure, belief = as_measure(other), known_belief(it)
+    belief = known_belief(it)
     check_other(it.measure, measure)
     with threads_for(len(it.learner)):
         estimate = integral_under(belief, it.measure, measure)

@@ -16,7 +16,7 @@ from ..design.accounting import StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
-from ..measures.adapters import MeasureLike
+from ..measures.adapters import NamedMeasureLike, measure_of_inputs
 from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
 from ..outputs.evaluations import Evaluation
 from ..outputs.goals import Goals
@@ -245,7 +245,7 @@ class Result:
         """
         return sensitivity(self._model("to ask for sensitivities", output), self.inputs, groups)
 
-    def under(self, other: MeasureLike) -> AnyEstimate:
+    def under(self, other: NamedMeasureLike) -> AnyEstimate:
         """Return the integral, or those of all outputs, under another distribution of the inputs.
 
         It is an `Estimate`, or `Estimates`, from the same evaluations.
@@ -253,11 +253,12 @@ class Result:
         Parameters
         ----------
         other : measure, or anything that `as_measure` takes
-            Of the same inputs: shifted, narrower, wider, correlated, or samples. Where evaluations do not reach, the
-            error bar grows; if they do not reach a tenth of the other distribution or more, there is a warning.
+            Of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary has them by name, in any
+            order. Where evaluations do not reach, the error bar grows; if they do not reach a tenth of the other
+            distribution or more, there is a warning.
         """
         if self.outputs is None:
-            return under(self._model("to integrate"), other)
+            return under(self._model("to integrate"), measure_of_inputs(other, self.inputs))
         return Estimates([self[output].under(other) for output in self.outputs], self.outputs)
 
     def given(self, /, **values: ArrayLike) -> Estimate | Estimates:

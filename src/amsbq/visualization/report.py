@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..design.integrator import Integrator
-from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
+from ..measures.adapters import NamedMeasureLike, measure_from_dict, measure_of_inputs
 from ..measures.base import Measure
 from ..results.findings import Finding
 from ..results.quantities import quickly_known
@@ -53,7 +53,7 @@ def report(
     run: Run,
     path: str | os.PathLike[str],
     refresh: float | None = None,
-    under: Mapping[str, MeasureLike] | None = None,
+    under: Mapping[str, NamedMeasureLike] | None = None,
 ) -> Path:
     """Write the HTML page of a run and return its path.
 
@@ -72,7 +72,7 @@ def report(
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
-    others = {name: as_measure(other) for name, other in (under or {}).items()}
+    others = {name: measure_of_inputs(other, result.inputs) for name, other in (under or {}).items()}
     text = page(result, path.stem, refresh=None if result.stopped else refresh, under=others)
     beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
