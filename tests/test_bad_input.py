@@ -171,3 +171,12 @@ def test_the_edge_of_the_support_survives_rounding():
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     with pytest.raises(ValueError, match="outside the support"):
         amsbq.kernel_mean(RBF, amsbq.Uniform(0, 0.1), [0.1001])
+
+
+def test_what_is_no_stop_rule_and_no_level():
+    with pytest.raises(TypeError, match="stop must be functions of the Integrator"):
+        amsbq.integrate(lambda x: x[0], (0, 1), budget=3, stop="now")
+    estimate = amsbq.Estimate([1.0], [0.1])
+    for asked, name in ((estimate.interval, "level"), (estimate.quantile, "p")):
+        with pytest.raises(TypeError, match=f"{name} must be"):
+            asked("a")

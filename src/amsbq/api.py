@@ -23,7 +23,7 @@ from .outputs.goals import Weights
 from .outputs.names import OutputsLike
 from .quantities.targets import Target
 from .results.result import Result, unknown_because
-from .validation import RNGLike
+from .validation import RNGLike, brief
 
 
 class Integrator(DesignIntegrator):
@@ -225,6 +225,8 @@ def integrate(
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
     rules = [stop] if callable(stop) else list(stop)
+    if not all(map(callable, rules)):
+        raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
     if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
         raise ValueError("nothing would end the run: give a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
     it = Integrator(

@@ -233,9 +233,12 @@ def as_known(value: float, std: float) -> str:
 
     >>> as_known(70.4321, 0.74), as_known(70.4321, 12.0), as_known(70.4321, 0.0), as_known(1.23e9, 4.5e7)
     ('70.43', '70', '70.432100', '1.23e+09')
+    >>> as_known(1.000000003, 4.5e-14), as_known(2.34567e-6, 5.9e-8)
+    ('1.000000003', '2.346e-06')
     """
     if std and not 1e-6 < std < 1e6:  # so many zeros are hard to read
-        return f"{value:.6g}"
+        known = np.log10(np.maximum(np.abs(value), np.finfo(float).tiny)) // 1 - np.log10(std) // 1 + 2
+        return f"{value:.{int(np.clip(known, 2, 15))}g}"
     return f"{value:.{max(0, 1 - int(np.floor(np.log10(std)))) if std else 6}f}"
 
 

@@ -88,3 +88,44 @@ def test_workers_share_the_sequence_of_many_inputs():
         it.tell(query := it.ask(), float(np.sum(query.x)))
     first, second = it.ask(), it.ask()
     assert not np.array_equal(first.x, second.x)
+
+
+@pytest.mark.parametrize("output_range", [None, (-2.0, np.inf)])
+def test_evaluations_to_come_are_as_noisy_as_those_that_were_told(output_range):
+    """A variance that is told with each value is expected of the next ones, as if it had been declared."""
+    gp, x = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 1)), np.linspace(0, 1, 5)
+    if output_range is None:
+        declared = amsbq.MultiSourceGP(gp.terms, gp.measure, noise=0.04)
+        runs = [amsbq.Integrator(amsbq.Source(), gp.measure, model=model, initial=[]) for model in (gp, declared)]
+    else:
+        sources = (amsbq.Source(), amsbq.Source(noise=0.04))
+        runs = [amsbq.Integrator(s, gp.measure, output_range=output_range, initial=[]) for s in sources]
+    for it, variance in zip(runs, (0.04, 0.0), strict=True):
+        for at in x:
+            it.observe(0, [at], fine([at]), variance)
+    told, known = runs
+    X = np.linspace(0.05, 0.95, 7)[:, None]
+    np.testing.assert_allclose(told.rates(X), known.rates(X), rtol=1e-9)
+    for one, other in zip(told.forecast(4.0), known.forecast(4.0), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    if output_range is None:  # independent of any code of ours: with exact values, much more would be expected
+        exact = amsbq.Integrator(amsbq.Source(), gp.measure, model=gp, initial=[])
+        for at in x:
+            exact.observe(0, [at], fine([at]))
+        assert told.forecast(4.0)[-1][1] > 10 * exact.forecast(4.0)[-1][1]
+
+
+def test_only_some_values_have_a_variance():
+    """The median of the variances counts: the Gram matrix of the observations stays what it is."""
+    gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
+    x, variances = np.linspace(0, 1, 5), np.array([0.0, 0.01, 0.02, 0.5, 3.0])
+    posterior = gp.condition(np.zeros(5, int), x, fine([x]), variances).batch
+    expecting = posterior.expecting_noise()
+    np.testing.assert_allclose(expecting.integral(), posterior.integral(), rtol=1e-14)
+    assert expecting.models.noise.tolist() == [[0.02]]
+    np.testing.assert_allclose(expecting.data.noise_var + 0.02, variances, atol=1e-16)
+    again = type(expecting).condition(expecting.models, expecting.data)
+    np.testing.assert_allclose(again.integral(), posterior.integral(), rtol=1e-12)
+    X = np.array([[0.4]])
+    c = posterior.squared_correlation(0, X) * posterior.predict(0, X)[1]  # without noise, v is the variance of f
+    np.testing.assert_allclose(expecting.squared_correlation(0, X), c / (posterior.predict(0, X)[1] + 0.02), rtol=1e-9)

@@ -105,3 +105,19 @@ def test_what_has_no_indices(of_ishigami):
             of_ishigami.sensitivity(groups=groups)
     with pytest.raises(ValueError, match="'b' is the name of a group and of an input"):
         of_ishigami.sensitivity(groups={"b": ["a", "c"]})
+
+
+@pytest.mark.parametrize("options", [{}, {"output_range": (0, np.inf)}])
+def test_of_outputs_that_are_modelled_as_exponentials(options):
+    """The errors of averages over points of the inputs, heavy tails here, are part of the intervals."""
+    weights = np.array([1.0, 0.5])
+    names = {"a": stats.norm(), "b": stats.norm()}
+    result = amsbq.integrate(lambda x: float(np.exp(weights @ x)), names, budget=16, progress=False, **options)
+    found, variance = result.sensitivity(), np.exp(weights @ weights) - 1
+    first = (np.exp(weights**2) - 1) / variance
+    for indices, truth in ((found.first, first), (found.total, 1 - first[::-1])):
+        low, high = indices.interval(0.99)
+        assert ((low < truth) & (truth < high) & (high - low < 0.25)).all()
+    assert (found.first.mean <= found.total.mean).all()
+    with pytest.raises(TypeError, match="groups must be a dictionary"):
+        result.sensitivity(groups=[["a"]])

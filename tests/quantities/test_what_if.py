@@ -104,3 +104,10 @@ def test_an_input_that_is_given(result):
         result.given(a=1.0, b=2.0)
     with pytest.raises(ValueError, match="outside the support"):
         seen(lambda x: x[0], [(0, 1)], 4, 1.0).given(x0=2.0)
+
+
+def test_another_measure_has_the_names_of_the_inputs(result):
+    a, b = stats.norm(1, 0.5), stats.norm(-1, 0.5)
+    assert result.under({"b": b, "a": a}).mean == result.under([a, b]).mean == pytest.approx(0.5, abs=1e-4)
+    with pytest.raises(ValueError, match="the inputs are a, b, but the dictionary has a, c"):
+        result.under({"a": a, "c": b})

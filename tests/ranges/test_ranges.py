@@ -10,6 +10,7 @@ from scipy import stats
 
 import amsbq
 from amsbq.problems.problem_file import ProblemError, load_problem
+from amsbq.ranges.nodes import Nodes
 
 SQUARE = amsbq.Uniform([0, 0], [1, 1])
 
@@ -186,3 +187,14 @@ def test_diagnosis_and_plots_of_a_transformed_run(result):
     assert any(finding.about == "transform" for finding in findings)
     ahead = result.integrator.forecast(10.0)
     assert ahead[-1][1] < ahead[0][1] == pytest.approx(result.std)
+
+
+@pytest.mark.parametrize("slope", [0.5, 1.5, 2.4, 3.0])
+@pytest.mark.parametrize("dim", [2, 4])
+def test_sums_over_nodes_know_their_errors(slope, dim):
+    """The mean of exp(slope z) has its mass in the tail of z."""
+    measure = amsbq.Gaussian(np.zeros(dim), 1)
+    values = lambda X: np.exp(slope * X[:, 0] - slope**2 / 2) * (1 + 0.3 * X[:, 1:].sum(axis=1)) ** 2  # noqa: E731
+    nodes = Nodes.of(measure, values)
+    mean, variance = nodes.averages(values(nodes.X)[None])
+    assert abs(mean[0] - (1 + 0.09 * (dim - 1))) < 3 * np.sqrt(variance[0]) < 0.15

@@ -311,3 +311,33 @@ def test_a_source_that_does_not_correlate_has_not_paid(seed):
         it.observe(1, x, float(np.sin(7 * x[0] * x[1]) + np.cos(13 * x[2] + x[0])))
     said = str(it.result().diagnose())
     assert "junk paid" not in said
+
+
+def test_the_outlook_of_another_target_is_about_that_target():
+    result = amsbq.integrate(fine, [(0, 1), (0, 1)], budget=8, target=amsbq.Exceedance(1.0), progress=False)
+    outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
+    ahead = curves.forecast(result)
+    assert f"a standard deviation of the target of {ahead[-1][1]:.2g} for" in outlook.text
+    assert f"(now {ahead[0][1]:.2g} for 8)" in outlook.text
+    assert "integral" not in outlook.text
+
+
+def test_findings_on_one_of_many_outputs_are_in_terms_of_its_error_bar():
+    z = np.linspace(0, 1, 25)
+    sources = [lambda x: np.exp(-(((z - x[0]) / 0.1) ** 2)), lambda x: 0.9 * np.exp(-(((z - x[0]) / 0.12) ** 2))]
+    result = amsbq.integrate([sources[0], amsbq.Source(sources[1], cost=0.05)], (0.3, 0.7), budget=8, outputs=25)
+    text = str(result.diagnose())
+    assert f"(now {result.furthest().std:.2g} for 8)" in text
+    assert f"(it is {result.furthest().std:.2g})" in text
+
+
+def test_sources_that_return_logarithms_have_a_correlation():
+    def log_likelihood(x):
+        return float(-0.5 * ((x[0] - 0.3) / 0.1) ** 2 - 5)
+
+    sources = [log_likelihood, amsbq.Source(lambda x: log_likelihood(x) + 0.1, cost=0.1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        result = amsbq.integrate(sources, stats.norm(), budget=8, log=True, progress=False)
+        relation = next(finding for finding in result.diagnose() if finding.about == "relation")
+    assert "is 1.0000 (95 %: 1.0000 to 1.0000)" in relation.text

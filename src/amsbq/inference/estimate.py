@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
-from ..validation import as_known, non_negative, numbers, plus_minus, read_only
+from ..validation import as_known, non_negative, number, numbers, plus_minus, read_only
 
 
 class Estimate:
@@ -112,13 +112,13 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the central interval that holds the integral with probability ``level``."""
-        if not 0 < level < 1:
+        if not 0 < number(level, "level") < 1:
             raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
 
     def quantile(self, p: float) -> float:
         """Return the number below which the integral is with probability p; NaN without an error bar."""
-        if not 0 < p < 1:
+        if not 0 < number(p, "p") < 1:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
         if np.isnan(self.std):
             return np.nan

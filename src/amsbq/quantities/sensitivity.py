@@ -131,7 +131,9 @@ class Sensitivity:
 
 def grouped(inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, list[int]]:
     """Return the numbers of the inputs of each group by name; inputs in no group stand alone, under their own names."""
-    given = {} if groups is None else {name: list(members) for name, members in groups.items()}
+    if not isinstance(groups, Mapping | None):
+        raise TypeError(f"groups must be a dictionary of lists of inputs by the name of the group, got {brief(groups)}")
+    given = {name: list(members) for name, members in (groups or {}).items()}
     named = [member for members in given.values() for member in members]
     for member in named:
         if member not in inputs:

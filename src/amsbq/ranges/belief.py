@@ -95,6 +95,14 @@ class RangedBelief:
         """Return values of a source in the units of the user, of any shape, for g in standard units."""
         return self.transform.values(self.scaled(source).back(g))
 
+    def integrand(self, source: int, g: Array) -> Array:
+        """Return what is integrated of a source, for g (m, n) in standard units; of logarithms, in any unit."""
+        if not self.transform.range.log:
+            return self.values_of(source, g)
+        scaled = self.scaled(source)
+        logs = self.transform.log_back(scaled.level + scaled.spread * g)
+        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i, averaged over hyperparameters: (n,) each.
 

@@ -201,7 +201,7 @@ def correlations(it: Integrator) -> Correlations:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = (mean + _heavy_tailed(rng, each, L * n, belief) @ root.T).reshape(each, L, n)
         if isinstance(belief, RangedBelief):
-            drawn = np.stack([belief.values_of(source, drawn[:, source]) for source in range(L)], axis=1)
+            drawn = np.stack([belief.integrand(source, drawn[:, source]) for source in range(L)], axis=1)
         for f in drawn:
             f = f - f.mean(axis=1, keepdims=True)
             norms = np.sqrt(np.einsum("ln,ln->l", f, f))

@@ -78,7 +78,7 @@ def diagnose(it: Integrator, estimate: Estimate, inputs: Sequence[str]) -> Findi
             *model_findings.transform(belief_of(it)),
             *model_findings.hyperparameters(belief_of(it), estimate),
             *_relations(it),
-            *_worth(it),
+            *_worth(it, estimate.std),
             *_outlook(it, estimate),
         ]
     )
@@ -131,13 +131,14 @@ def _relations(it: Integrator) -> Iterator[Finding]:
         yield Finding("note" if more else "good", "relation", said, more)
 
 
-def _worth(it: Integrator) -> Iterator[Finding]:
+def _worth(it: Integrator, std: float) -> Iterator[Finding]:
+    """Yield whether each secondary source paid; the error bar is ``std``."""
     rests = _rests_on_few(it)
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it._used()) > 2 else it.names[0]
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
             continue
-        instead, relation = _instead(found, others), correlations(it)
+        instead, relation = _instead(found, others, std), correlations(it)
         related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
         if not relation.enough[0, source]:
             said = f"whether {name} paid is not known yet, as its relation to {it.names[0]} is not"
@@ -176,8 +177,11 @@ def _is_constant(it: Integrator, source: int) -> bool:
     return len(y) > 1 and is_constant(y)
 
 
-def _instead(found: SourceWorth, others: str) -> str:
-    """Return a clause that compares the error bar with that of the same cost without a source."""
+def _instead(found: SourceWorth, others: str, std: float) -> str:
+    """Return a clause that compares the error bar with that of the same cost without a source.
+
+    Both are relative to the error bar ``std``: of many outputs, ``found`` is by a model of this one.
+    """
     taken = f"it took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "it cost nothing"
     if found.bought:
         money = f"{taken}; with that spent on {others} instead, "
@@ -185,21 +189,25 @@ def _instead(found: SourceWorth, others: str) -> str:
         too_little = f", which pays for no evaluation of {others}" if found.cost > 0 else ""
         money = f"{taken}{too_little}; without it "
     times = f", {brief(found.gain)} times as much" if found.gain >= SETTINGS.paid else ""
-    return f"{money}the standard deviation would be about {found.instead:.2g}{times} (it is {found.std:.2g})"
+    without = found.instead / found.std * std
+    return f"{money}the standard deviation would be about {without:.2g}{times} (it is {std:.2g})"
 
 
 def _outlook(it: Integrator, estimate: Estimate) -> Iterator[Finding]:
     """Yield what the forecast says, in the numbers of its picture."""
     ahead = outlook(it)
-    if len(ahead) < 2 or not 0 < estimate.std < math.inf:
+    if len(ahead) < 2 or not 0 < estimate.std < math.inf or not ahead[0][1] > 0:
         return
-    total, std = ahead[-1]
-    said = f"the forecast is a standard deviation of {std:.2g} for {total:.4g} in total (now {estimate.std:.2g} for "
+    of_mean = it.target == "mean"
+    now, what = (estimate.std, "") if of_mean else (ahead[0][1], " of the target")
+    rows = [(cost, now * std / ahead[0][1]) for cost, std in ahead]  # of many outputs, they are by a model of this one
+    total, std = rows[-1]
+    said = f"the forecast is a standard deviation{what} of {std:.2g} for {total:.4g} in total (now {now:.2g} for "
     said += f"{it.committed:.4g})"
-    said += _first(ahead, 0.5 * estimate.std, "half of what it is now")
-    if 0.01 * abs(estimate.mean) < estimate.std:
-        said += _first(ahead, 0.01 * abs(estimate.mean), "one percent of the integral")
-    little = estimate.std < SETTINGS.hardly_narrower * std
+    said += _first(rows, 0.5 * now, "half of what it is now")
+    if of_mean and 0.01 * abs(estimate.mean) < now:
+        said += _first(rows, 0.01 * abs(estimate.mean), "one percent of the integral")
+    little = now < SETTINGS.hardly_narrower * std
     yield Finding("note", "outlook", f"{said}.", "More of the same buys little." if little else "")
 
 

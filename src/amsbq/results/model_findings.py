@@ -124,13 +124,14 @@ def evenness(it: Integrator, left: Residuals, inputs: Sequence[str]) -> Iterator
             rough = int(sizes.argmax())
             if sizes[rough] > SETTINGS.uneven * max(np.median(sizes), 1e-12) and sizes[rough] > 1.0:
                 low, high = left.X[parts[rough], d].min(), left.X[parts[rough], d].max()
+                such_as = f", such as the logarithm of {label}" if it.measure.bounds[d, 0] >= 0 else ""
                 yield Finding(
                     "warning",
                     "stationarity",
                     f"{name} is much harder to predict for {label} between {low:.4g} and {high:.4g} than elsewhere "
-                    f"({sizes[rough] / np.median(sizes):.0f} times): it seems to vary faster there.",
+                    f"({sizes[rough] / np.median(sizes):.0f} times): it seems to vary faster there, or next to it.",
                     f"The model takes functions to vary alike everywhere. Integrate that part by itself, or use an "
-                    f"input in which it is smoother, such as the logarithm of {label}.",
+                    f"input in which it is smoother{such_as}.",
                 )
 
 

@@ -21,7 +21,7 @@ from ..quantities.distribution import OutputDistribution
 from ..quantities.sensitivity import Sensitivity, grouped
 from ..quantities.what_if import check_other, conditional, integral_under
 from ..threads import threads_for
-from ..validation import numbers
+from ..validation import brief, numbers
 from .analysis import SETTINGS as ANALYSIS
 from .analysis import belief_of, once_per_state
 
@@ -111,6 +111,8 @@ def given(it: Integrator, inputs: Sequence[str], values: Mapping[str, ArrayLike]
     ((name, at),) = values.items()
     if name not in inputs:
         raise ValueError(f"there is no input {name!r}: there are {', '.join(inputs)}")
+    if np.asarray(at).dtype.kind == "U":
+        raise TypeError(f"{name} must be numbers, got {brief(at)}; categories are numbered from 0 in their order")
     d, t = list(inputs).index(name), numbers(at, name)
     checked = it.measure.over([d]).check_points(np.atleast_1d(t)[:, None], name)
     with threads_for(len(it.learner)):
