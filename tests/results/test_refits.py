@@ -302,3 +302,17 @@ def test_a_wrong_value_of_a_source_that_is_left_out_is_found_beside_a_skewed_one
     assert isinstance(it.learner.belief, RangedBelief)
     assert it.learner.alone
     assert outlier(it).evaluation == 22 + 6
+
+
+def test_evaluations_that_might_have_been_made_are_as_noisy_as_the_others():
+    """With fixed hyperparameters, it does not matter whether variances are told or declared."""
+    terms = [amsbq.Term(np.array([[1.0, 0.8], [0.8, 1.0]]), amsbq.RBF(0.3))]
+    worths = []
+    for told, declared in ((0.04, 0.0), (0.0, 0.04)):
+        gp = amsbq.MultiSourceGP(terms, amsbq.Uniform(0, 1), noise=[declared, 0.0])
+        cheap = amsbq.Source(superb, cost=0.5)
+        noisy = lambda x, told=told: amsbq.Observation(fine(x), variance=told)  # noqa: E731
+        result = amsbq.integrate([noisy, cheap], amsbq.Uniform(0, 1), budget=6, model=gp, progress=False)
+        worths.append(source_worths(result.integrator)[1])
+    assert worths[0].bought == worths[1].bought > 0
+    assert worths[0].instead == pytest.approx(worths[1].instead, rel=1e-6)

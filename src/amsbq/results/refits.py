@@ -90,14 +90,17 @@ def cost_of(it: Integrator, source: int) -> float:
 def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Sequence[Choice]) -> Estimate:
     """Return the integral without a source, if others had been evaluated instead, with the values to be expected.
 
-    These are what all observations predict, those of the source that is left out included. A forecast would not know
-    that more evaluations tell more of the hyperparameters.
+    These are what all observations predict, those of the source that is left out included, and as noisy as the others
+    are. A forecast would not know that more evaluations tell more of the hyperparameters.
     """
     kept, belief = [source for source in it._used() if source != left_out], belief_of(it)
     for choice in choices:
         [mean], _ = belief.predict(kept[choice.source], choice.x[None])
         gradient = _expected_gradient(it, kept[choice.source], choice.x) if choice.gradient else None
-        others.observe(choice.source, choice.x, float(mean), gradient=gradient)
+        variances = it.learner.data.values.of_source(kept[choice.source]).noise_var
+        others.observe(
+            choice.source, choice.x, float(mean), float(np.median(variances)) if len(variances) else 0.0, gradient
+        )
     return belief_of(others).estimate
 
 
