@@ -172,6 +172,6 @@ def test_outputs_that_are_constant_or_missing_are_known_or_unknown():
         return values
 
     found = amsbq.integrate([odd, amsbq.Source(coarse, cost=0.1)], SQUARE, budget=4, outputs=24, model="icm")
-    assert found.mean[3] == pytest.approx(7.0, abs=0.05)
+    assert abs(found.mean[3] - 7.0) < 2 * found.std[3] < 0.3
     assert np.isnan(found.mean[5])
     assert np.isfinite(np.delete(found.mean, 5)).all()
