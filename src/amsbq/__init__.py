@@ -97,7 +97,7 @@ __all__ = [
     "kernel_variance",
     "read_result",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: submodules that are loaded on first use, because they need an extra or are rarely needed
 _LAZY = ("baselines", "external", "plots", "report", "stopping")
