@@ -30,7 +30,7 @@ from scipy import stats
 
 import amsbq
 from amsbq.validation import Array
-from benchmarks.arena.families import problems
+from benchmarks.arena.families import problem_named, problems
 from benchmarks.arena.families.nearly_free import ishigami as model
 from benchmarks.arena.split import half_of
 from benchmarks.arena.truths import truth_of
@@ -80,7 +80,7 @@ def ball(cost: float, budget: float, seed: int) -> Outcome:
 def useless(case: tuple[str, str, int]) -> float:
     """Return the error, in standard deviations of the output, of a problem with a free source of a kind, or alone."""
     kind, key, seed = case
-    problem = next(p for p in problems() if p.key == key)
+    problem = problem_named(key)
     primary, truth = problem.functions[0], truth_of(problem)
     rng, some = np.random.default_rng(seed), problem.measure.sobol(256, 0)
     free: dict[str, Callable[[Array], Array]] = {

@@ -32,7 +32,7 @@ def errors(key: str, size: int, seed: int) -> tuple[float, ...]:
     """Return the errors of all estimators on the same observations."""
     warnings.simplefilter("ignore")
     problem = problem_named(key)
-    truth, data = truth_of(problem), observe(problem, (size, size), seed)
+    truth, data = truth_of(problem), observe(problem, size, seed)
     return tuple((estimator(problem, data, seed).mean - truth.mean) / truth.std for estimator in ESTIMATORS.values())
 
 

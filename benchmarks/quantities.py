@@ -214,7 +214,9 @@ def main() -> None:
         (problem, seed)
         for seed in range(arguments.seeds)
         for problem in problems()
-        if half_of(problem) == arguments.half and (not arguments.families or problem.family in arguments.families)
+        if problem.plain
+        and half_of(problem) == arguments.half
+        and (not arguments.families or problem.family in arguments.families)
     ]
     if arguments.targets:
         compare_targets(chosen)

@@ -8,7 +8,7 @@ points as the primary one, half of whose points they share.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,9 +21,10 @@ from amsbq.validation import Array
 
 from .problem import Problem
 
-#: evaluations of the primary source, if it is the finest level and if not: as few as a difference can be seen in, and
-#: about what the largest budget pays for
-SIZES = ((2, 5), (4, 12))
+#: stage -> evaluations of the primary source, if it is the finest level and if not: as few as a difference can be seen
+#: in, and about what a budget of 10 pays for
+SIZES = {"small data": (2, 5), "large data": (4, 12)}
+OWN = ("own data",)  #: the stage of problems that have a design of their own
 RATIO = 4  # secondary points for each primary one, where they are not levels
 
 
@@ -46,18 +47,27 @@ class Observations:
 Estimator: TypeAlias = Callable[[Problem, Observations, int], amsbq.Estimate]
 
 
-def observe(problem: Problem, sizes: tuple[int, int], seed: int) -> Observations:
-    """Return observations of all sources, for one of SIZES."""
-    n = sizes[0] if problem.ordered else sizes[1]
+def locations(problem: Problem, n: int, seed: int) -> Sequence[Array]:
+    """Return the locations (·, D) of each source, n of the primary one, or those of the problem's own design."""
+    if problem.design:
+        return problem.design(np.random.default_rng(seed))
     L, rng = len(problem.functions), np.random.default_rng([seed, n])
     if problem.ordered:
         shared = problem.measure.sobol(n * 2 ** (L - 1), rng)
-        designs = [shared[: n * 2**level] for level in range(L)]
-    else:
-        own, shared = problem.measure.sobol(n, rng), problem.measure.sobol(RATIO * n, rng)
-        designs = [np.concatenate([shared[: n // 2], own[n // 2 :]]) if L > 1 else own, *[shared] * (L - 1)]
-    sources = [source.after(problem.measure.function) for source in problem.sources(seed)]
-    found = [[_observation(source.function(x)) for x in X] for source, X in zip(sources, designs, strict=True)]
+        return [shared[: n * 2**level] for level in range(L)]
+    own, shared = problem.measure.sobol(n, rng), problem.measure.sobol(RATIO * n, rng)
+    return [np.concatenate([shared[: n // 2], own[n // 2 :]]) if L > 1 else own, *[shared] * (L - 1)]
+
+
+def at_stage(problem: Problem, stage: str, seed: int) -> Observations:
+    """Return the observations of all sources at a stage."""
+    return observe(problem, 0 if stage in OWN else SIZES[stage][not problem.ordered], seed)
+
+
+def observe(problem: Problem, n: int, seed: int) -> Observations:
+    """Return observations of all sources, n of the primary one."""
+    L, designs = len(problem.functions), locations(problem, n, seed)
+    found = [problem.observe(source, X, seed) for source, X in enumerate(designs)]
     flat = [observation for of_source in found for observation in of_source]
     cost = sum(float(problem.cost_of(source, X).sum()) for source, X in enumerate(designs))
     return Observations(
@@ -69,17 +79,21 @@ def observe(problem: Problem, sizes: tuple[int, int], seed: int) -> Observations
     )
 
 
-def _observation(value: float | amsbq.Observation) -> amsbq.Observation:
-    return value if isinstance(value, amsbq.Observation) else amsbq.Observation(value)
-
-
 def by_model(model: ModelName) -> Estimator:
     """Return the estimator `amsbq.estimate` with a model."""
 
     def estimate(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
         noise = [source.noise for source in problem.sources(seed)]
+        used = data.sources == 0 if model == "vbq" else data.sources >= 0
         return amsbq.estimate(
-            data.sources, data.X, data.y, problem.measure, model=model, noise=noise, noise_var=data.variances, seed=seed
+            data.sources[used],
+            data.X[used],
+            data.y[used],
+            problem.measure,
+            model=model,
+            noise=noise[: 1 + int(data.sources[used].max())],
+            noise_var=data.variances[used],
+            seed=seed,
         )
 
     return estimate

@@ -1,4 +1,4 @@
-"""Figures of the report: error against cost in each family, coverage of all levels, and certified accuracy."""
+"""Figures of the report: error against the budget in each family, coverage of all levels, and certified accuracy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .methods import METHODS, SETTINGS
-from .scores import ACCURACIES, BUDGETS, at_cost, certified_cost, typical_error
-from .tables import HALVES, OURS, Results, judged
+from .methods import METHODS, TRACED
+from .results import HALVES, Results, budgets_of
+from .scores import ACCURACIES, certified_cost
+from .tables import OURS, typical
 
 #: colours that differ in brightness too (after Okabe and Ito), in the order of the methods that are shown
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
@@ -54,31 +55,23 @@ def legend(figure: Any, axes: list[Any]) -> None:
 
 
 def error_against_cost(results: Results, family: str, path: Path) -> None:
-    """Draw the typical error of each method against cost, development and validation side by side."""
+    """Draw the typical error of each method against the budget, development and validation side by side."""
     figure, axes = panels(2)
-    costs = np.arange(2.0, BUDGETS[-1] + 1e-9, 2 * SETTINGS.cost_step)
     for ax, half in zip(axes, HALVES, strict=True):
         chosen = results.of_family(family).of_half(half)
         for name, style in styles().items():
-            runs = chosen.of_method(name).records
-            sampled = "baselines" in METHODS[name].code  # such methods have an estimate at these budgets only
-            budgets = SETTINGS.baseline_budgets if sampled else costs
-            drawn = [
-                (c, typical_error(chosen.of_method(name).errors_by_problem(c).values()))
-                for c in budgets
-                if _all(runs, c)
-            ]
+            runs = {budget: chosen.of_method(name).at(budget) for budget in budgets_of(chosen)}
+            solved = chosen.of_method(name).problems
+            drawn = [(float(b), typical(found)) for b, found in runs.items() if solved and found.problems == solved]
             if drawn:
-                ax.plot(*np.transpose(drawn), label=name, **style)
-        ax.set(title=half, xlabel="cost", yscale="log")
+                ax.plot(*np.transpose(drawn), marker="o", markersize=3, label=name, **style)
+        ax.set(title=half, xlabel="budget", xscale="log", yscale="log")
+        ax.set_xticks([float(b) for b in budgets_of(chosen)], budgets_of(chosen))
+        ax.minorticks_off()
         ax.grid(True, color="0.9", linewidth=0.6)
     axes[0].set_ylabel("typical error / standard deviation")
     legend(figure, axes)
     save(figure, path)
-
-
-def _all(runs: Any, cost: float) -> bool:
-    return bool(runs) and all(at_cost(run.rows, cost) is not None for run in runs)
 
 
 def coverage(results: Results, path: Path) -> None:
@@ -88,7 +81,7 @@ def coverage(results: Results, path: Path) -> None:
     for ax, half in zip(axes, HALVES, strict=True):
         ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
         for name, style in styles().items():
-            found = judged(results.of_half(half).of_method(name))
+            found = results.of_half(half).of_method(name).judged()
             if found:
                 centrality = np.sort([abs(2 * row.probability - 1) for row in found])
                 ax.plot(levels, np.searchsorted(centrality, levels, side="right") / len(found), label=name, **style)
@@ -104,12 +97,12 @@ def certified(results: Results, half: str, path: Path) -> None:
     figure, axes = panels(len(ACCURACIES), 3.0)
     for ax, accuracy in zip(axes, ACCURACIES, strict=True):
         for name, style in styles().items():
-            runs = results.of_half(half).of_method(name).records
+            runs = results.of_half(half).of_method(name).trajectories()
             if runs:
                 costs = np.sort([certified_cost(run.rows, accuracy) for run in runs])
                 reached = costs[np.isfinite(costs)]
                 steps = np.arange(len(reached) + 1) / len(runs)
-                ends = np.append(reached, BUDGETS[-1])
+                ends = np.append(reached, float(TRACED[0]))
                 ax.step(np.append(2.0, ends), np.append(steps, steps[-1]), where="post", label=name, **style)
         ax.set(title=f"half width {accuracy:g}", xlabel="cost")
         ax.grid(True, color="0.9", linewidth=0.6)

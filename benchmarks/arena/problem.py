@@ -23,19 +23,28 @@ Function: TypeAlias = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and standard deviation of the primary source under the measure, and how well they are known."""
+    """Mean and standard deviation of an output of the primary source, and how well they are known."""
 
     mean: float
     std: float
     error: float = 0.0  # of the mean, in standard deviations: the difference between two rules; 0 for closed forms
 
 
+Draw: TypeAlias = Callable[[np.random.Generator, float], float]
+Design: TypeAlias = Callable[[np.random.Generator], "tuple[Array, ...]"]
+
+
 @dataclass(frozen=True)
 class Noise:
-    """Independent Gaussian noise on the values of a source."""
+    """Independent noise on the values of a source; it has mean zero, and is Gaussian unless drawn otherwise."""
 
-    std: float  # in units of the source
+    std: float  # in units of the source; on average, if it depends on the value
     known: bool = True  # whether each observation comes with its variance
+    draw: Draw | None = None  # returns a noisy value, for a generator and the exact value
+
+    def add(self, value: float, rng: np.random.Generator) -> float:
+        """Return a noisy value."""
+        return value + self.std * rng.normal() if self.draw is None else self.draw(rng, value)
 
 
 @dataclass(frozen=True)
@@ -49,17 +58,27 @@ class Problem:
     marginals : sequence of frozen scipy.stats distributions, or a measure
         The distribution of the inputs.
     functions : tuple of functions
-        The primary source, then the secondary ones; from the finest to the coarsest if they are ordered.
+        The primary source, then the secondary ones; from the finest to the coarsest if they are ordered. With several
+        outputs they return values (n, M).
     costs : tuple of float or function
-        Cost of an evaluation: a number, or a function of points (n, D).
+        Cost of an evaluation: a number, or a function of points (n, D). A source of cost 0 is called with many points.
     moments : function without arguments
-        Returns `Moments` of the primary source by a method that shares no code with the library.
+        Returns `Moments` of the primary source by a method that shares no code with the library; with several outputs
+        a list of them.
     noise : tuple of Noise or None
         Noise of each source; empty if there is none.
     ordered : bool
         Whether the sources are levels of one discretisation.
     seen : bool
         Whether constants of the library were once chosen on this problem or one like it.
+    added : bool
+        Whether it was added to its family for the sake of validation, after 0.2.0.
+    outputs : tuple of str
+        Names of several outputs.
+    log : bool
+        Whether sources return logarithms: the truth is the logarithm of the integral, and the unit of errors is 1.
+    design : function, optional
+        Returns the locations (n, D) of each source, for a generator: the data are given, and nothing is chosen.
     family, index
         Where it stands in the arena: set by `benchmarks.arena.families`.
     """
@@ -72,6 +91,10 @@ class Problem:
     noise: tuple[Noise | None, ...] = ()
     ordered: bool = False
     seen: bool = False
+    added: bool = False
+    outputs: tuple[str, ...] = ()
+    log: bool = False
+    design: Design | None = None
     family: str = ""
     index: int = 0
 
@@ -108,6 +131,25 @@ class Problem:
         """Whether a cost depends on the input."""
         return any(callable(cost) for cost in self.costs)
 
+    @property
+    def plain(self) -> bool:
+        """Whether evaluations may be chosen, and the question is the mean of one output."""
+        return not (self.outputs or self.log or self.design)
+
+    def alone(self, output: int) -> Problem:
+        """Return the problem of one of several outputs."""
+        functions = tuple(_Column(function, output) for function in self.functions)
+        return replace(self, functions=functions, outputs=())
+
+    def exponential(self, log_unit: float) -> Problem:
+        """Return the problem of the function itself, divided by exp(log_unit), if sources return logarithms."""
+        functions = tuple(_Exponential(function, log_unit) for function in self.functions)
+        return replace(self, functions=functions, log=False)
+
+    def costing_at_least(self, cost: float) -> Problem:
+        """Return the problem in which no source costs less."""
+        return replace(self, costs=tuple(each if callable(each) else max(each, cost) for each in self.costs))
+
     def cost_of(self, source: int, X: Array) -> Array:
         """Return the cost (n,) of evaluating a source at each X_i."""
         cost = self.costs[source]
@@ -118,23 +160,33 @@ class Problem:
         noise = self.noise or (None,) * len(self.functions)
         return [
             amsbq.Source(
-                _Scalar(getattr(function, "outer", function), level, seed, number),
+                function if cost == 0 else _AtOnePoint(getattr(function, "outer", function), level, seed, number),
                 cost=_ScalarCost(cost) if callable(cost) else cost,
                 noise="learn" if level is not None and not level.known else 0.0,
                 name=f"source {number}",
+                vectorized=cost == 0,
             )
             for number, (function, cost, level) in enumerate(zip(self.functions, self.costs, noise, strict=True))
         ]
 
-    def fingerprint(self, truth: Moments) -> str:
-        """Return a short hash of the values and costs of all sources at a few points, the truth and the noise.
+    def observe(self, source: int, X: Array, seed: int) -> list[amsbq.Observation]:
+        """Return observations of a source at locations (n, D) of the measure; the noise is drawn by the seed."""
+        noise = self.noise[source] if self.noise else None
+        at = _AtOnePoint(self.functions[source], noise, seed, source)
+        values = [at(x) for x in X]
+        return [value if isinstance(value, amsbq.Observation) else amsbq.Observation(value) for value in values]
+
+    def fingerprint(self, truths: Sequence[Moments]) -> str:
+        """Return a short hash of the values, costs and noise of all sources at a few points, and of the truths.
 
         Results are kept for as long as it stays the same: by values, so that they outlive a rearrangement of the code.
         """
-        X = self.measure.sample(4, np.random.default_rng(7))
+        X, rng = self.measure.sample(4, np.random.default_rng(7)), np.random.default_rng(8)
         numbers = [f(X) for f in self.functions] + [self.cost_of(source, X) for source in range(len(self.costs))]
-        noise = [None if level is None else (level.std, level.known) for level in self.noise]
-        text = json.dumps([[f"{v:.8e}" for v in [*np.ravel(numbers), truth.mean, truth.std]], noise])
+        numbers += list(self.design(rng)) if self.design else []
+        noise = [None if level is None else (level.std, level.known, level.add(1.0, rng)) for level in self.noise]
+        numbers += [[truth.mean, truth.std] for truth in truths]
+        text = json.dumps([[f"{v:.8e}" for array in numbers for v in np.ravel(array)], noise, self.log])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -149,18 +201,40 @@ class After:
         return self.outer(self.inner(X))
 
 
-class _Scalar:
+@dataclass(frozen=True)
+class _Column:
+    """One of several outputs of a function."""
+
+    function: Function
+    output: int
+
+    def __call__(self, X: Array) -> Array:
+        return self.function(X)[:, self.output]
+
+
+@dataclass(frozen=True)
+class _Exponential:
+    """The exponential of a function, in a unit."""
+
+    function: Function
+    log_unit: float
+
+    def __call__(self, X: Array) -> Array:
+        return np.exp(self.function(X) - self.log_unit)
+
+
+class _AtOnePoint:
     """A function of one location x (D,), with the noise of its source."""
 
     def __init__(self, function: Function, noise: Noise | None, seed: int, number: int) -> None:
         self.function, self.noise = function, noise
         self.rng = np.random.default_rng([seed, number, 15])
 
-    def __call__(self, x: Array) -> float | amsbq.Observation:
-        value = float(self.function(x[None])[0])
+    def __call__(self, x: Array) -> float | Array | amsbq.Observation:
+        found = self.function(x[None])[0]
         if self.noise is None:
-            return value
-        value += self.noise.std * self.rng.normal()
+            return found if np.ndim(found) else float(found)
+        value = self.noise.add(float(found), self.rng)
         return amsbq.Observation(value, self.noise.std**2) if self.noise.known else value
 
 
@@ -177,6 +251,11 @@ class _ScalarCost:
 def unit_cube(D: int) -> list[Any]:
     """Return D uniform marginals on [0, 1]."""
     return [stats.uniform(0, 1)] * D
+
+
+def added(*members: Problem) -> list[Problem]:
+    """Return members that a family got later, for the sake of validation."""
+    return [replace(member, added=True) for member in members]
 
 
 def numbered(family: str, members: Sequence[Problem]) -> list[Problem]:

@@ -91,6 +91,13 @@ def by_product(marginals: Sequence[Any], f: Function, orders: int | Sequence[int
     return moments
 
 
+def of_each_output(
+    f: Function, n_outputs: int, by: Callable[[Function], Callable[[], Moments]]
+) -> Callable[[], list[Moments]]:
+    """Return a function that integrates each output of f, whose values are (n, M), by a rule for one of them."""
+    return lambda: [by(lambda X, m=m: f(X)[:, m])() for m in range(n_outputs)]
+
+
 def by_panels(
     marginals: Sequence[Any], f: Function, breaks: Sequence[Sequence[float]], n: int
 ) -> Callable[[], Moments]:
@@ -103,6 +110,35 @@ def by_panels(
         return moments_of(fine, coarse)
 
     return moments
+
+
+def by_breaks(
+    marginals: Sequence[Any], f: Function, breaks: Callable[[Array], Sequence[Array]], orders: Sequence[int]
+) -> Callable[[], Moments]:
+    """Return a function that integrates over inputs of which the first is uniform, and f breaks along it.
+
+    ``breaks`` returns the places, each (n,), at which f has a kink, a jump, a root or a steep rise, for other inputs
+    (n, D - 1). Nodes between two places are graded towards both ends: s = t² (3 - 2t) makes roots smooth. ``orders``
+    has the number of nodes between two places, and for each other input.
+    """
+    low, high = marginals[0].support()
+
+    def totals(sizes: Sequence[int]) -> Array:
+        t, w = legendre(sizes[0])
+        s, ds = t**2 * (3 - 2 * t), 6 * t * (1 - t) * w
+        total = np.zeros(2)
+        rest = [line(marginal, n) for marginal, n in zip(marginals[1:], sizes[1:], strict=True)]
+        for chosen in product(*(range(len(nodes)) for nodes, _ in rest)):
+            others = np.array([[nodes[i] for (nodes, _), i in zip(rest, chosen, strict=True)]])
+            weight = np.prod([weights[i] for (_, weights), i in zip(rest, chosen, strict=True)])
+            places = np.clip([low, *sorted(float(np.ravel(b)[0]) for b in breaks(others)), high], low, high)
+            x = (places[:-1, None] + np.diff(places)[:, None] * s).ravel()
+            y = f(np.column_stack([x, np.repeat(others, len(x), axis=0)]))
+            along = (np.diff(places)[:, None] * ds).ravel() / (high - low) * weight
+            total += [along @ y, along @ y**2]
+        return total
+
+    return lambda: moments_of(totals(orders), totals([-(-3 * n // 4) for n in orders]))
 
 
 def by_sparse_grid(

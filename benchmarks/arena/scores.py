@@ -1,4 +1,4 @@
-"""Scores of methods: errors, the cost of accuracy, and how well error bars hold. Pure functions of numbers.
+"""Scores of single estimates: errors, certified costs, intervals. Pure functions of numbers.
 
 Everything is in standard deviations of the primary source under the measure, and relative to the true integral: an
 *error* is mean minus truth, an interval (low, high) holds the truth if low ≤ 0 ≤ high. Rows of a trajectory are in the
@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amsbq.experiments.study import cost_to_stay_below
 from amsbq.validation import Array
 
 LEVELS = (0.5, 0.8, 0.95)  #: of central intervals
-ACCURACIES = (0.1, 0.01, 0.001)  #: errors, and half widths, whose cost is wanted
-BUDGETS = (3.0, 5.0, 10.0)  #: costs at which methods are compared; the last one is that of a whole run
+ACCURACIES = (0.1, 0.01, 0.001)  #: half widths of intervals whose cost is wanted
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,11 @@ class Row:
     probability: float = math.nan  # of values below the truth
 
     @property
+    def has_bar(self) -> bool:
+        """Whether there is an error bar."""
+        return bool(self.intervals) and bool(np.isfinite(self.intervals[-1]).all())
+
+    @property
     def half_width(self) -> float:
         """Half the width of the 95 % interval; infinite without one."""
         low, high = self.intervals[-1] if self.intervals else (-math.inf, math.inf)
@@ -43,16 +46,10 @@ class Row:
         low, high = self.intervals[LEVELS.index(level)]
         return low <= 0 <= high
 
-
-def at_cost(rows: list[Row], cost: float) -> Row | None:
-    """Return the last row within a cost; None if there is none."""
-    within = [row for row in rows if row.cost <= cost * (1 + 1e-9)]
-    return within[-1] if within else None
-
-
-def cost_of_accuracy(rows: list[Row], accuracy: float) -> float:
-    """Return the cost from which on the error stays within an accuracy; infinity if it does not."""
-    return cost_to_stay_below(np.array([row.cost for row in rows]), np.array([abs(r.error) for r in rows]), accuracy)
+    @property
+    def interval_score(self) -> float:
+        """The interval score of the 95 % interval."""
+        return interval_score(*self.intervals[-1])
 
 
 def certified_cost(rows: list[Row], accuracy: float) -> float:
@@ -71,24 +68,13 @@ def false_certificate(rows: list[Row], accuracy: float) -> bool:
     return first is not None and not first.holds(0.95)
 
 
-def rmse(errors: Array) -> tuple[float, float]:
-    """Return the root mean square of errors, and its standard error, by the variance of the squares."""
-    squares = np.asarray(errors, dtype=float) ** 2
-    root = math.sqrt(squares.mean())
-    if len(squares) < 2 or not root:
-        return root, math.nan
-    return root, float(squares.std(ddof=1) / math.sqrt(len(squares)) / (2 * root))
+def rmse(errors: Array) -> float:
+    """Return the root mean square of errors."""
+    return float(np.sqrt(np.mean(np.asarray(errors, dtype=float) ** 2)))
 
 
 #: errors below it are rounding errors, and as good as each other: it bounds the logarithm
 LEAST_ERROR = 1e-9
-
-
-def geometric_mean(errors: Array) -> tuple[float, float]:
-    """Return the geometric mean of absolute errors, and the standard error of its logarithm."""
-    logs = np.log(np.maximum(np.abs(errors), LEAST_ERROR))
-    spread = float(logs.std(ddof=1) / math.sqrt(len(logs))) if len(logs) > 1 else math.nan
-    return float(np.exp(logs.mean())), spread
 
 
 def typical_error(errors_by_problem: Iterable[Array]) -> float:
@@ -96,16 +82,8 @@ def typical_error(errors_by_problem: Iterable[Array]) -> float:
 
     Every problem counts alike, however large its errors are, and within a problem no seed wins by luck.
     """
-    roots = [max(rmse(errors)[0], LEAST_ERROR) for errors in errors_by_problem]
+    roots = [max(rmse(errors), LEAST_ERROR) for errors in errors_by_problem]
     return float(np.exp(np.mean(np.log(roots))))
-
-
-def share(hits: Array) -> tuple[float, float]:
-    """Return the share of hits, and its standard error, in which (k + 1) / (n + 2) is the share: it is never 0."""
-    hits = np.asarray(hits, dtype=float)
-    n = len(hits)
-    smoothed = (hits.sum() + 1) / (n + 2)
-    return float(hits.mean()), math.sqrt(smoothed * (1 - smoothed) / n)
 
 
 def ratio_quantiles(errors: Array, stds: Array) -> tuple[float, ...]:

@@ -27,6 +27,17 @@ IN_BOTH_HALVES = (
     "skewed",
     "smooth",
     "transformed",
+    # families that came after 0.2.0
+    "switches",
+    "regional",
+    "wide",
+    "fewer-inputs",
+    "free",
+    "two-knobs",
+    "odd-noise",
+    "outputs",
+    "evidence",
+    "poor-designs",
 )
 #: Genz's functions, on which constants of the library were chosen
 SEEN_FAMILIES = ("genz",)
@@ -46,9 +57,11 @@ HELD_OUT = _held_out()
 def half_of(problem: Problem) -> Half:
     """Return which half a problem belongs to.
 
-    Problems on which constants of the library were once chosen are development. Held-out families are validation. Of
-    all other problems, those with even numbers are development and those with odd numbers are validation.
+    Problems on which constants of the library were once chosen are development. Held-out families are validation, and
+    so are members that were added after 0.2.0 to families with fewer than four validation problems. Of all other
+    problems, those with even numbers are development and those with odd numbers are validation.
     """
     if problem.seen:
         return "development"
-    return "validation" if problem.family in HELD_OUT or problem.index % 2 else "development"
+    fresh = problem.added or problem.family in HELD_OUT
+    return "validation" if fresh or problem.index % 2 else "development"

@@ -1,10 +1,11 @@
-"""Results on the disk: one line of JSON for each run, appended as runs end, and reused while their code is the same."""
+"""Results on the disk: a line of JSON for each run and output, appended as runs end, reused while code is the same."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import json
+import lzma
 import math
 import os
 from collections.abc import Iterable
@@ -12,44 +13,70 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import amsbq
 
 from .designs import RATIO, SIZES
 from .families import problem_named
-from .methods import METHODS, SETTINGS
+from .methods import METHODS, SETTINGS, Stage
 from .scores import Row
-from .truths import truth_of
+from .truths import truths_of
 
 FILE = Path(__file__).with_name("results.jsonl")
+BASELINE = Path(__file__).with_name("baseline.jsonl.xz")  #: results of release 0.2.0, which are compared with
 LIBRARY = Path(amsbq.__file__).parent
+
+Job: TypeAlias = tuple[str, str, Stage, int]  # problem, method, stage and seed
+Key: TypeAlias = tuple[str, str, Stage, int, int]  # the same, and the output
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run: who, on what, and what came of it."""
+    """What one run found out about one output."""
 
     problem: str
     method: str
+    stage: Stage
     seed: int
-    digest: str
-    seconds: float  # of the processor, with one thread
+    output: int
+    fingerprint: str  # of the problem
+    digest: str  # of the method's code and settings
+    seconds: float  # of the processor, with one thread; those of a run are divided among its outputs
     evaluations: int
     rows: list[Row]
+    stopped: str = ""
     failed: str = ""  # the error that the method raised
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        """What the run is: problem, method and seed."""
-        return self.problem, self.method, self.seed
+    def job(self) -> Job:
+        """What was run."""
+        return self.problem, self.method, self.stage, self.seed
+
+    @property
+    def key(self) -> Key:
+        """What was run, and which output it is about."""
+        return *self.job, self.output
+
+    @property
+    def family(self) -> str:
+        """The family of the problem."""
+        return self.problem.partition("/")[0]
 
 
-def digest(method: str, problem: str) -> str:
-    """Return a short hash of everything that a run depends on: the method's code and settings, and the problem."""
-    chosen, known = METHODS[method], problem_named(problem)
+@cache
+def fingerprint(problem: str) -> str:
+    """Return a short hash of what a problem is: values, costs and the truth."""
+    known = problem_named(problem)
+    return known.fingerprint(truths_of(known))
+
+
+@cache
+def digest(method: str) -> str:
+    """Return a short hash of what else a run depends on: the method's code and settings."""
+    chosen = METHODS[method]
     designs = (SIZES, RATIO) if chosen.given_data else ()
-    text = repr((method, SETTINGS, designs, known.fingerprint(truth_of(known)), *map(_digest_of_code, chosen.code)))
+    text = repr((method, SETTINGS, designs, *map(_digest_of_code, chosen.code)))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -57,7 +84,7 @@ def digest(method: str, problem: str) -> str:
 def _digest_of_code(name: str) -> str:
     """Return a hash of a file or package of the library, in which comments, docstrings and layout do not count."""
     path = LIBRARY / name
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.exists() else []
     trees = "".join(f"{file.relative_to(LIBRARY)}: {meaning(file.read_text())}\n" for file in files)
     return hashlib.sha256(trees.encode()).hexdigest()
 
@@ -74,9 +101,10 @@ def meaning(code: str) -> str:
 def to_json(record: Record) -> str:
     """Return a record as one line, with rows as lists of numbers; null for those that are not finite."""
     numbers = [(r.cost, r.error, r.std, r.surprise, r.probability, *chain(*r.intervals)) for r in record.rows]
-    rows = [[_short(value) for value in row] for row in numbers]
-    seconds = round(record.seconds, 2)
-    return json.dumps(vars(record) | {"rows": rows, "seconds": seconds}, separators=(",", ":"), ensure_ascii=False)
+    fields = vars(record) | {"rows": [[_short(value) for value in row] for row in numbers]}
+    fields["seconds"] = round(record.seconds, 2)
+    written = {name: value for name, value in fields.items() if value != ""}
+    return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
 
 
 def from_json(line: str) -> Record:
@@ -95,31 +123,46 @@ def _row(values: list[float | None]) -> Row:
     return Row(cost, error, std, pairs, surprise, probability)
 
 
-def load(file: Path = FILE) -> dict[tuple[str, str, int], Record]:
-    """Return the latest record of each run; a line that was cut off when the process died is left out."""
-    records: dict[tuple[str, str, int], Record] = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            record = from_json(line)
-        except (json.JSONDecodeError, TypeError, KeyError):
-            continue
-        records[record.key] = record
+def load(*files: Path) -> dict[Key, Record]:
+    """Return the latest record of each run and output; a line that was cut off when the process died is left out."""
+    records: dict[Key, Record] = {}
+    for file in files:
+        for line in _text(file).splitlines():
+            try:
+                record = from_json(line)
+            except (json.JSONDecodeError, TypeError, KeyError):
+                continue
+            records[record.key] = record
     return records
 
 
-def append(record: Record, file: Path = FILE) -> None:
-    """Add a record to the file, on a line of its own even if the last line was cut off."""
+def _text(file: Path) -> str:
+    if not file.exists():
+        return ""
+    content = file.read_bytes()
+    return (lzma.decompress(content) if file.suffix == ".xz" else content).decode()
+
+
+def append(records: Iterable[Record], file: Path = FILE) -> None:
+    """Add the records of a run to the file, on lines of their own even if the last line was cut off."""
     with file.open("ab+") as stream:
         if stream.seek(0, os.SEEK_END):
             stream.seek(-1, os.SEEK_END)
             if stream.read(1) != b"\n":
                 stream.write(b"\n")
-        stream.write(to_json(record).encode() + b"\n")
+        stream.write("".join(to_json(record) + "\n" for record in records).encode())
 
 
 def compact(records: Iterable[Record], file: Path = FILE) -> None:
     """Write only these records to the file, in a fixed order, so that old ones do not stay for ever."""
     lines = [to_json(record) for record in sorted(records, key=lambda record: record.key)]
+    content = "".join(line + "\n" for line in lines).encode()
     beside = file.with_suffix(".tmp")
-    beside.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    beside.write_bytes(lzma.compress(content) if file.suffix == ".xz" else content)
     beside.replace(file)
+
+
+def freeze(file: Path = FILE, baseline: Path = BASELINE) -> None:
+    """Make results a part of the baseline."""
+    compact(load(baseline, file).values(), baseline)
+    file.unlink(missing_ok=True)

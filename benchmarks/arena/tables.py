@@ -1,4 +1,8 @@
-"""Tables of the report, in Markdown, from stored results. Errors are in standard deviations of the output."""
+"""Tables of the report, in Markdown, from stored results. Errors are in standard deviations of the output.
+
+The best peer of a family at a budget is the one with the smallest typical error on development problems, and is the
+same for validation. A family without development problems has that of all development problems together.
+"""
 
 from __future__ import annotations
 
@@ -7,78 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amsbq.validation import Array
-
-from .families import MAKERS, family, problem_named
-from .methods import METHODS
-from .scores import (
-    ACCURACIES,
-    BUDGETS,
-    LEVELS,
-    Row,
-    at_cost,
-    certified_cost,
-    cost_of_accuracy,
-    false_certificate,
-    geometric_mean,
-    interval_score,
-    ratio_quantiles,
-    rmse,
-    share,
-    typical_error,
-)
+from .families import MAKERS, family
+from .methods import METHODS, Stage
+from .resampling import Interval
+from .results import HALVES, Results, budgets_of, compared
+from .scores import ACCURACIES, LEVELS, certified_cost, false_certificate, ratio_quantiles, typical_error
 from .split import Half, half_of
 from .store import Record
 
-HALVES: tuple[Half, ...] = ("development", "validation")
 OURS = "auto"  #: the method whose losses are counted
-
-
-@dataclass(frozen=True)
-class Results:
-    """Records without failed runs, and ways to choose among them."""
-
-    records: tuple[Record, ...]
-
-    @classmethod
-    def of(cls, records: Iterable[Record]) -> Results:
-        """Return the records that have rows."""
-        return cls(tuple(record for record in records if record.rows))
-
-    def of_method(self, name: str) -> Results:
-        """Return those of a method."""
-        return Results(tuple(r for r in self.records if r.method == name))
-
-    def of_half(self, half: Half) -> Results:
-        """Return those of one half of the problems."""
-        return Results(tuple(r for r in self.records if half_of(problem_named(r.problem)) == half))
-
-    def of_family(self, name: str) -> Results:
-        """Return those of a family."""
-        return Results(tuple(r for r in self.records if r.problem.startswith(f"{name}/")))
-
-    @property
-    def methods(self) -> list[str]:
-        """The methods that they are by, in the order of the registry."""
-        present = {r.method for r in self.records}
-        return [name for name in METHODS if name in present]
-
-    @property
-    def problems(self) -> set[str]:
-        """The problems that they are of."""
-        return {r.problem for r in self.records}
-
-    def rows_at(self, budget: float) -> list[tuple[str, Row]]:
-        """Return problem and last row within the budget of each run that has one."""
-        found = [(r.problem, at_cost(r.rows, budget)) for r in self.records]
-        return [(problem, row) for problem, row in found if row is not None]
-
-    def errors_by_problem(self, budget: float) -> dict[str, Array]:
-        """Return the errors over seeds at a budget, for each problem."""
-        errors: dict[str, list[float]] = {}
-        for problem, row in self.rows_at(budget):
-            errors.setdefault(problem, []).append(row.error)
-        return {problem: np.array(values) for problem, values in errors.items()}
+#: other models of this library, which are no peers
+MEMBERS = ("icm", "lmc", "ar")
+#: what one run can contribute to an average of -log densities: a Gaussian that is ten standard deviations off
+WORST_SURPRISE = 50.0
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -92,88 +37,116 @@ def short(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def _cost(value: float) -> str:
-    return f"{value:.1f}" if np.isfinite(value) else f"> {BUDGETS[-1]:g}"
+def with_interval(found: Interval | None, scale: float = 1.0, digits: int = 0) -> str:
+    """Return a number and the ends of its interval."""
+    if found is None:
+        return "–"
+    value, low, high = (f"{scale * number:.{digits}f}" for number in found)
+    return f"{value} [{low}, {high}]"
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The typical errors of all methods on the problems of one family and half, at one budget."""
+    """The default against the best peer on the problems of one family and half, at one budget."""
 
     family: str
     half: Half
-    budget: float
-    errors: dict[str, float]
-
-    @property
-    def best_peer(self) -> str:
-        """The peer with the smallest error."""
-        return min((name for name in self.errors if name != OURS), key=lambda name: self.errors[name])
-
-    @property
-    def factor(self) -> float:
-        """Our error divided by that of the best peer: below 1 we win."""
-        return self.errors[OURS] / self.errors[self.best_peer]
+    budget: Stage
+    error: float  # typical ones
+    peer: str
+    peer_error: float
+    ratio: Interval
 
 
-def contests(results: Results) -> list[Contest]:
-    """Return every contest in which there is a peer that solved all the problems that we did."""
-    found = []
-    for name in MAKERS:
-        for half in HALVES:
-            chosen = results.of_family(name).of_half(half)
-            for budget in BUDGETS:
-                by_method = {m: chosen.of_method(m).errors_by_problem(budget) for m in chosen.methods if _competes(m)}
-                ours = by_method.get(OURS, {})
-                errors = {
-                    m: typical_error(e[problem] for problem in ours)
-                    for m, e in by_method.items()
-                    if ours and e.keys() >= ours.keys()
-                }
-                if len(errors) > 1:
-                    found.append(Contest(name, half, budget, errors))
-    return found
+def typical(results: Results) -> float:
+    """Return the typical error of some results."""
+    return typical_error(results.errors_by_problem().values())
+
+
+def best_peer(results: Results, name: str, budget: Stage) -> str | None:
+    """Return the best peer of a family at a budget: chosen on development, among those that solved all problems."""
+    at = results.at(budget)
+    here = at.of_family(name)
+    all_solved = here.of_method(OURS).problems
+    able = [m for m in here.methods if _competes(m) and here.of_method(m).problems >= all_solved]
+    of_family = here.of_half("development")
+    judge = of_family if of_family.of_method(OURS).records else at.of_half("development")
+    errors = {m: typical(judge.of_method(m)) for m in able if judge.of_method(m).records}
+    return min(errors, key=lambda m: errors[m]) if errors else None
 
 
 def _competes(method: str) -> bool:
-    """Return whether a method chooses its own evaluations, and is not another model of this library."""
-    return not METHODS[method].given_data and method not in ("icm", "lmc", "ar")
+    """Return whether a method chooses its own evaluations, and is not the default or a part of it."""
+    return not METHODS[method].given_data and method not in (OURS, *MEMBERS)
+
+
+def contests(results: Results) -> list[Contest]:
+    """Return every contest that has a peer."""
+    found = []
+    for name in MAKERS:
+        of_family = results.of_family(name)
+        for budget in budgets_of(of_family):
+            peer = best_peer(results, name, budget)
+            for half in HALVES if peer else ():
+                here = of_family.of_half(half).at(budget)
+                ours, theirs = here.of_method(OURS), here.of_method(peer)
+                ratio = compared(ours, theirs, [budget])
+                if ratio:
+                    found.append(Contest(name, half, budget, typical(ours), peer, typical(theirs), ratio))
+    return found
 
 
 def winners(found: Sequence[Contest]) -> str:
-    """Return a row for each family and half: our error, and the best peer with its error, at each budget."""
+    """Return a row for each family and half: our error, and its ratio to that of the best peer, at each budget."""
     keys = list(dict.fromkeys((c.family, c.half) for c in found))
+    budgets = sorted({c.budget for c in found}, key=float)
     rows = []
     for name, half in keys:
-        cells = [name, half]
-        for budget in BUDGETS:
-            here = [c for c in found if (c.family, c.half, c.budget) == (name, half, budget)]
-            cells.append(_verdict(here[0]) if here else "–")
-        rows.append(cells)
-    return markdown(["family", "half", *(f"budget {b:g}: {OURS} against the best peer" for b in BUDGETS)], rows)
+        here = {c.budget: c for c in found if (c.family, c.half) == (name, half)}
+        rows.append([name, half, *(_verdict(here[budget]) if budget in here else "–" for budget in budgets)])
+    return markdown(["family", "half", *(f"budget {budget}" for budget in budgets)], rows)
 
 
 def _verdict(contest: Contest) -> str:
-    ours, theirs = short(contest.errors[OURS]), f"{contest.best_peer} {short(contest.errors[contest.best_peer])}"
-    return f"**{ours}**, {theirs}" if contest.factor < 1 else f"{ours}, **{theirs}**"
+    ratio = f"×{contest.ratio.value:.2f} [{contest.ratio.low:.2f}, {contest.ratio.high:.2f}]"
+    marked = (f"**{ratio}**", ratio, f"*{ratio}*")[contest.ratio.verdict + 1]
+    return f"{short(contest.error)}, {marked} {contest.peer}"
 
 
-def losses(found: Sequence[Contest]) -> str:
-    """Return in words how often we win, and every contest that we lose, the worst first."""
+def verdicts(found: Sequence[Contest]) -> str:
+    """Return in words how many contests we win and lose, and every one that we lose, the worst first."""
     if not found:
         return "There are no results to compare yet."
     lines = []
     for half in HALVES:
         of_half = [c for c in found if c.half == half]
-        lost = sorted((c for c in of_half if c.factor >= 1), key=lambda c: -c.factor)
+        won = sum(c.ratio.verdict < 0 for c in of_half)
+        lost = sorted((c for c in of_half if c.ratio.verdict > 0), key=lambda c: -c.ratio.value)
         lines.append(
-            f"- {half}: `{OURS}` has the smallest typical error in {len(of_half) - len(lost)} of {len(of_half)}."
+            f"- {half}: of {len(of_half)} contests `{OURS}` wins {won} and loses {len(lost)}; in the others the "
+            "difference may be chance."
         )
         lines += [
-            f"    - lost: {c.family} at budget {c.budget:g} to {c.best_peer}, by a factor of {c.factor:.1f}"
+            f"    - lost: {c.family} at budget {c.budget} to {c.peer}, factor {with_interval(c.ratio, digits=2)}"
             for c in lost
         ]
     return "\n".join(lines)
+
+
+def overall(results: Results) -> str:
+    """Return a row for each half and method: the default's error divided by the method's, over all problems."""
+    head = ["half", "beside", *(f"budget {budget}" for budget in budgets_of(results)), "all"]
+    rows = []
+    for half in HALVES:
+        of_half = results.of_half(half)
+        ours = of_half.of_method(OURS)
+        for name in of_half.methods:
+            if METHODS[name].given_data or name == OURS:
+                continue
+            theirs, budgets = of_half.of_method(name), budgets_of(results)
+            cells = [compared(ours, theirs, [budget]) for budget in budgets] + [compared(ours, theirs, budgets)]
+            rows.append([half, name, *(with_interval(cell, digits=2) for cell in cells)])
+    return markdown(head, rows)
 
 
 def error_bars(results: Results) -> str:
@@ -184,32 +157,31 @@ def error_bars(results: Results) -> str:
     for half in HALVES:
         for name in results.methods:
             of_method = results.of_half(half).of_method(name)
-            found = judged(of_method, METHODS[name].given_data)
+            found = of_method.judged()
             if not found:
                 continue
             cells = [half, name, str(len(found))]
-            for level in LEVELS:
-                hit, error = share(np.array([row.holds(level) for row in found]))
-                cells.append(f"{100 * hit:.0f} ± {100 * error:.0f}")
-            finite = [row for row in found if np.isfinite(row.std)]
-            quantiles = ratio_quantiles(*np.transpose([(r.error, r.std) for r in finite])) if finite else ()
-            cells += [short(q) for q in quantiles] or ["–"] * len(LEVELS)
-            cells.append(short(float(np.mean([interval_score(*row.intervals[-1]) for row in found]))))
-            cells.append(f"{np.mean([min(row.surprise, WORST_SURPRISE) for row in found]):.2f}")
+            cells += [with_interval(of_method.coverage(level), 100) for level in LEVELS]
+            cells += [short(q) for q in ratio_quantiles(*np.transpose([(r.error, r.std) for r in found]))]
+            cells.append(short(float(np.mean([row.interval_score for row in found]))))
+            cells.append(f"{np.mean([np.fmin(row.surprise, WORST_SURPRISE) for row in found]):.2f}")
             rows.append(cells)
     return markdown(head, rows)
 
 
-#: what one run can contribute to an average of -log densities: a Gaussian that is ten standard deviations off
-WORST_SURPRISE = 50.0
-
-
-def judged(results: Results, given_data: bool = False) -> list[Row]:
-    """Return the rows by which error bars are judged: those at each budget, or all of a fixed design."""
-    rows = [row for r in results.records for row in r.rows] if given_data else []
-    if not given_data:
-        rows = [row for budget in BUDGETS for _, row in results.rows_at(budget)]
-    return [row for row in rows if row.intervals and np.isfinite(row.intervals[-1]).all()]
+def coverage_by_family(results: Results) -> str:
+    """Return a row for each family: how often the default's intervals hold, with intervals clustered by problem."""
+    head = ["family", *(f"{half}: {100 * level:g} %" for half in HALVES for level in LEVELS)]
+    ours = results.where(lambda r: r.method in (OURS, f"{OURS}, given data"))
+    rows = [
+        [
+            name,
+            *(with_interval(ours.of_family(name).of_half(h).coverage(level), 100) for h in HALVES for level in LEVELS),
+        ]
+        for name in MAKERS
+        if ours.of_family(name).records
+    ]
+    return markdown(head, rows)
 
 
 def certified(results: Results) -> str:
@@ -218,70 +190,54 @@ def certified(results: Results) -> str:
     rows = []
     for half in HALVES:
         for name in results.methods:
-            runs = results.of_half(half).of_method(name).records
-            if not runs or METHODS[name].given_data:
-                continue
-            cells = [half, name, str(len(runs))]
-            for accuracy in ACCURACIES:
-                costs = np.array([certified_cost(run.rows, accuracy) for run in runs])
-                wrong = np.mean([false_certificate(run.rows, accuracy) for run in runs])
-                reached = f"{100 * np.mean(np.isfinite(costs)):.0f} %, {_cost(float(np.median(costs)))}"
-                cells.append(f"{reached}, {100 * wrong:.0f} %")
-            rows.append(cells)
+            found = results.of_half(half).of_method(name).trajectories()
+            if found:
+                rows.append([half, name, str(len(found)), *(_certified(found, accuracy) for accuracy in ACCURACIES)])
     return markdown(head, rows)
+
+
+def _certified(found: Sequence[Record], accuracy: float) -> str:
+    costs = np.array([certified_cost(run.rows, accuracy) for run in found])
+    wrong = np.mean([false_certificate(run.rows, accuracy) for run in found])
+    median = float(np.median(costs))
+    cost = f"{median:.1f}" if np.isfinite(median) else "> 10"
+    return f"{100 * np.mean(np.isfinite(costs)):.0f} %, {cost}, {100 * wrong:.0f} %"
 
 
 def of_family(results: Results, name: str) -> str:
     """Return what the family has, and a row for each half and method."""
     lines = [f"- {p.index}: {p.title} ({half_of(p)}, {p.dim}D)" for p in family(name)]
     chosen = results.of_family(name)
-    head = [
-        "half",
-        "method",
-        "runs",
-        *(f"RMSE at {b:g}" for b in BUDGETS),
-        *(f"geometric mean at {b:g}" for b in BUDGETS),
+    budgets = budgets_of(chosen)
+    head = ["half", "method", *(f"typical error at {b}" for b in budgets), "covers 95 %", "s per run"]
+    parts = ["\n".join(lines)]
+    active = [
+        [half, method, *_performance(chosen.of_half(half).of_method(method), budgets)]
+        for half in HALVES
+        for method in chosen.of_half(half).methods
+        if not METHODS[method].given_data
     ]
-    head += [*(f"cost to {a:g}" for a in ACCURACIES), "covers 95 %", "s per run"]
-    rows = []
-    for half in HALVES:
-        for method in chosen.methods:
-            of_method = chosen.of_half(half).of_method(method)
-            if of_method.records and not METHODS[method].given_data:
-                rows.append([half, method, *_performance(of_method)])
-    data = [
-        _given(chosen.of_half(h).of_method(m), h, m) for h in HALVES for m in chosen.methods if METHODS[m].given_data
+    if active:
+        parts.append(markdown(head, active))
+    given = [
+        [half, method, *_given(chosen.of_half(half).of_method(method))]
+        for half in HALVES
+        for method in chosen.of_half(half).methods
+        if METHODS[method].given_data
     ]
-    table = markdown(head, rows) if rows else "There are no results of this family yet."
-    given = [cells for cells in data if cells]
     if given:
-        table += "\n\n" + markdown(
-            ["half", "on given data", "runs", "RMSE, small", "RMSE, large", "covers 95 %"], given
-        )
-    return "\n".join(lines) + "\n\n" + table
+        parts.append(markdown(["half", "on given data", "typical error, small", "large", "covers 95 %"], given))
+    return "\n\n".join(parts)
 
 
-def _performance(results: Results) -> list[str]:
-    errors = [np.array([row.error for _, row in results.rows_at(budget)]) for budget in BUDGETS]
-    cells = [str(len(results.records))]
-    cells += [_with_error(*rmse(e)) if len(e) else "–" for e in errors]
-    cells += [short(geometric_mean(e)[0]) if len(e) else "–" for e in errors]
-    for accuracy in ACCURACIES:
-        cells.append(_cost(float(np.median([cost_of_accuracy(r.rows, accuracy) for r in results.records]))))
-    found = judged(results)
-    cells.append(f"{100 * np.mean([row.holds(0.95) for row in found]):.0f}" if found else "–")
-    cells.append(short(float(np.mean([r.seconds for r in results.records]))))
-    return cells
+def _performance(results: Results, budgets: Sequence[Stage]) -> list[str]:
+    by_budget = [results.at(budget) for budget in budgets]
+    errors = [short(typical(each)) if each.records else "–" for each in by_budget]
+    runs = len({record.job for record in results.records})
+    return [*errors, with_interval(results.coverage(0.95), 100), short(results.seconds / runs)]
 
 
-def _with_error(value: float, error: float) -> str:
-    return f"{short(value)} ± {short(error)}" if np.isfinite(error) else short(value)
-
-
-def _given(results: Results, half: Half, method: str) -> list[str]:
-    if not results.records:
-        return []
-    sizes = [np.array([r.rows[k].error for r in results.records]) for k in (0, -1)]
-    held = [row.holds(0.95) for row in judged(results, given_data=True)]
-    covers = f"{100 * np.mean(held):.0f}" if held else "–"
-    return [half, method, str(len(results.records)), *(_with_error(*rmse(e)) for e in sizes), covers]
+def _given(results: Results) -> list[str]:
+    stages = [results.where(lambda r, large=large: (r.stage == "large data") == large) for large in (False, True)]
+    errors = [short(typical(each)) if each.records else "–" for each in stages]
+    return [*errors, with_interval(results.coverage(0.95), 100)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .families import problems
 from .problem import Moments, Problem
@@ -15,26 +16,34 @@ FILE = Path(__file__).with_name("truths.json")
 
 
 @cache
-def _stored() -> dict[str, dict[str, float]]:
+def _stored() -> dict[str, dict[str, Any]]:
     return json.loads(FILE.read_text())
 
 
-def truth_of(problem: Problem) -> Moments:
-    """Return mean and standard deviation of the primary source, as stored."""
-    known = dict(_stored()[problem.key])
-    if known.pop("title") != problem.title:
+def truths_of(problem: Problem) -> list[Moments]:
+    """Return mean and standard deviation of each output of the primary source, as stored."""
+    known = _stored()[problem.key]
+    if known["title"] != problem.title:
         raise ValueError(f"{problem.key} is not the stored problem: run python -m benchmarks.arena --truths")
-    return Moments(**known)
+    return [Moments(*numbers) for numbers in known["moments"]]
+
+
+def truth_of(problem: Problem) -> Moments:
+    """Return mean and standard deviation of a primary source with one output."""
+    [truth] = truths_of(problem)
+    return truth
 
 
 def compute_all(families: Sequence[str] = ()) -> None:
-    """Compute the truths of all problems, or those of some families, and write them to the file."""
+    """Compute the truths of these families, or those that are missing, and write them to the file."""
     known = json.loads(FILE.read_text()) if FILE.exists() else {}
-    chosen = [problem for problem in problems() if not families or problem.family in families]
+    chosen = [p for p in problems() if p.family in families or not (families or p.key in known)]
     for problem in chosen:
-        moments = problem.moments()
-        known[problem.key] = {"title": problem.title, **asdict(moments)}
-        print(f"{problem.key:20} {moments.mean:+.12g} ± {moments.std:.6g}, error {moments.error:.1g}", flush=True)
+        found = problem.moments()
+        listed = [found] if isinstance(found, Moments) else found
+        known[problem.key] = {"title": problem.title, "moments": [astuple(moments) for moments in listed]}
+        for moments in listed:
+            print(f"{problem.key:20} {moments.mean:+.12g} ± {moments.std:.6g}, error {moments.error:.1g}", flush=True)
     order = [problem.key for problem in problems()]
-    table = {key: known[key] for key in order if key in known}
-    FILE.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    lines = [f" {json.dumps(key)}: {json.dumps(known[key], ensure_ascii=False)}" for key in order if key in known]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")

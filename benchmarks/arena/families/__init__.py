@@ -1,8 +1,7 @@
 """The problems of the arena, in families.
 
-A family is a list of at least three problems that are alike in what makes them hard.
-`PROBLEMS` has them all; `FAMILIES` has them by family.
-Each is development or validation by the rule of `benchmarks.arena.problem.half_of`.
+A family is a list of problems that are alike in what makes them hard, at least four of which are validation.
+Each is development or validation by the rule of `benchmarks.arena.split.half_of`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,22 @@ from functools import cache
 from ..problem import Problem, numbered
 from .dependent import dependent, discrete, transformed
 from .diffusion import diffusion
+from .evidence import evidence
+from .fewer_inputs import fewer_inputs
 from .genz import genz
+from .given import poor_designs
 from .levels import boundary_value, column, oscillator
-from .many_inputs import many_inputs
-from .nearly_free import nearly_free
+from .many_inputs import many_inputs, wide
+from .nearly_free import free, nearly_free
+from .outputs import several_outputs
+from .regimes import regional, switches
 from .rough import non_stationary, rough
 from .sde import sde
 from .secondaries import mediocre, misleading, unordered
-from .settings import noisy, one_source, varying_cost
+from .settings import noisy, odd_noise, one_source, varying_cost
 from .skewed import skewed
 from .smooth import smooth
+from .two_knobs import two_knobs
 
 #: family -> function that returns its members, in the order of the report
 MAKERS = {
@@ -46,6 +51,16 @@ MAKERS = {
     "varying-cost": varying_cost,
     "one-source": one_source,
     "genz": genz,
+    "switches": switches,
+    "regional": regional,
+    "wide": wide,
+    "fewer-inputs": fewer_inputs,
+    "free": free,
+    "two-knobs": two_knobs,
+    "odd-noise": odd_noise,
+    "outputs": several_outputs,
+    "evidence": evidence,
+    "poor-designs": poor_designs,
 }
 
 

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import amsbq
 from amsbq.validation import Array
 
-from ..problem import After, Function, Moments, Problem
+from ..problem import After, Function, Moments, Problem, added
 from ..quadrature import by_product, line
 
 
@@ -41,6 +41,14 @@ def dependent() -> list[Problem]:
 
     def ratio(X: Array) -> Array:
         return np.sin(X[:, 0]) * X[:, 1] + 0.2 * X[:, 1] ** 2
+
+    rain = [stats.gamma(2, scale=0.5), stats.beta(2, 3)]
+
+    def runoff(X: Array) -> Array:
+        return X[:, 0] ** 2 / (X[:, 0] + 1 + X[:, 1]) + 0.3 * X[:, 1]
+
+    def bowl(X: Array) -> Array:
+        return X[:, 0] ** 2 + np.sin(X[:, 1]) + 0.5 * X[:, 1] * X[:, 2]
 
     return [
         Problem(
@@ -71,6 +79,22 @@ def dependent() -> list[Problem]:
             (1.0, 0.1),
             _by_scores(near, close, ratio, 120),
         ),
+        *added(
+            Problem(
+                "rain and soil",
+                amsbq.GaussianCopula(rain, two),
+                (runoff, lambda X: X[:, 0] * (1 - X[:, 1])),
+                (1.0, 0.1),
+                _by_scores(rain, two, runoff, 120),
+            ),
+            Problem(
+                "three normal inputs, one of which depends on the others",
+                amsbq.GaussianCopula([stats.norm()] * 3, three),
+                (bowl, lambda X: X[:, 0] ** 2 + 0.5 * X[:, 1]),
+                (1.0, 0.1),
+                _by_scores([stats.norm()] * 3, three, bowl, 24),
+            ),
+        ),
     ]
 
 
@@ -94,6 +118,16 @@ def discrete() -> list[Problem]:
 
     def cost(X: Array) -> Array:
         return np.cos(X[:, 0]) * X[:, 1] + 0.2 * X[:, 2] ** 1.5 + np.sqrt(X[:, 3]) * (1 + 0.2 * X[:, 0])
+
+    shifts: list[Any] = [stats.uniform(), {"a": 0.3, "b": 0.3, "c": 0.4}, {"day": 0.6, "night": 0.4}]
+    calls: list[Any] = [stats.expon(), stats.geom(0.3)]
+    rates = np.array([1.0, 0.4, 1.7])
+
+    def staffed(X: Array) -> Array:
+        return rates[X[:, 1].astype(int)] * np.tanh(2 * X[:, 0]) * np.where(X[:, 2] > 0, 0.7, 1.0) + 0.2 * X[:, 0] ** 2
+
+    def waiting(X: Array) -> Array:
+        return np.log1p(X[:, 1]) * (1 + 0.5 * np.exp(-X[:, 0])) + 0.3 * np.sqrt(1 + X[:, 0])
 
     return [
         Problem(
@@ -124,6 +158,22 @@ def discrete() -> list[Problem]:
             (1.0, 0.1),
             _by_values(fleet, cost, 40),
         ),
+        *added(
+            Problem(
+                "two categories and a uniform input",
+                amsbq.Product(shifts),
+                (staffed, lambda X: rates[X[:, 1].astype(int)] * 2 * X[:, 0]),
+                (1.0, 0.1),
+                _by_values(shifts, staffed, 40),
+            ),
+            Problem(
+                "a count with a long tail",
+                amsbq.Product(calls),
+                (waiting, lambda X: 0.3 * X[:, 1] + 0.2 * X[:, 0]),
+                (1.0, 0.05),
+                _by_values(calls, waiting, 40),
+            ),
+        ),
     ]
 
 
@@ -152,11 +202,46 @@ def transformed() -> list[Problem]:
     def largest(Z: Array) -> Array:
         return np.log(np.mean(np.exp(Z), axis=1))
 
+    def polar(X: Array) -> Array:
+        return np.column_stack([1 + 0.3 * np.sum(X**2, axis=1), X[:, 0] + 0.5 * X[:, 1]])
+
+    def ratios(X: Array) -> Array:
+        return np.column_stack([X[:, 0] / X[:, 1], X[:, 0] * X[:, 1]])
+
+    def sums(X: Array) -> Array:
+        return np.column_stack([X.sum(axis=1) / 2, X[:, 0] - X[:, 1]])
+
     normal, positive, four = [stats.norm()] * 2, [stats.uniform(1, 2)] * 2, [stats.norm()] * 4
     return [
         _after(normal, rotated, ridge, lambda Z: 2 * Z[:, 0] + 0.4 * Z[:, 1], "a rotation", 60),
         _after(positive, mixture, reaction, lambda Z: Z[:, 1] * Z[:, 0], "a fraction and a sum", 40),
         _after(four, field, largest, lambda Z: Z[:, ::4].mean(axis=1), "a random field of four modes", 20),
+        *added(
+            _after(
+                normal,
+                polar,
+                lambda Z: Z[:, 0] * np.cos(Z[:, 1]) ** 2,
+                lambda Z: 0.5 * Z[:, 0],
+                "a size and an angle",
+                40,
+            ),
+            _after(
+                positive,
+                ratios,
+                lambda Z: np.log1p(Z[:, 0]) * Z[:, 1],
+                lambda Z: Z[:, 0] * Z[:, 1] / 2,
+                "a ratio and a product",
+                40,
+            ),
+            _after(
+                four,
+                sums,
+                lambda Z: np.tanh(Z[:, 0]) + 0.2 * Z[:, 1] ** 2,
+                lambda Z: 0.7 * Z[:, 0],
+                "two sums of four inputs",
+                40,
+            ),
+        ),
     ]
 
 

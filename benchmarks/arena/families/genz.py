@@ -1,6 +1,7 @@
 """The six families of Genz (1984) on the unit cube, each with perturbed versions of itself as secondary sources.
 
-Constants of the library were chosen on problems like these: all of them are development.
+Constants of the library were chosen on the first six: they are development. The others, with other numbers of inputs
+and secondary sources that are other approximations of the function, are validation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy import special, stats
 
 from amsbq.validation import Array
 
-from ..problem import Function, Moments, Problem
+from ..problem import Function, Moments, Problem, added, unit_cube
 
 Integrand: TypeAlias = tuple[Function, Callable[[], Moments]]
 
@@ -102,7 +103,7 @@ CLOSENESS = {"good": (0.03, 0.95, 0.05), "biased": (0.08, 0.7, 0.5), "poor": (0.
 
 
 def genz() -> list[Problem]:
-    """Return one problem for each of Genz's families."""
+    """Return one problem for each of Genz's families, and four more."""
     rng, problems = np.random.default_rng(0), []
     for make, difficulty, D, qualities in MEMBERS:
         a = rng.uniform(0.5, 1, size=D)
@@ -127,7 +128,44 @@ def genz() -> list[Problem]:
                 seen=True,
             )
         )
-    return problems
+    return problems + _unseen()
+
+
+def _unseen() -> list[Problem]:
+    wave, wave_truth = oscillatory(np.array([3.0, 2.0, 1.5]), np.array([0.2]))
+    peak, peak_truth = product_peak(np.array([3.0, 2.0, 4.0]), np.array([0.4, 0.6, 0.3]))
+    corner, corner_truth = corner_peak(np.array([0.6, 0.4, 0.8, 0.3]), np.zeros(4))
+    hat, hat_truth = cusp(np.array([2.0, 3.0, 1.0]), np.array([0.35, 0.6, 0.5]))
+
+    without, _ = product_peak(np.array([3.0, 2.0]), np.array([0.4, 0.6]))
+
+    def rational(X: Array) -> Array:  # exp(-t) by 1 / (1 + t + t² / 2), without the cusp
+        t = np.sqrt((X - [0.35, 0.6, 0.5]) ** 2 + 0.01) @ np.array([2.0, 3.0, 1.0])
+        return 1 / (1 + t + t**2 / 2)
+
+    return added(
+        Problem("oscillatory in 3D, its expansion", unit_cube(3), (wave, _expanded_cosine), (1.0, 0.1), wave_truth),
+        Problem(
+            "product peak in 3D, without its narrowest factor",
+            unit_cube(3),
+            (peak, lambda X: without(X[:, :2])),
+            (1.0, 0.05),
+            peak_truth,
+        ),
+        Problem(
+            "corner peak in 4D, of half the power and of one input",
+            unit_cube(4),
+            (corner, lambda X: np.sqrt(corner(X)), lambda X: (1 + 0.9 + 0.8 * X[:, 2]) ** -5.0),
+            (1.0, 0.1, 0.01),
+            corner_truth,
+        ),
+        Problem("cusp in 3D, a rational function", unit_cube(3), (hat, rational), (1.0, 0.1), hat_truth),
+    )
+
+
+def _expanded_cosine(X: Array) -> Array:
+    s = 2 * np.pi * 0.2 + X @ np.array([3.0, 2.0, 1.5]) - np.pi
+    return -1 + s**2 / 2 - s**4 / 30
 
 
 def _shifted(f: Function, scale: float, slope: Array, level: float) -> Function:

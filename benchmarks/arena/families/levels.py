@@ -15,7 +15,7 @@ from scipy import stats
 
 from amsbq.validation import Array
 
-from ..problem import Function, Moments, Problem
+from ..problem import Function, Moments, Problem, added
 from ..quadrature import by_product, line
 
 U, N = stats.uniform, stats.norm
@@ -105,6 +105,24 @@ def boundary_value() -> list[Problem]:
             {64: 1.0, 16: 0.2, 8: 0.1, 4: 0.05},
             (40, 20, 4),
         ),
+        *added(
+            levels(
+                "a jump of the coefficient, three grids",
+                [U(0.5, 2), U(1, 4), N(1, 0.3)],
+                two_point(
+                    lambda X, x: X[:, 0] + X[:, 1] / (1 + np.exp(-30 * (x - 0.55))), lambda X: -20 * X[:, 2] ** 2
+                ),
+                {64: 1.0, 16: 0.2, 8: 0.08},
+                (20, 24, 4),
+            ),
+            levels(
+                "an oscillating coefficient, two grids",
+                [U(0, 0.8), U(2, 6)],
+                two_point(lambda X, x: 1 + X[:, 0] * np.sin(X[:, 1] * x), lambda X: -10 - 5 * X[:, 0]),
+                {64: 1.0, 8: 0.05},
+                100,
+            ),
+        ),
     ]
 
 
@@ -154,6 +172,11 @@ def van_der_pol(X: Array, t: float, x: Array, v: Array) -> Array:
     return X[:, 0] * (1 - x**2) * v - X[:, 1] * x + X[:, 2] * np.cos(t)
 
 
+def windy(X: Array, t: float, x: Array, v: Array) -> Array:
+    """A damped pendulum that is pushed to one side: inputs damping, gravity over length, and the push."""
+    return X[:, 2] - X[:, 0] * v - X[:, 1] * np.sin(x)
+
+
 def oscillator() -> list[Problem]:
     """Return four oscillators; time steps are the levels, by Runge–Kutta or Euler's method."""
     return [
@@ -185,31 +208,47 @@ def oscillator() -> list[Problem]:
             {160: 1.0, 40: 0.15},
             (40, 40, 24),
         ),
+        *added(
+            levels(
+                "a pendulum in the wind, 120, 30 and 15 Runge–Kutta steps",
+                [U(0.1, 0.5), U(0.5, 2), U(0, 0.6)],
+                oscillation(windy, 8.0),
+                {120: 1.0, 30: 0.25, 15: 0.1},
+                (24, 64, 40),
+            ),
+            levels(
+                "damped and driven, 600 and 150 Euler steps",
+                [U(0.2, 0.6), U(1, 2)],
+                oscillation(lambda X, t, x, v: 0.8 * np.cos(2.0 * t) - X[:, 0] * v - X[:, 1] * x, 6.0, order=1),
+                {600: 1.0, 150: 0.25},
+                (24, 40),
+            ),
+        ),
     ]
 
 
 # A column: transport with decay, and water behind a breaking dam. The output is read at a gauge.
 
 
-def transport(end: float, gauge: float, deposit: bool = False) -> Any:
+def transport(end: float, gauge: float, deposit: bool = False, steps: int | None = None) -> Any:
     """Return solve(cells, X) by upwind differences, for inputs velocity, diffusivity, decay and, if any, the centre."""
 
     def solve(cells: int, X: Array) -> Array:
-        h, steps = 1 / cells, int(3 * end * cells)
-        dt, x = end / steps, (np.arange(cells) + 0.5) / cells
+        h, n = 1 / cells, steps or int(3 * end * cells)
+        dt, x = end / n, (np.arange(cells) + 0.5) / cells
         v, nu, decay = (X[:, [k]] for k in range(3))
         centre = X[:, [3]] if X.shape[1] > 3 else np.full((len(X), 1), 0.2)
         u = np.exp(-0.5 * ((x - centre) / 0.08) ** 2)
         seen = np.zeros(len(X))
         at = np.exp(-0.5 * ((x - gauge) / 0.06) ** 2)
         at /= at.sum()
-        for _ in range(steps):
+        for _ in range(n):
             padded = np.pad(u, ((0, 0), (1, 1)), mode="edge")
             padded[:, 0] = 0.0
             left, right = padded[:, :-2], padded[:, 2:]
             # implicit decay; diffusion is small enough for an explicit step on all grids
             u = (u - dt * v * (u - left) / h + dt * nu * (left - 2 * u + right) / h**2) / (1 + dt * decay)
-            seen += u @ at / steps
+            seen += u @ at / n
         return seen if deposit else u @ at
 
     return solve

@@ -1,4 +1,4 @@
-"""Secondary sources that cost next to nothing: formulas, and polynomials that were fitted to a few simulations."""
+"""Secondary sources that cost next to nothing, or nothing: formulas, and polynomials fitted to a few simulations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import qmc
 
 from amsbq.validation import Array
 
-from ..problem import Function, Problem
+from ..problem import Function, Problem, unit_cube
 from ..quadrature import by_product
 from .levels import duffing, oscillation, pendulum
 
@@ -45,6 +45,18 @@ def epidemic(steps: int, X: Array) -> Array:
     return 1 - z[0]
 
 
+def decayed(steps: int, X: Array) -> Array:
+    """Return what has reached the end of a chain of two decays after a time of 3, by steps of the midpoint rule."""
+    z, h = np.array([np.ones(len(X)), np.zeros(len(X))]), 3 / steps
+
+    def slope(z: Array) -> Array:
+        return np.array([-X[:, 0] * z[0], X[:, 0] * z[0] - X[:, 1] * z[1]])
+
+    for _ in range(steps):
+        z = z + h * slope(z + 0.5 * h * slope(z))
+    return 1 - z[0] - z[1]
+
+
 def small_angle(X: Array) -> Array:
     """Return the average of x² for a linear damped oscillator over a long time, a formula for the pendulum."""
     damping, end = X[:, 0], 6.0
@@ -76,6 +88,7 @@ def nearly_free() -> list[Problem]:
     solve = oscillation(duffing, 8.0)
     fine = partial(solve, 120)
     swing, swinging = [U(0.1, 0.5), U(0.5, 2)], partial(oscillation(pendulum, 6.0), 100)
+    chain = [U(0.2, 0.8), U(0.3, 1.2)]
     return [
         Problem("Ishigami triple (MXMCPy)", circle, triple, (1.0, 0.05, 0.001), by_product(circle, triple[0], 24)),
         Problem("Ishigami, other constants", circle, other, (1.0, 0.1, 0.0005), by_product(circle, other[0], 24)),
@@ -99,5 +112,108 @@ def nearly_free() -> list[Problem]:
             (swinging, small_angle),
             (1.0, 0.005),
             by_product(swing, swinging, (30, 40)),
+        ),
+        Problem(
+            "a decay chain and its formula without the second step",
+            chain,
+            (partial(decayed, 60), lambda X: 1 - np.exp(-X[:, 0] * 3)),
+            (1.0, 0.002),
+            by_product(chain, partial(decayed, 60), 30),
+            added=True,
+        ),
+        Problem(
+            "Ishigami, a series and a constant part",
+            circle,
+            (
+                ishigami(4, 0.08, 4),
+                lambda X: X[:, 0] - X[:, 0] ** 3 / 6 + 4 * np.sin(X[:, 1]) ** 2,
+                ishigami(0, 0.5, 2),
+            ),
+            (1.0, 0.001, 0.01),
+            by_product(circle, ishigami(4, 0.08, 4), 24),
+            added=True,
+        ),
+    ]
+
+
+def free() -> list[Problem]:
+    """Return free sources of mixed quality, with and without costly ones beside them."""
+    people, swing = [U(0.6, 0.8), U(0.2, 0.2)], [U(0.1, 0.5), U(0.5, 2)]
+    duff, normal = [U(0.1, 0.4), U(0.5, 1), U(0.2, 0.8), N(0.5, 0.1)], [N(0, 1)] * 3
+    fine, solve, swinging = partial(epidemic, 100), oscillation(duffing, 8.0), oscillation(pendulum, 6.0)
+
+    def bend(X: Array) -> Array:
+        return np.sin(5 * X[:, 0]) + X[:, 0] ** 2
+
+    def saddle(X: Array) -> Array:
+        return np.exp(X[:, 0] - X[:, 1]) + np.sin(3 * X[:, 0] * X[:, 1])
+
+    def wave(X: Array) -> Array:
+        return np.sin(X @ np.array([0.7, 0.5, -0.3])) + 0.1 * X[:, 0] ** 2
+
+    def unrelated(X: Array) -> Array:
+        return np.cos(9 * X[:, 0] + 1) + X[:, -1]
+
+    return [
+        Problem(
+            "a good one and a useless one",
+            unit_cube(1),
+            (bend, lambda X: 0.9 * bend(X) + 0.3 * X[:, 0], unrelated),
+            (1.0, 0.0, 0.0),
+            by_product(unit_cube(1), bend, 24),
+        ),
+        Problem(
+            "a formula, beside fewer steps",
+            people,
+            (fine, partial(epidemic, 12), final_size),
+            (1.0, 0.1, 0.0),
+            by_product(people, fine, 30),
+        ),
+        Problem(
+            "three mediocre ones",
+            unit_cube(2),
+            (
+                saddle,
+                lambda X: X[:, 0] - X[:, 1],
+                lambda X: np.cos(4 * X[:, 0]) + 2 * X[:, 0],
+                lambda X: X[:, 0] * X[:, 1],
+            ),
+            (1.0, 0.0, 0.0, 0.0),
+            by_product(unit_cube(2), saddle, 24),
+        ),
+        Problem(
+            "a fitted polynomial, beside fewer steps",
+            duff,
+            (partial(solve, 120), partial(solve, 20), fitted_polynomial(partial(solve, 120), duff, 40)),
+            (1.0, 0.1, 0.0),
+            by_product(duff, partial(solve, 120), (12, 16, 14, 12)),
+        ),
+        Problem(
+            "a useless one, beside a good costly one",
+            normal,
+            (wave, lambda X: 0.9 * wave(X) + 0.2 * np.cos(X[:, 1]), unrelated),
+            (1.0, 0.2, 0.0),
+            by_product(normal, wave, 24),
+        ),
+        Problem(
+            "a formula for small swings and a linear fit",
+            swing,
+            (partial(swinging, 100), small_angle, lambda X: 0.4 - 0.3 * X[:, 0]),
+            (1.0, 0.0, 0.0),
+            by_product(swing, partial(swinging, 100), (30, 40)),
+        ),
+        Problem(
+            "a surrogate that is wrong in one half",
+            unit_cube(2),
+            (saddle, lambda X: saddle(X) + np.maximum(X[:, 1] - 0.5, 0) * np.sin(20 * X[:, 0])),
+            (1.0, 0.0),
+            by_product(unit_cube(2), saddle, 24),
+        ),
+        Problem(
+            "only useless ones",
+            unit_cube(3),
+            (lambda X: saddle(X) * (1 + 0.5 * X[:, 2]), unrelated, lambda X: np.sin(14 * X[:, 1])),
+            (1.0, 0.0, 0.0),
+            by_product(unit_cube(3), lambda X: saddle(X) * (1 + 0.5 * X[:, 2]), 24),
         ),
     ]

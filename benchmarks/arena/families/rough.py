@@ -10,8 +10,8 @@ from scipy import special, stats
 
 from amsbq.validation import Array
 
-from ..problem import Function, Moments, Problem, unit_cube
-from ..quadrature import by_panels, by_product, corner_sum
+from ..problem import Function, Moments, Problem, added, unit_cube
+from ..quadrature import by_breaks, by_panels, by_product, corner_sum
 from .genz import gaussian_peak
 
 U = stats.uniform
@@ -38,6 +38,12 @@ def rough() -> list[Problem]:
 
     def dents(X: Array) -> Array:
         return np.abs(4 * X - 2).sum(axis=1) + np.maximum(np.abs(X[:, 0] - 0.5), 0.2)
+
+    def jumps(X: Array) -> Array:
+        return np.sin(3 * X[:, 0]) + (X[:, 0] > 0.31) - 1.5 * (X[:, 0] > 0.67)
+
+    def larger(X: Array) -> Array:
+        return np.maximum(X[:, 0] ** 2, 0.7 - 0.5 * X[:, 1])
 
     return [
         Problem(
@@ -74,6 +80,26 @@ def rough() -> list[Problem]:
             (dents, lambda X: 4 * np.sqrt((2 * X - 1) ** 2 + 0.02).sum(axis=1) - 1.0),
             (1.0, 0.1),
             by_panels(unit_cube(3), dents, [[0.3, 0.5, 0.7], [0.5], [0.5]], 8),
+        ),
+        *added(
+            Problem(
+                "two jumps, one input",
+                unit_cube(1),
+                (jumps, lambda X: np.sin(3 * X[:, 0]) + np.tanh(20 * (X[:, 0] - 0.3)) / 2),
+                (1.0, 0.1),
+                by_breaks(unit_cube(1), jumps, lambda rest: [[0.31], [0.67]], [30]),
+            ),
+            Problem(
+                "the larger of two surfaces, two inputs",
+                unit_cube(2),
+                (
+                    larger,
+                    lambda X: 0.1 * np.logaddexp(10 * X[:, 0] ** 2, 10 * (0.7 - 0.5 * X[:, 1])),
+                    lambda X: X[:, 0],
+                ),
+                (1.0, 0.2, 0.02),
+                by_breaks(unit_cube(2), larger, lambda rest: [np.sqrt(0.7 - 0.5 * rest[:, 0])], [30, 40]),
+            ),
         ),
     ]
 
@@ -114,6 +140,9 @@ def non_stationary() -> list[Problem]:
 
     def ridge(X: Array) -> Array:
         return np.tanh(15 * (X[:, 0] + 0.5 * X[:, 1] - 0.8)) + 0.3 * np.sin(4 * X[:, 1])
+
+    def swept(X: Array, shift: float = 0.0) -> Array:
+        return np.sin(3 + 12 * X[:, 0] ** 3 + shift) * (1 + X[:, 1]) + np.exp(-6 * X[:, 1])
 
     return [
         Problem(
@@ -160,5 +189,14 @@ def non_stationary() -> list[Problem]:
             (ridge, lambda X: np.tanh(8 * (X[:, 0] + 0.45 * X[:, 1] - 0.8))),
             (1.0, 0.05),
             by_product(unit_cube(2), ridge, 200),
+        ),
+        *added(
+            Problem(
+                "waves that grow faster along one input, two inputs",
+                unit_cube(2),
+                (swept, lambda X: swept(X, 0.15) + 0.2),
+                (1.0, 0.1),
+                by_product(unit_cube(2), swept, 60),
+            )
         ),
     ]

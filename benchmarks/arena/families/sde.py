@@ -17,7 +17,7 @@ from scipy import stats
 
 from amsbq.validation import Array
 
-from ..problem import Function, Moments, Problem
+from ..problem import Function, Moments, Problem, added
 from ..quadrature import hermite, legendre, moments_of
 
 N_NODES, N_HERMITE, N_LAST = 400, 80, 120
@@ -109,9 +109,22 @@ def sde() -> list[Problem]:
         lambda x: 2 * np.tanh(2 * x) - x, lambda x: np.full_like(x, 0.6), 0.1, np.tanh, 0.0, (-9.0, 9.0)
     )
     spread = Equation(lambda x: -0.5 * x, lambda x: 0.5 + 0.2 * np.sin(x), 0.2, call(0.3), 0.3, (-7.0, 7.0))
+    put = Equation(
+        lambda x: 0.3 * (1 - x),
+        lambda x: 0.25 * np.sqrt(0.5 + x**2),
+        1.0,
+        lambda x: np.log1p(np.exp(4 - 4 * x)),
+        1.0,
+        (-6, 8),
+    )
+    bounded = Equation(np.sin, lambda x: 0.4 + 0.1 * np.cos(x), 0.5, lambda x: x**2, 0.0, (-7.0, 8.0))
     return [
         member("call on geometric Brownian motion", stock, {8: 1.0, 4: 0.5, 2: 0.2, 1: 0.1}),
         member("discount under mean reversion", reverting, {12: 1.0, 6: 0.3, 3: 0.1}),
         member("double well", double_well, {6: 1.0, 3: 0.2, 2: 0.1}),
         member("call on a spread", spread, {12: 1.0, 4: 0.15, 2: 0.05}),
+        *added(
+            member("a smoothed put", put, {8: 1.0, 4: 0.4, 2: 0.15}),
+            member("square of a bounded drift", bounded, {10: 1.0, 5: 0.3, 2: 0.1, 1: 0.05}),
+        ),
     ]

@@ -7,7 +7,7 @@ from scipy import stats
 
 from amsbq.validation import Array
 
-from ..problem import Function, Problem, unit_cube
+from ..problem import Function, Problem, added, unit_cube
 from ..quadrature import by_product, by_sparse_grid, legendre
 from .genz import gaussian_peak
 
@@ -65,6 +65,7 @@ def mediocre() -> list[Problem]:
         member(ratio, plane, 5, (0.7, 0.3), 0.1),
         member(decay, plane, 3, (0.3,), 0.05),
         member(waves, line, 2, (0.8,), 0.2),
+        *added(member(hills, decay, 3, (0.65, 0.4), 0.05)),
     ]
 
 
@@ -123,6 +124,19 @@ def misleading() -> list[Problem]:
             (1.0, 0.1),
             by_product(normal, quartic, 6),
         ),
+        *added(
+            Problem(
+                "shifted by a third of a period, and a constant, one input",
+                unit_cube(1),
+                (
+                    lambda X: np.sin(9 * X[:, 0]) + X[:, 0],
+                    lambda X: np.sin(9 * X[:, 0] + 2) + X[:, 0],
+                    lambda X: np.ones(len(X)),
+                ),
+                (1.0, 0.1, 0.01),
+                by_product(unit_cube(1), lambda X: np.sin(9 * X[:, 0]) + X[:, 0], 30),
+            )
+        ),
     ]
 
 
@@ -154,6 +168,12 @@ def unordered() -> list[Problem]:
     def product(X: Array) -> Array:
         return (1 + X[:, 0] ** 2) * np.cos(2 * X[:, 1]) + X[:, 0] * X[:, 1]
 
+    def sum_of_parts(X: Array) -> Array:
+        return 1.5 * X[:, 0] + X[:, 1] ** 2 + 0.6 * np.sin(7 * X[:, 0] * X[:, 1])
+
+    def smooth_wave(X: Array) -> Array:
+        return np.sin(X @ np.array([0.9, 0.4, -0.6])) + 0.3 * X[:, 0] ** 2
+
     normal = [N(0, 1)] * 4
     by_mean = lambda X: float(w @ (1 + t**2)) * np.cos(2 * X[:, 1]) + 0.5 * X[:, 1]  # noqa: E731
     return [
@@ -184,5 +204,31 @@ def unordered() -> list[Problem]:
             (product, lambda X: 2 * X[:, 0] - X[:, 1], by_mean, lambda X: product(X + 0.15)),
             (1.0, 0.02, 0.05, 0.2),
             by_product(unit_cube(2), product, 24),
+        ),
+        *added(
+            Problem(
+                "the linear, the quadratic and the oscillating part, two inputs",
+                unit_cube(2),
+                (
+                    sum_of_parts,
+                    lambda X: 1.5 * X[:, 0],
+                    lambda X: X[:, 1] ** 2,
+                    lambda X: np.sin(7 * X[:, 0] * X[:, 1]),
+                ),
+                (1.0, 0.02, 0.05, 0.1),
+                by_product(unit_cube(2), sum_of_parts, 24),
+            ),
+            Problem(
+                "one good, one shifted, one unrelated, three normal inputs",
+                normal[:3],
+                (
+                    smooth_wave,
+                    lambda X: smooth_wave(X) + 0.2 * X[:, 2] ** 2,
+                    lambda X: smooth_wave(X + 0.7),
+                    lambda X: X[:, 2] ** 3,
+                ),
+                (1.0, 0.3, 0.1, 0.05),
+                by_product(normal[:3], smooth_wave, 24),
+            ),
         ),
     ]

@@ -1,4 +1,4 @@
-"""Other circumstances: noisy values, costs that depend on the input, and no secondary source at all."""
+"""Other circumstances: noise of several kinds, costs that depend on the input, and no secondary source at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy import stats
 
 from amsbq.validation import Array
 
-from ..problem import Noise, Problem, unit_cube
+from ..problem import Draw, Function, Noise, Problem, unit_cube
 from ..quadrature import by_product
 from .levels import driven, oscillation
 
@@ -69,6 +69,80 @@ def noisy() -> list[Problem]:
             by_product(normal, wave, 24),
             noise=(Noise(0.2, known=False), None),
         ),
+        Problem(
+            "known noise of a fifth on both sources, two inputs",
+            unit_cube(2),
+            (saddle, lambda X: 0.7 * saddle(X) + 0.5 * X[:, 1]),
+            (1.0, 0.05),
+            by_product(unit_cube(2), saddle, 24),
+            noise=(Noise(0.12), Noise(0.1)),
+            added=True,
+        ),
+        Problem(
+            "unknown noise of a tenth on the primary source, one input",
+            unit_cube(1),
+            (bend, lambda X: np.sin(5 * X[:, 0] + 0.2) + 0.5 * X[:, 0]),
+            (1.0, 0.2),
+            by_product(unit_cube(1), bend, 24),
+            noise=(Noise(0.07, known=False), None),
+            added=True,
+        ),
+    ]
+
+
+def odd_noise() -> list[Problem]:
+    """Return noise that is not Gaussian: heavy tails, outliers, factors, counts, and steps of a scale."""
+
+    def exposed(X: Array) -> Array:
+        return 1.5 + np.sin(3 * X[:, 0]) * X[:, 1]
+
+    def chance(X: Array) -> Array:
+        return 1 / (1 + np.exp(1.5 - 3 * X[:, 0] + X[:, 1] * X[:, 2]))
+
+    def heavy(rng: np.random.Generator, y: float) -> float:  # Student's t(3) has variance 3
+        return y + 0.15 * rng.standard_t(3) / np.sqrt(3)
+
+    def outlying(rng: np.random.Generator, y: float) -> float:
+        return y + 0.05 * rng.normal() * (10 if rng.uniform() < 0.05 else 1)
+
+    def scaled(rng: np.random.Generator, y: float) -> float:
+        return y * np.exp(0.15 * rng.normal() - 0.5 * 0.15**2)
+
+    def growing(rng: np.random.Generator, y: float) -> float:
+        return y + 0.2 * max(y - 1, 0.0) * rng.normal()
+
+    def stepped(rng: np.random.Generator, y: float) -> float:  # rounded up or down at random, right on average
+        return 0.25 * np.floor(y / 0.25 + rng.uniform())
+
+    def counted(rng: np.random.Generator, y: float) -> float:
+        return rng.poisson(25 * y) / 25
+
+    def shared(rng: np.random.Generator, y: float) -> float:
+        return rng.binomial(60, y) / 60
+
+    def peaked(rng: np.random.Generator, y: float) -> float:
+        return y + rng.laplace(0, 0.1)
+
+    def member(title: str, D: int, functions: tuple[Function, ...], noise: tuple[Noise | None, ...]) -> Problem:
+        truth = by_product(unit_cube(D), functions[0], 24 if D < 4 else 14)
+        return Problem(f"{title}, {D} input{'s' * (D > 1)}", unit_cube(D), functions, (1.0, 0.1), truth, noise=noise)
+
+    def unknown(std: float, draw: Draw) -> Noise:
+        return Noise(std, known=False, draw=draw)
+
+    return [
+        member("heavy tails", 1, (bend, lambda X: 0.9 * bend(X) + 0.2 * X[:, 0]), (unknown(0.15, heavy), None)),
+        member("outliers on both", 2, (saddle, lambda X: saddle(X) + 0.3 * X[:, 0]), (unknown(0.12, outlying),) * 2),
+        member("factors", 2, (exposed, lambda X: 1.4 + 2 * X[:, 0] * X[:, 1]), (unknown(0.25, scaled), None)),
+        member(
+            "more noise at high values", 2, (saddle, lambda X: 0.8 * saddle(X) + 0.2), (unknown(0.16, growing), None)
+        ),
+        member(
+            "a coarse scale", 1, (bend, lambda X: bend(X) + 0.2 * np.cos(3 * X[:, 0])), (unknown(0.12, stepped), None)
+        ),
+        member("counts", 2, (exposed, lambda X: 0.9 * exposed(X) + 0.2), (unknown(0.26, counted), None)),
+        member("shares of 60", 3, (chance, lambda X: 0.8 * chance(X) + 0.1), (unknown(0.06, shared), None)),
+        member("a noisy secondary", 4, (mixture, lambda X: 0.9 * mixture(X) + 0.1), (None, unknown(0.14, peaked))),
     ]
 
 
@@ -115,6 +189,22 @@ def varying_cost() -> list[Problem]:
             (rise, lambda X: 0.8 * rise(X) + 0.1 * np.sin(3 * X[:, 2])),
             (peaked, 0.1),
             by_product(unit_cube(4), rise, 16),
+        ),
+        Problem(
+            "expensive at both ends, a secondary one too, one input",
+            unit_cube(1),
+            (bend, lambda X: 0.8 * bend(X) + 0.3 * X[:, 0] ** 3),
+            (lambda X: 0.4 + 7.2 * (X[:, 0] - 0.5) ** 2, lambda X: 0.02 + 0.6 * (X[:, 0] - 0.5) ** 2),
+            by_product(unit_cube(1), bend, 24),
+            added=True,
+        ),
+        Problem(
+            "ten times as expensive along a diagonal, three inputs",
+            unit_cube(3),
+            (lambda X: saddle(X) * np.cos(X[:, 2]), lambda X: saddle(X) * (1 - 0.4 * X[:, 2])),
+            (lambda X: 0.2 + 0.533333 * X.sum(axis=1), 0.05),
+            by_product(unit_cube(3), lambda X: saddle(X) * np.cos(X[:, 2]), 20),
+            added=True,
         ),
     ]
 

@@ -8,7 +8,7 @@ from scipy import stats
 import amsbq
 from amsbq.validation import Array
 
-from ..problem import Moments, Problem
+from ..problem import Moments, Problem, added
 from ..quadrature import by_product
 
 
@@ -53,6 +53,11 @@ def skewed() -> list[Problem]:
 
     def blend(X: Array) -> Array:
         return X[:, 0] * X[:, 1] + np.sin(X[:, 2]) * X[:, 3] + np.exp(-X[:, 1])
+
+    strengths = [stats.weibull_min(3, scale=2), stats.gumbel_r(0.5, 0.2)]
+
+    def margin(X: Array) -> Array:
+        return np.log1p(X[:, 0] ** 2) - 0.5 * X[:, 1] * np.sqrt(1 + X[:, 0])
 
     return [
         Problem(
@@ -108,6 +113,15 @@ def skewed() -> list[Problem]:
             (blend, lambda X: 0.9 * X[:, 0] * X[:, 1] + 0.5 * np.sin(X[:, 2])),
             (1.0, 0.05),
             _blend_moments,
+        ),
+        *added(
+            Problem(
+                "strength and load, Weibull and Gumbel",
+                strengths,
+                (margin, lambda X: 0.9 * X[:, 0] - 0.8 * X[:, 1]),
+                (1.0, 0.1),
+                by_product(strengths, margin, 20),
+            )
         ),
     ]
 

@@ -10,7 +10,7 @@ from scipy import stats
 from amsbq.experiments import forrester, wiggly
 from amsbq.validation import Array
 
-from ..problem import Moments, Problem
+from ..problem import Moments, Problem, added
 from ..quadrature import by_product, legendre, moments_of, sums
 
 U, N = stats.uniform, stats.norm
@@ -101,6 +101,10 @@ def smooth() -> list[Problem]:
     def wave(X: Array) -> Array:
         return np.sin(X @ direction + 0.3) + 0.2 * X[:, 0] * X[:, 1]
 
+    def bean(X: Array) -> Array:
+        x, y = 3 * X[:, 0] - 1.5, 3 * X[:, 1] - 1
+        return np.log1p((x + x**2 - y) ** 2 + 0.3 * (1 - y) ** 2)
+
     return [
         Problem("Forrester (seen)", unit, pair, (1.0, 0.05), by_product(unit, pair[0], 60), seen=True),
         Problem("Currin", unit * 2, (currin, currin_low), (1.0, 0.1), by_product(unit * 2, currin, (80, 160))),
@@ -126,5 +130,14 @@ def smooth() -> list[Problem]:
             (wave, lambda X: 0.9 * np.sin(X @ direction + 0.5) + 0.1),
             (1.0, 0.2),
             by_product(normal, wave, 24),
+        ),
+        *added(
+            Problem(
+                "a bean, two inputs",
+                unit * 2,
+                (bean, lambda X: 0.8 * bean(0.9 * X + 0.05) + 0.3 * X[:, 1]),
+                (1.0, 0.1),
+                by_product(unit * 2, bean, 80),
+            )
         ),
     ]
