@@ -30,7 +30,7 @@ SAMPLING_CODE = ("validation.py", "measures", "baselines")
 Stage: TypeAlias = str
 BUDGETS: tuple[Stage, ...] = ("3", "5", "10")  #: of every family, in primary evaluations
 LONG_BUDGET: Stage = "20"  #: of families in which a good method has converged by then
-LONG_FAMILIES = ("boundary-value", "smooth", "skewed", "dependent", "varying-cost", "one-source")
+LONG_FAMILIES = ("smooth", "dependent", "varying-cost", "one-source")
 TRACED = ("10", LONG_BUDGET)  #: budgets of which the whole trajectory is kept, for certified costs
 
 
