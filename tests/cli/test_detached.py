@@ -150,7 +150,7 @@ def test_a_table_of_answers_may_grow(problem, tmp_path, typed):
     with table.open("a") as file:
         file.write("2,0.25,,\n3,99.0,,\n")
     printed = typed("tell", journal, "--from", table)
-    assert "2 told, 2 known before, 0 pending" in printed.err
+    assert "2 recorded, 2 already known, 0 pending" in printed.err
     result = read_result(journal)
     assert [(e.status, e.cost) for e in result.evaluations] == [
         ("ok", 2.25),
@@ -160,8 +160,28 @@ def test_a_table_of_answers_may_grow(problem, tmp_path, typed):
     ]
     assert result.evaluations[1].reason == "no licence"
     assert "outside the valid range" in result.evaluations[3].reason
-    table.write_text("id,value\n0,1.5\n2,0.3\n")
-    assert "has another answer already" in typed("tell", journal, "--from", table, code=2).err
+    content = journal.read_bytes()
+    for rows, said in (
+        ("id,value,cost\n0,1.5,2.25\n2,0.3,\n", "another value already: value 0.25, variance 0.0, cost 1.0"),
+        ("id,value,cost\n0,1.5,2.5\n", "another cost already: value 1.5, variance 0.0, cost 2.25"),
+        ("id,value,cost,variance\n0,1.5,2.25,0.01\n", "another variance already"),
+        ("id,value,cost\n1,0.5,\n", "another reason and value and variance already: a failure, cost 0.1"),
+        ("id,reason,value\n1,no electricity,\n", "another reason already"),
+    ):
+        table.write_text(rows)
+        assert said in typed("tell", journal, "--from", table, code=2).err
+    assert journal.read_bytes() == content
+
+
+def test_the_same_value_with_another_variance_or_cost_is_another_answer(problem, typed):
+    journal = problem.with_suffix(".jsonl")
+    typed("ask", problem)
+    typed("tell", journal, 0, 0.5, "--variance", 0.04, "--cost", 2)
+    assert "0 recorded, 1 already known" in typed("tell", journal, 0, 0.5, "--variance", 0.04, "--cost", 2).err
+    assert "another variance already" in typed("tell", journal, 0, 0.5, "--variance", 0.09, "--cost", 2, code=2).err
+    assert "another variance and cost already" in typed("tell", journal, 0, 0.5, code=2).err
+    [made] = read_result(journal).evaluations
+    assert (made.value, made.variance, made.cost) == (0.5, 0.04, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Journals with valid checksums and nonsense in them: one clear line, and no traceback."""
 
 import json
-import zlib
 from contextlib import suppress
 
 import pytest
@@ -9,13 +8,9 @@ import pytest
 import amsbq
 from amsbq.cli.main import main
 from amsbq.serialisation import from_json, to_json
+from tests.journals import lines_of
 
 NONSENSE = [None, True, -1, 10**400, float("nan"), "x", [[]], {}]
-
-
-def line(body):
-    """Return a line with its checksum; ``body`` is a JSON object, or what stands for one."""
-    return body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +28,15 @@ def events(tmp_path_factory):
         amsbq.integrate(sources, amsbq.Uniform(0, 1), budget=budget, initial=initial, **options)
     found = [from_json(text) for text in path.read_text().splitlines()]
     for event in found:
-        del event["crc"]
+        del event["crc"], event["line"], event["after"]
     kinds = [event["event"] for event in found]
     assert {"failed", "resumed", "accepted", "stopped"} <= set(kinds)
     return [found[kinds.index(kind)] for kind in dict.fromkeys(kinds) if kind != "stopped"] + [found[-1]], found
 
 
-def written(lines, at, event, path):
-    """Write a journal of these lines, with another event in one place."""
-    path.write_bytes(b"".join([*lines[:at], line(to_json(event).encode()), *lines[at + 1 :]]))
+def written(whole, at, event, path):
+    """Write a journal of these events, with another one in one place."""
+    path.write_bytes(b"".join(lines_of([*whole[:at], event, *whole[at + 1 :]])))
 
 
 def replaced(event, where, value):
@@ -89,26 +84,26 @@ def check(path, capsys, commands=COMMANDS):
 
 def test_every_field_may_be_nonsense(events, tmp_path, capsys):
     different, whole = events
-    path, refused, lines = tmp_path / "run.jsonl", 0, [line(to_json(event).encode()) for event in whole]
+    path, refused = tmp_path / "run.jsonl", 0
     for event in different:
         at = next(i for i, other in enumerate(whole) if other is event)
         for where in keys(event):
             for value in (..., *NONSENSE):
-                written(lines, at, replaced(event, where, value), path)
+                written(whole, at, replaced(event, where, value), path)
                 refused += check(path, capsys, COMMANDS if value is None else COMMANDS[1:2]) == {2}
     assert refused > 200
 
 
 def test_restoring_the_model_from_nonsense_raises_nothing_else(events, tmp_path):
     different, whole = events
-    path, lines = tmp_path / "run.jsonl", [line(to_json(event).encode()) for event in whole]
+    path = tmp_path / "run.jsonl"
     for event in different:
         if event["event"] not in ("begun", "accepted", "fitted"):
             continue
         at = max(i for i, other in enumerate(whole) if other["event"] == event["event"])
         for where in keys(whole[at]):
             for value in (..., "x", [], -1):
-                written(lines, at, replaced(whole[at], where, value), path)
+                written(whole, at, replaced(whole[at], where, value), path)
                 with suppress(amsbq.JournalError):
                     amsbq.read_result(path)
 
@@ -118,9 +113,8 @@ def test_restoring_the_model_from_nonsense_raises_nothing_else(events, tmp_path)
 )
 def test_lines_that_are_no_events(events, tmp_path, capsys, body):
     path = tmp_path / "run.jsonl"
-    header = line(to_json(events[1][0]).encode())
-    checked = line(body) if body.endswith(b"}") else body + b"\n"
-    path.write_bytes(header + checked)
+    header, checked = lines_of([events[1][0], body if body.endswith(b"}") else {}])
+    path.write_bytes(header + (checked if body.endswith(b"}") else body + b"\n"))
     assert check(path, capsys) == {2}
     main(["resume", str(path)])
     assert capsys.readouterr().err.count("\n") == 1

@@ -7,7 +7,6 @@ import math
 import shutil
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ import amsbq
 from amsbq.execution.journal import Journal, JournalError, read_journal
 from amsbq.execution.resume import begin_or_resume
 from amsbq.external import Command, PythonFunction, UMBridge
-from amsbq.serialisation import to_json
+from tests.journals import lines_of
 
 UNIT = amsbq.Uniform(0, 1)
 STORED = Path(__file__).parent / "journals"
@@ -55,12 +54,8 @@ def run(path, sources=None, measure=UNIT, model="icm", budget=3.0, **options):
 
 
 def written(path, *events):
-    """Write a journal of these events, the header first, with checksums."""
-    lines = []
-    for event in events:
-        body = to_json(event).encode()
-        lines.append(body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body))
-    path.write_bytes(b"".join(lines))
+    """Write a journal of these events, the header first."""
+    path.write_bytes(b"".join(lines_of(events)))
 
 
 def umbridge(config, url="http://127.0.0.1:4242"):
@@ -230,9 +225,29 @@ def test_changes_that_cannot_be_accepted(tmp_path):
     for measure in (amsbq.Uniform(0, 0.3), amsbq.Uniform([0, 0], [1, 1])):
         with pytest.raises(JournalError, match=r"change of the inputs cannot be accepted: evaluation"):
             run(path, measure=measure, accept_changes=True)
+    with pytest.raises(JournalError, match=r"because of evaluation \d+ of \w+: .*Exclude it first"):
+        run(path, output_range=(0.9, np.inf), accept_changes=True)
+    with pytest.raises(JournalError, match=r"because of evaluation \d+ of fine: .*outside the valid range"):
+        run(path, [amsbq.Source(fine, name="fine", valid=(5, 6)), amsbq.Source(coarse, cost=0.1, name="coarse")],
+            accept_changes=True)  # fmt: skip
     assert path.read_bytes() == content
+    assert amsbq.read_result(path).stopped == "budget"
     wider = run(path, measure=amsbq.Uniform(0, 1.1), accept_changes=True)
     assert wider.integrator.measure.same_as(amsbq.Uniform(0, 1.1))
+
+
+def test_sources_in_another_order_are_not_taken_for_each_other(tmp_path):
+    """By their names, or by what they are where they have none."""
+    path, unnamed = tmp_path / "run.jsonl", tmp_path / "unnamed.jsonl"
+    run(path)
+    content = path.read_bytes()
+    swapped = [amsbq.Source(coarse, name="coarse"), amsbq.Source(fine, cost=0.1, name="fine")]
+    with pytest.raises(JournalError, match="in another order: give them as fine, coarse"):
+        run(path, swapped, accept_changes=True)
+    run(unnamed, [amsbq.Source(fine, name="a"), amsbq.Source(coarse, cost=0.1, name="b")])
+    with pytest.raises(JournalError, match="in another order"):
+        run(unnamed, [amsbq.Source(coarse, name="a"), amsbq.Source(fine, cost=0.1, name="b")], accept_changes=True)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("name", ["format-1.jsonl", "format-2.jsonl"])

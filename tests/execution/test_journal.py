@@ -19,6 +19,7 @@ from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
 from amsbq.execution.resume import begin_or_resume
 from amsbq.execution.runner import run as run_it
+from tests.journals import lines_of
 from tests.waiting import eventually
 
 UNIT = amsbq.Uniform(0, 1)
@@ -184,6 +185,46 @@ def test_damage_is_noticed_and_left_alone(tmp_path):
     with pytest.raises(JournalError, match=r"line 7 of .* is damaged"):
         run(path)
     assert path.read_bytes() == bytes(content)
+
+
+def test_lines_that_are_missing_moved_or_of_another_journal_are_noticed(tmp_path):
+    path, other = tmp_path / "run.jsonl", tmp_path / "other.jsonl"
+    run(path)
+    run(other, seed=1)
+    lines, theirs = (file.read_bytes().splitlines(keepends=True) for file in (path, other))
+    n, rng = len(lines), np.random.default_rng(2)
+    damaged = [lines[:k] + lines[k + 1 :] for k in range(n - 1)]  # without the last one it is just shorter
+    for i, j in (sorted(rng.choice(n, 2, replace=False)) for _ in range(100)):
+        damaged.append([*lines[:i], lines[j], *lines[i + 1 : j], lines[i], *lines[j + 1 :]])
+    damaged += [lines[:k] + lines[k - 1 :] for k in range(1, n)]  # one is there twice
+    damaged += [[theirs[0], *lines[1:]], [*lines[:5], *theirs[5:]]]
+    for content in damaged:
+        path.write_bytes(b"".join(content))
+        for read in (run, read_journal):
+            with pytest.raises(JournalError, match=r"does not follow the line before it|not a journal"):
+                read(path)
+        assert path.read_bytes() == b"".join(content)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert len(read_journal(path)[1]) == n - 2  # lines that are cut off at the end cannot be noticed
+
+
+def test_the_lines_of_a_journal_are_those_that_the_page_describes(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run(path)
+    header, events = read_journal(path)
+    assert path.read_bytes().splitlines(keepends=True) == lines_of([header, *events])
+
+
+@pytest.mark.parametrize("name", ["format-1", "format-2"])
+def test_an_older_journal_goes_on_in_its_format(tmp_path, name):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes((STORED / f"{name}.jsonl").read_bytes())
+    before = len(path.read_bytes().splitlines())
+    with Journal(path) as journal:
+        journal.write({"event": "resumed", "budget": 3.0})
+    new = json.loads(path.read_text().splitlines()[-1])
+    assert "line" not in new
+    assert len(read_journal(path)[1]) == before
 
 
 @pytest.mark.parametrize(
@@ -616,12 +657,15 @@ def asked_lines(path):
     return lines, [i for i, line in enumerate(lines) if b'"asked"' in line]
 
 
-def test_a_line_that_is_there_twice_is_evaluated_once(tmp_path):
+def test_an_event_that_is_there_twice_is_evaluated_once(tmp_path):
     path = tmp_path / "run.jsonl"
     whole = everything(run(path))
-    lines, asked = asked_lines(path)
-    for kept in (asked[3] + 1, asked[-1] + 1, len(lines)):  # pending, pending at the end of the budget, all told
-        path.write_bytes(b"".join([*lines[:kept], lines[asked[3]], *([lines[asked[-1]]] if kept > asked[-1] else [])]))
+    header, rest = read_journal(path)
+    events = [header, *rest]
+    asked = [i for i, event in enumerate(events) if event["event"] == "asked"]
+    for kept in (asked[3] + 1, asked[-1] + 1, len(events)):  # pending, pending at the end of the budget, all told
+        again = [events[asked[3]], *([events[asked[-1]]] if kept > asked[-1] else [])]
+        path.write_bytes(b"".join(lines_of([*events[:kept], *again])))
         assert everything(run(path)) == whole
 
 

@@ -146,7 +146,9 @@ def tell_command(options: argparse.Namespace) -> int:
             f"{e.id}: {state.names[e.source]} "
             + (f"= {numbers_text(e.value, 10, names=state.outputs)}" if e.status == "ok" else f"failed: {e.reason}")
         )
-    print(f"{len(new)} told, {len(answers) - len(new)} known before, {len(state.pending)} pending", file=sys.stderr)
+    print(
+        f"{len(new)} recorded, {len(answers) - len(new)} already known, {len(state.pending)} pending", file=sys.stderr
+    )
     return ExitCode.DONE
 
 

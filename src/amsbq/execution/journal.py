@@ -17,9 +17,11 @@ The first line is a header: the version of the format and a description of the r
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
              estimate
 
-Every line ends with a checksum, so that damage is noticed. A last line that was not finished when the process died is
-removed when the file is opened again; any other damage is an error, and the file is left as it is. So is a file that
-does not begin like a journal.
+Every line ends with its number, the checksum of the line before and its own, so that damage, missing lines and lines in
+another order are noticed; lines that are cut off at the end cannot be. A last line that was not finished when the
+process died is removed when the file is opened again; any other damage is an error, and the file is left as it is. So
+is a file that does not begin like a journal. Journals of formats 1 and 2, whose lines have their own checksums only, are
+continued in their format.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
@@ -40,8 +43,10 @@ from ..serialisation import from_json, to_json
 from ..validation import Array, Values, read_only
 from .locks import LOCKED_BY_ANOTHER, close, lock, one_host_only
 
-#: version of the format that is written; `format1` translates the older one
-FORMAT = 2
+#: version of the format that is written; `format1` translates the oldest one
+FORMAT = 3
+#: the first format whose lines are chained
+CHAINED = 3
 
 #: the first bytes of every journal
 BEGINNING = b'{"event":"begun","format":'
@@ -52,6 +57,14 @@ JournalPath: TypeAlias = str | os.PathLike[str]
 
 class JournalError(Exception):
     """A journal that cannot be used or written: what is wrong with it, and what to do."""
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a journal ends: the number of its lines, and the checksum of the last one."""
+
+    lines: int = 0
+    checksum: str = ""
 
 
 class Journal:
@@ -80,6 +93,7 @@ class Journal:
         self.path = Path(path)
         self.header: Event | None = None
         self.events: list[Event] = []
+        self._end = _Position()
         self._file = _opened_and_locked(self.path, patience)
         self._where = self.path.absolute()  # a source may change the working directory
         try:
@@ -114,7 +128,8 @@ class Journal:
 
     def write(self, event: Event, durable: bool = True) -> None:
         """Append an event; when this returns it is on the disk, unless it need not be durable."""
-        line = _line(event)
+        chained = self.header is not None and self.header["format"] >= CHAINED
+        line, position = _line(event, self._end, chained)
         end = self._file.seek(0, os.SEEK_END)
         try:
             left = memoryview(line)
@@ -128,6 +143,7 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error.strerror or error}. Everything before is kept; "
                 f"what was to be written is {line.decode().strip()}"
             ) from None
+        self._end = position
         if not _is_at(self._file, self._where):
             raise JournalError(
                 f"the journal {self.path} was deleted, moved or replaced while the run was writing to it, and the run "
@@ -145,11 +161,9 @@ class Journal:
         if content:
             _check_beginning(content, self.path)
         *lines, torn = content.split(b"\n")
-        for number, line in enumerate(lines, 1):
-            if number == len(lines) and not line.strip(b"\0"):  # never written, but the disk had made room for it
-                torn = line + b"\n" + torn
-                break
-            self.events.append(_parsed(line, self.path, number))
+        if lines and not lines[-1].strip(b"\0"):  # never written, but the disk had made room for it
+            torn = lines.pop() + b"\n" + torn
+        self.events, self._end = _parsed(lines, self.path)
         if torn:
             warn(f"the last line of {self.path} was not finished and is removed: the event that it tells of is lost")
             self._file.truncate(self._file.seek(0, os.SEEK_END) - len(torn))
@@ -171,7 +185,7 @@ def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
         raise JournalError(f"the journal {path} cannot be read: {error.strerror or error}") from None
     _check_beginning(content, path)
     *lines, _ = content.split(b"\n")
-    events = [_parsed(line, path, number) for number, line in enumerate(lines, 1) if line.strip(b"\0")]
+    events, _ = _parsed([line for line in lines if line.strip(b"\0")], path)
     return _checked_header(events, path), events[1:]
 
 
@@ -202,8 +216,8 @@ def _check_regular(path: Path) -> None:
 
 def _checked_header(events: list[Event], path: Path) -> Event:
     header = events[0] if events else {}
-    version = header.get("format")
-    if header.get("event") != "begun" or type(version) is not int or version < 1:
+    version = _format_of(header)
+    if header.get("event") != "begun" or version < 1:
         raise JournalError(f"{path} is not a journal: its first line has no format")
     if version > FORMAT:
         raise JournalError(
@@ -213,26 +227,55 @@ def _checked_header(events: list[Event], path: Path) -> Event:
     return header
 
 
-def _line(event: Event) -> bytes:
-    body = to_json(event).encode(errors="backslashreplace")  # half a surrogate pair becomes its JSON escape
-    return body[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(body)
+def _line(event: Event, end: _Position, chained: bool) -> tuple[bytes, _Position]:
+    """Return the line of an event that follows where a journal ends, and where it ends then."""
+    place = {"line": end.lines + 1, "after": end.checksum} if chained else {}
+    body = to_json({**event, **place}).encode(errors="backslashreplace")  # half a surrogate pair becomes its escape
+    checksum = _checksum(body)
+    return body[:-1] + f',"crc":"{checksum}"}}\n'.encode(), _Position(end.lines + 1, checksum)
 
 
-def _parsed(line: bytes, path: Path, number: int) -> Event:
-    body, separator, rest = line.rpartition(b',"crc":"')
-    body += b"}"
-    if not separator or rest != b'%08x"}' % zlib.crc32(body):
-        raise JournalError(
-            f"line {number} of {path} is damaged. The file is left as it is: restore it from a copy, or move it away "
-            "and begin again"
-        )
+def _checksum(body: bytes) -> str:
+    return f"{zlib.crc32(body):08x}"
+
+
+def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]:
+    """Return the events of lines, and where the journal ends; `JournalError` if they are not whole and in order."""
+    left = "The file is left as it is: restore it from a copy, or move it away and begin again"
+    events: list[Event] = []
+    end = _Position()
+    for number, line in enumerate(lines, 1):
+        body, _, rest = line.rpartition(b',"crc":"')
+        body += b"}"
+        checksum = _checksum(body)
+        if rest != checksum.encode() + b'"}':
+            raise JournalError(f"line {number} of {path} is damaged. {left}")
+        event = _event(body)
+        if event is None:
+            raise JournalError(f"line {number} of {path} is not an event of a journal. {left}")
+        chained = CHAINED <= _format_of(events[0] if events else event) <= FORMAT  # others are refused by the header
+        if chained and (event.pop("line", None), event.pop("after", None)) != (end.lines + 1, end.checksum):
+            raise JournalError(
+                f"line {number} of {path} does not follow the line before it: lines were removed, moved or taken from "
+                f"another journal. {left}"
+            )
+        events.append(event)
+        end = _Position(number, checksum)
+    return events, end
+
+
+def _event(body: bytes) -> Event | None:
+    """Return the event of a line, None if it is none."""
     try:
         event = from_json(body)
     except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        raise JournalError(f"line {number} of {path} is not an event of a journal. The file is left as it is")
-    return event
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _format_of(header: Event) -> int:
+    version = header.get("format")
+    return version if type(version) is int else 0
 
 
 def _opened_and_locked(path: Path, patience: float = 0.0) -> IO[bytes]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from typing import Any
 
 from ..design.accounting import StopReason
 from ..design.bulk import Bulk
 from ..design.integrator import Integrator
 from ..outputs.estimates import AnyEstimate
 from ..outputs.evaluations import Evaluation, Query
+from ..serialisation import to_json
 from ..simulators.answers import EvaluationLog
 from ..validation import Array, Values
 from .changes import described_problem, problem_changes
@@ -206,7 +208,7 @@ def begin_or_resume(
     changes, serious = problem_changes(it, now, inputs, journal.header, journal.events)
     if serious and not accept_changes:
         raise _another_run_error(journal.path, serious)
-    state = _restored(it, journal.header, journal.events, journal.path, bool(changes))
+    state = _restored(it, journal.header, journal.events, journal.path, now if changes else None)
     if reinstate:
         it._reinstate()
     if changes:
@@ -237,7 +239,7 @@ def restore(it: Integrator, path: JournalPath, inputs: Sequence[str] | None = No
     _, serious = problem_changes(it, described_problem(it, path), inputs, header, events)
     if serious:
         raise _another_run_error(path, serious)
-    _restored(it, header, events, path, False)
+    _restored(it, header, events, path)
 
 
 def _another_run_error(path: JournalPath, changes: Sequence[str]) -> JournalError:
@@ -248,20 +250,25 @@ def _another_run_error(path: JournalPath, changes: Sequence[str]) -> JournalErro
     )
 
 
-def _restored(it: Integrator, header: Event, events: Sequence[Event], path: JournalPath, changed: bool) -> RunState:
-    """Set an integrator to where a journal ends, and return that state; ``changed`` if the problem is another one."""
+def _restored(
+    it: Integrator, header: Event, events: Sequence[Event], path: JournalPath, changed: Event | None = None
+) -> RunState:
+    """Set an integrator to where a journal ends, and return that state; the problem may be another one now."""
     state = interpreted(header, events, path)
     try:
-        if changed:
-            state = _transferred(state, it)
+        if changed is not None:
+            state = _transferred(state, it, changed)
         state.restore(it)
     except NONSENSE as error:
         raise nonsense_error(path, error) from error
     return state
 
 
-def _transferred(state: RunState, it: Integrator) -> RunState:
-    """Return a state for another problem: without hyperparameters and without a reason to stop."""
+def _transferred(state: RunState, it: Integrator, problem: Event) -> RunState:
+    """Return a state for another problem: without hyperparameters and without a reason to stop.
+
+    `JournalError` if the evaluations cannot be those of the problem.
+    """
     n_sources, observed = len(state.sources), state.header["problem"].get("observed", len(it.learner))
     if n_sources != len(it.sources) or observed != len(it.learner):
         raise JournalError(
@@ -273,4 +280,24 @@ def _transferred(state: RunState, it: Integrator) -> RunState:
         it.measure.check_points(points or it.measure.median[None], "evaluation")
     except ValueError as error:
         raise JournalError(f"the change of the inputs cannot be accepted: {error}; begin a new journal") from None
+    before = state.header["problem"]
+    if _reordered(state.names, it.names) or _reordered(before.get("functions"), problem["functions"]):
+        raise JournalError(
+            f"the sources are those of the journal in another order: give them as {', '.join(state.names)}, so that "
+            "values count for the sources that they are of"
+        )
+    for e in (*state.observed, *state.evaluations):
+        _, reason = it.usable(e.source, e.value, e.variance) if e.status == "ok" else (None, "")
+        if reason:
+            which = "a value that was taken over" if e.id is None else f"evaluation {e.id} of {it.names[e.source]}"
+            raise JournalError(
+                f"the change cannot be accepted, because of {which}: {reason}. Exclude it first (amsbq exclude), or "
+                "begin a new journal"
+            )
     return replace(state, fitted=None, stopped="")
+
+
+def _reordered(before: Any, now: Any) -> bool:
+    """Return whether two lists have the same entries in another order."""
+    old, new = ([to_json(entry) for entry in entries or ()] for entries in (before, now))
+    return old != new and sorted(old) == sorted(new)

@@ -76,10 +76,12 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
             before = new[answer.id][1] if answer.id in new else told.get(answer.id)
             if before is None:
                 new[answer.id] = answer, event
-            elif not _same_answer(before, event):
+            elif differs := [key for key in ("reason", "value", "variance", "cost") if not _same(before, event, key)]:
+                recorded = ", ".join(f"{key} {before[key]}" for key in ("value", "variance", "cost") if key in before)
                 raise JournalError(
-                    f"query {answer.id} of {path} has another answer already, {before.get('value', 'a failure')}: to "
-                    f"replace it, use amsbq correct {path} {answer.id} VALUE"
+                    f"query {answer.id} of {path} has an answer with another {' and '.join(differs)} already: "
+                    f"{'a failure, ' * (before['event'] == 'failed')}{recorded}. To replace a value, use amsbq correct "
+                    f"{path} {answer.id} VALUE"
                 )
         for number, (_, event) in enumerate(new.values(), 1):
             journal.write(event, durable=number == len(new))
@@ -102,10 +104,12 @@ def _answered(answer: Answer, query: Query, asked: Event, state: RunState, path:
     return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside}
 
 
-def _same_answer(one: Event, other: Event) -> bool:
-    """Return whether two answers to a query say the same: equal reasons, or equal values, NaN in the same places."""
-    first, second = (np.asarray(answer.get("value", math.nan), dtype=float) for answer in (one, other))
-    return one.get("reason") == other.get("reason") and np.array_equal(first, second, equal_nan=True)
+def _same(one: Event, other: Event, key: str) -> bool:
+    """Return whether two answers to a query have the same reason or numbers, NaN in the same places."""
+    if key == "reason":
+        return one.get(key) == other.get(key)
+    first, second = (np.asarray(answer.get(key, math.nan), dtype=float) for answer in (one, other))
+    return np.array_equal(first, second, equal_nan=True)
 
 
 def _checked_value(
