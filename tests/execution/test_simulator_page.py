@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -75,13 +77,36 @@ def is_session_leader(pid):
         return False
 
 
-def test_what_a_program_leaves_behind_goes_on(tmp_path):
-    """If it has ended by itself, what it has left in the background is not touched."""
-    pid = int(Command(["sh", "-c", "sleep 3600 > log 2>&1 & echo $!"], ["x"], tmp_path)(X).value)
+@pytest.mark.parametrize("timeout", [None, 60.0])
+@pytest.mark.parametrize("outputs", ["", "> log 2>&1"], ids=["keeps the output open", "has outputs of its own"])
+def test_a_program_has_ended_when_it_ends_and_what_it_leaves_in_its_group_ends_too(tmp_path, timeout, outputs):
+    in_group = f"sleep 3600 {outputs} & echo $! > child"
+    in_session = (
+        f"setsid sh -c 'echo $$ > apart; exec sleep 3600' {outputs} & while [ ! -s apart ]; do sleep 0.01; done"
+    )
+    command = f"{in_group}; {in_session}; echo 1.5"
+    began = time.monotonic()
+    assert Command(["sh", "-c", command], ["x"], tmp_path, timeout=timeout)(X).value == 1.5
+    assert time.monotonic() - began < 30  # it does not wait for an hour, or for the time-out
+    child, apart = (int((tmp_path / name).read_text()) for name in ("child", "apart"))
     try:
-        assert is_running(pid)
+        assert eventually(lambda: not is_running(child))
+        assert is_running(apart)
     finally:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(apart, signal.SIGKILL)
+
+
+def test_nothing_that_a_program_prints_before_it_ends_is_lost(tmp_path):
+    """Its last output is in the pipe when it ends, and another process keeps the pipe open."""
+    printed = "import subprocess, sys; subprocess.Popen(['sleep', '3600']); print('x' * 60000); print(2.5)"
+    assert Command([sys.executable, "-c", printed], ["x"], tmp_path)(X).value == 2.5
+
+
+def test_a_program_that_closes_its_outputs_is_waited_for(tmp_path):
+    with pytest.raises(RuntimeError, match="exit code 3"):
+        Command(["sh", "-c", "exec >&- 2>&- <&-; sleep 0.3; exit 3"], ["x"], tmp_path)(X)
+    with pytest.raises(RuntimeError, match=r"more than 0\.5 s, and was killed"):
+        Command(["sh", "-c", "exec >&- 2>&- <&-; sleep 3600"], ["x"], tmp_path, timeout=0.5)(X)
 
 
 @pytest.mark.parametrize("broken", [cut_short, closed])

@@ -1,6 +1,7 @@
 """Numbers picked out of what programs write: every rule, on outputs as real programs have them, and what goes wrong."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -223,3 +224,26 @@ def test_rows_are_not_counted_in_an_output_that_was_cut(monkeypatch, tmp_path):
     (tmp_path / "large").write_text(text)
     with pytest.raises(ValueError, match="large is larger than"):
         OutputRule(file="large", column=1).read("", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pipe", "zeros", "link", "folder"])
+@pytest.mark.parametrize("rule", [{"last": True}, {"column": 0}, {"json": "a"}])
+def test_only_files_are_read(name, rule, tmp_path):
+    """A pipe that nobody writes to would be waited for, and a device is endless."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match=f"{name} (is a pipe or a device|cannot be read: Is a directory)"):
+        OutputRule(file=name, **rule).read("", tmp_path)
+
+
+def test_arrays_are_read_from_files_only(tmp_path):
+    (tmp_path / "zeros.npy").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="pipe or a device"):
+        OutputRule(file="zeros.npy").read("", tmp_path)
+    np.save(tmp_path / "field.npy", np.arange(6.0).reshape(2, 3))
+    assert OutputRule(file="field.npy", index=(1, -1)).read("", tmp_path).value == 5.0
+    (tmp_path / "empty.npy").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"empty\.npy"):
+        OutputRule(file="empty.npy").read("", tmp_path)

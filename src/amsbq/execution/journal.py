@@ -17,11 +17,11 @@ The first line is a header: the version of the format and a description of the r
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
              estimate
 
-Every line ends with its number, the checksum of the line before and its own, so that damage, missing lines and lines in
+Every line ends with its number, the checksum of the line before and its own. So damage, missing lines and lines in
 another order are noticed; lines that are cut off at the end cannot be. A last line that was not finished when the
 process died is removed when the file is opened again; any other damage is an error, and the file is left as it is. So
-is a file that does not begin like a journal. Journals of formats 1 and 2, whose lines have their own checksums only, are
-continued in their format.
+is a file that does not begin like a journal. Journals of formats 1 and 2, whose lines have only checksums of their own,
+are continued in their format.
 """
 
 from __future__ import annotations

@@ -12,7 +12,10 @@ end if they are negative.
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -119,7 +122,7 @@ class OutputRule:
         """
         if self.file is not None and self.file.endswith(".npy"):
             return Quantity(self._from_array(folder / self.file))
-        text = printed if self.file is None else _content(folder / self.file)
+        text = printed if self.file is None else _text(folder / self.file)
         if self.regex is not None:
             matches = re.findall(self.regex, text, re.M)
             if not matches:
@@ -136,9 +139,9 @@ class OutputRule:
 
     def _from_array(self, path: Path) -> float:
         try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, EOFError) as error:
-            raise ValueError(f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            array = np.load(io.BytesIO(_content(path)), allow_pickle=False)
+        except EOFError as error:
+            raise ValueError(f"{path.name} cannot be read: {error}") from None
         index = self.index if isinstance(self.index, tuple) or self.index is None else (self.index,)
         try:
             return number(array if index is None else array[index], f"{path.name}{_shown_index(index)}")
@@ -266,7 +269,7 @@ def _end(rule: OutputRule, printed: str, folder: Path) -> str:
     if rule.file is not None and rule.file.endswith(".npy"):
         return ""
     try:
-        text = printed if rule.file is None else _content(folder / rule.file)
+        text = printed if rule.file is None else _text(folder / rule.file)
     except ValueError:
         return quoted_end(printed)
     return f"; it ends with: {_last_lines(text)}" if text.strip() else "; it is empty"
@@ -282,13 +285,26 @@ def _last_lines(text: str, lines: int = 5) -> str:
     return " | ".join(text.strip().splitlines()[-lines:])
 
 
-def _content(path: Path) -> str:
+def _text(path: Path) -> str:
+    return _content(path).decode(errors="replace")
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file, if it is one: a pipe may never end, and a device is endless."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
-        return path.read_text(encoding="utf-8", errors="replace")
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError(f"{path.name} is a pipe or a device, and must be a file")
+            content = file.read(LARGEST + 1)
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
+    if len(content) > LARGEST:
+        raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
+    return content
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _shown_index(index: tuple[int, ...] | None) -> str:

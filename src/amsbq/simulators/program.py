@@ -26,8 +26,8 @@ class ProgramSettings:
     kept: int = 2**20
     #: bytes that are read at once, as many as a pipe holds
     read: int = 2**16
-    #: seconds of one wait for more: the system's call takes no more than 2**31 milliseconds
-    longest_wait: float = 1e6
+    #: seconds between two looks whether it has ended, while a process that it has started keeps an output open
+    looks: float = 0.1
 
 
 SETTINGS = ProgramSettings()
@@ -57,6 +57,9 @@ def run_program(
     arguments: Sequence[str], folder: Path, sent: bytes, timeout: float | None, environment: Mapping[str, str]
 ) -> Ended:
     """Run a program to its end, or to the timeout, and return how it has ended.
+
+    What counts is the end of the program itself. Processes that it has started and that are still in its process group
+    are killed then; those in sessions of their own are left alone.
 
     Parameters
     ----------
@@ -92,12 +95,10 @@ def run_program(
         tails, late = (_Tail(), _Tail()), False
         try:
             _communicate(process, sent, timeout, tails)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            late = isinstance(error, subprocess.TimeoutExpired)
-            if not late:
-                raise
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            _kill_group(process)
     problem = f"{TIMED_OUT} {timeout:g} s, and was killed" if late else _how_it_ended(process.returncode)
     return Ended(problem, tails[0].text(), tails[1].text(), tails[0].is_cut)
 
@@ -124,12 +125,26 @@ class _Tail:
         self.is_cut = True
 
 
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a program has ended; its number is kept for it where the system can do that."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return process.poll() is not None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and all processes in its group."""
+    with suppress(ProcessLookupError, PermissionError):  # the latter where all have ended, and only the system knows
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _communicate(
     process: subprocess.Popen[bytes], sent: bytes, timeout: float | None, tails: tuple[_Tail, _Tail]
 ) -> None:
     """Send bytes to a program, collect the ends of its output and of its errors, and wait until it has ended.
 
-    Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, and takes any timeout.
+    Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, takes any timeout, and
+    does not wait for other processes that keep an output open.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     stdin, stdout, stderr = (cast(IO[bytes], pipe) for pipe in (process.stdin, process.stdout, process.stderr))
@@ -139,10 +154,15 @@ def _communicate(
         for pipe in tail_of:
             selector.register(pipe, selectors.EVENT_READ)
         while selector.get_map():
+            if _has_ended(process):
+                _kill_group(process)
+                for pipe, tail in tail_of.items():
+                    _drain(pipe, tail)
+                return
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left < 0:
                 raise subprocess.TimeoutExpired(process.args, left)
-            for key, _ in selector.select(None if left is None else min(left, SETTINGS.longest_wait)):
+            for key, _ in selector.select(SETTINGS.looks if left is None else min(left, SETTINGS.looks)):
                 pipe = cast(IO[bytes], key.fileobj)
                 if pipe is stdin:
                     try:
@@ -157,7 +177,21 @@ def _communicate(
                 if ended:
                     selector.unregister(pipe)
                     pipe.close()
-    process.wait(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+    while not _has_ended(process):  # it has closed its outputs before
+        if deadline is not None and time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(process.args, deadline)
+        time.sleep(SETTINGS.looks)
+
+
+def _drain(pipe: IO[bytes], tail: _Tail) -> None:
+    """Read what is in a pipe: no more than is kept, as a process elsewhere may write for ever."""
+    if pipe.closed:
+        return
+    os.set_blocking(pipe.fileno(), False)
+    left = SETTINGS.kept + SETTINGS.read
+    while left > 0 and (more := pipe.read(SETTINGS.read)):  # None if nothing is there now
+        tail.add(more)
+        left -= len(more)
 
 
 def _how_it_ended(code: int) -> str:
