@@ -345,7 +345,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers["Content-Length"])
         self.server.asked.append((self.command, self.path, self.rfile.read(length)))
-        answer = self.server.sizes if self.path == "/InputSizes" else self.server.answers.pop(0)
+        asked_for_sizes = self.path in ("/InputSizes", "/OutputSizes")
+        answer = self.server.sizes if asked_for_sizes else self.server.answers.pop(0)
         if callable(answer):
             answer(self)
         else:
@@ -366,6 +367,10 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+def sizes_of(*inputs, outputs=(1,)):
+    return {"inputSizes": inputs, "outputSizes": outputs}
+
+
 @pytest.fixture
 def fake():
     """Starts servers on loopback; each has a url, what it was asked for, and its answers."""
@@ -373,7 +378,7 @@ def fake():
 
     def start(*answers):
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.asked, server.answers, server.sizes = [], list(answers), {"inputSizes": [1]}
+        server.asked, server.answers, server.sizes = [], list(answers), sizes_of(1)
         server.url = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         servers.append(server)
@@ -392,7 +397,8 @@ def test_redirects_are_not_followed(fake, status):
         server = fake(lambda handler, where=where: handler.reply(b"", status, Location=where))
         with pytest.raises(RuntimeError, match=f"status {status}.*"):
             UMBridge(server.url)(X[:1])
-        assert [(method, path) for method, path, _ in server.asked] == [("POST", "/InputSizes"), ("POST", "/Evaluate")]
+        asked = [("POST", "/InputSizes"), ("POST", "/OutputSizes"), ("POST", "/Evaluate")]
+        assert [(method, path) for method, path, _ in server.asked] == asked
     assert other.asked == []
 
 
@@ -409,6 +415,10 @@ def test_redirects_are_not_followed(fake, status):
         {"output": "12"},
         {"output": {"0": [1.5]}},
         {"output": [[]]},
+        {"output": [[0.5, 1, 2], [3]]},
+        {"output": [[0.5, 1.0]]},
+        {"output": [[0.5], [1.0]]},
+        {"output": [[[0.5]]]},
         {"outputs": [[1.5]]},
         [[1.5]],
         1.5,
@@ -431,24 +441,32 @@ def test_answers_without_end(fake):
                 handler.wfile.write(b" ")
                 time.sleep(0.02)
 
+    def dripping_headers(handler):
+        with contextlib.suppress(OSError):
+            for number in range(1000):
+                handler.wfile.write(b"HTTP/1.0 200 OK\r\n" if not number else b"X-%d: 1\r\n" % number)
+                time.sleep(0.02)
+
     with pytest.raises(RuntimeError, match="longer than 10 MB"):
         UMBridge(fake(long).url)(X[:1])
     with pytest.raises(RuntimeError, match="longer than 10 MB"):
         UMBridge(fake(lambda handler: handler.reply(b"x" * 50 * 2**20, 500)).url)(X[:1])
-    start = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"no answer from .* within 0\.5 s"):
-        UMBridge(fake(dripping).url, timeout=0.5)(X[:1])
-    assert time.monotonic() - start < 5
+    for slow in (dripping, dripping_headers):
+        start = time.monotonic()
+        with pytest.raises(RuntimeError, match=r"no answer from .* within 0\.5 s"):
+            UMBridge(fake(slow).url, timeout=0.5)(X[:1])
+        assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"inputSizes": [2]}, {"inputSizes": ["1"]}, {"inputSizes": [True]}, {"inputSizes": 1}, {"sizes": [1]}]
+    "sizes",
+    [sizes_of(2), sizes_of("1"), sizes_of(True), {"inputSizes": 1}, {"sizes": [1]}, sizes_of(1, outputs=("1",))],
 )
 def test_wrong_input_sizes_are_asked_for_again(fake, sizes):
     server = fake({"output": [[1.5]]})
     right, server.sizes = server.sizes, sizes
     source = UMBridge(server.url)
-    with pytest.raises((RuntimeError, ValueError), match=r"takes 2 inputs|has no sizes of input vectors"):
+    with pytest.raises((RuntimeError, ValueError), match=r"takes 2 inputs|has no sizes of (in|out)put vectors"):
         source(X[:1])
     server.sizes = right
     assert source(X[:1]) == 1.5
@@ -459,10 +477,10 @@ def test_input_sizes_are_asked_for_again_after_an_error(fake):
         handler.reply(b"two inputs, please", 400)
 
     server = fake({"output": [[1.5]]}, {"output": [[2.5]]}, split, {"output": [[3.5]]})
-    server.sizes = {"inputSizes": [2]}
+    server.sizes = sizes_of(2)
     source = UMBridge(server.url)
     assert [source(X), source(X)] == [1.5, 2.5]
-    server.sizes = {"inputSizes": [1, 1]}
+    server.sizes = sizes_of(1, 1)
     with pytest.raises(RuntimeError, match="two inputs, please"):
         source(X)
     assert source(X) == 3.5

@@ -10,6 +10,7 @@ from amsbq.cli.main import main
 from amsbq.problems.problem_file import ProblemError, load_problem
 from amsbq.simulators.commands import Command
 from amsbq.simulators.umbridge import UMBridge
+from tests.execution.test_external import fake, sizes_of  # noqa: F401 (a fixture)
 
 PROBLEM = r"""
 budget = 3.0
@@ -131,10 +132,11 @@ def test_a_command_that_prints_something_else_has_failed(printed):
         Command(["echo", printed], ["x"], outputs=["peak", "time"])(np.zeros(1))
 
 
-def test_a_server_has_several_outputs():
-    model = UMBridge("http://127.0.0.1:1", output=[0, 3])
-    answer = {"output": [[1.5, 2.5], [3.5, 4.5]]}
-    assert [model._chosen_output(answer, chosen) for chosen in model.output] == [1.5, 4.5]
+def test_a_server_has_several_outputs(fake):  # noqa: F811
+    server = fake({"output": [[1.5, 2.5], [3.5, 4.5]]})
+    server.sizes = sizes_of(1, outputs=(2, 2))
+    model = UMBridge(server.url, output=[0, 3])
+    assert model(np.zeros(1)) == [1.5, 4.5]
     assert model.source_definition()["output"] == [0, 3]
 
 

@@ -4,6 +4,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -94,6 +95,30 @@ def test_nothing_without_the_token_and_nothing_but_get(run, address, capsys):
     assert run.journal.path.read_bytes() == before
     assert main(["watch", str(run.journal.path), "--port", str(urlsplit(address).port)]) == 2  # it is taken
     assert "cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET http://[::1 HTTP/1.1",
+        b"GET //[x] HTTP/1.1",
+        b"GET " + b"a" * 70000 + b" HTTP/1.1",
+        b"GET / HTTP/9.9.9",
+        b"GET",
+        b"\x00\xff\xfe",
+        b"GET /?" + b"&".join([b"a=1"] * 10_000) + b" HTTP/1.1",
+    ],
+    ids=lambda line: line[:24].decode("latin-1"),
+)
+def test_a_request_that_makes_no_sense_is_refused(run, address, request_line):
+    """The fixture looks for a traceback on the terminal."""
+    parts = urlsplit(address)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        connection.sendall(request_line + b"\r\nHost: " + parts.netloc.encode() + b"\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b" 200 " not in answer.partition(b"\r\n")[0]
+    assert answered(address, parts.path)[0] == 200
 
 
 X_RANGE = "id => document.getElementById(id)._fullLayout.xaxis.range.slice()"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
+import math
 import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -91,7 +94,8 @@ class UMBridge:
         self.url, self.model, self.config = str(url).rstrip("/"), model, dict(config or {})
         self.output, self.timeout = output if isinstance(output, int) else list(output), timeout
         self.__name__ = model
-        self._sizes: list[int] | None = None  # of the model's input vectors; asked for at the first evaluation
+        #: sizes of the model's input and output vectors; asked for at the first evaluation
+        self._sizes: tuple[list[int], list[int]] | None = None
 
     def source_definition(self) -> dict[str, Any]:
         """Return address, model, configuration and output, by which a journal recognises the source."""
@@ -117,8 +121,8 @@ class UMBridge:
         try:
             answer = self._request("Evaluate", {"input": vectors})
             if isinstance(self.output, int):
-                return self._chosen_output(answer, self.output)
-            return [self._chosen_output(answer, chosen) for chosen in self.output]
+                return self._chosen_outputs(answer, [self.output])[0]
+            return self._chosen_outputs(answer, self.output)
         except BaseException:
             self._sizes = None  # to be asked for again: another server may have taken the place of the first
             raise
@@ -132,8 +136,7 @@ class UMBridge:
         if not isinstance(self.output, int):
             raise ValueError(f"a gradient is that of one output, got output {self.output}")
         vectors = self._vectors(x)
-        vector, before = 0, self.output
-        sizes = self._sizes_of("output")
+        vector, before, (_, sizes) = 0, self.output, self._known_sizes()
         while vector < len(sizes) and before >= sizes[vector]:
             vector, before = vector + 1, before - sizes[vector]
         if vector == len(sizes):
@@ -151,13 +154,18 @@ class UMBridge:
 
     def _vectors(self, x: Array) -> list[list[float]]:
         """Return inputs as the model's input vectors; raise if these take another number of inputs."""
-        values = [float(value) for value in x]
-        if self._sizes is None or sum(self._sizes) != len(values):
-            self._sizes = self._sizes_of("input")
-            if sum(self._sizes) != len(values):
-                raise ValueError(f"{self.model} takes {sum(self._sizes)} inputs, and was given {len(values)}")
-        ends = np.cumsum(self._sizes).tolist()
-        return [values[end - size : end] for size, end in zip(self._sizes, ends, strict=True)]
+        values, (sizes, _) = [float(value) for value in x], self._known_sizes()
+        if sum(sizes) != len(values):
+            self._sizes = None
+            raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {len(values)}")
+        ends = np.cumsum(sizes).tolist()
+        return [values[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+    def _known_sizes(self) -> tuple[list[int], list[int]]:
+        """Return the sizes of the model's input and output vectors."""
+        if self._sizes is None:
+            self._sizes = self._sizes_of("input"), self._sizes_of("output")
+        return self._sizes
 
     def _sizes_of(self, what: Literal["input", "output"]) -> list[int]:
         """Return the sizes of the model's input or output vectors."""
@@ -167,20 +175,26 @@ class UMBridge:
             raise SimulatorError(f"the server answered {one_line(answer)}, which has no sizes of {what} vectors")
         return sizes
 
-    def _chosen_output(self, answer: dict[str, Any], chosen: int) -> float:
-        """Return the output of that number."""
-        vectors = answer.get("output")
-        outputs = []
-        if isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors):
-            outputs = [value for vector in vectors for value in vector]
-        if not 0 <= chosen < len(outputs):
-            raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {chosen}")
-        return self._number(outputs[chosen], f"output {chosen}", answer)
+    def _chosen_outputs(self, answer: dict[str, Any], chosen: Sequence[int]) -> list[float]:
+        """Return the outputs of these numbers; the answer must have the vectors that the server has announced."""
+        vectors, (_, sizes) = answer.get("output"), self._known_sizes()
+        listed = isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors)
+        if not listed or [len(vector) for vector in vectors or ()] != sizes:
+            raise SimulatorError(
+                f"the server answered {one_line(answer)}, which has no output vectors of sizes {sizes}"
+            )
+        outputs = [value for vector in vectors or () for value in vector]
+        missing = [number for number in chosen if not 0 <= number < len(outputs)]
+        if missing:
+            raise SimulatorError(f"the server answered {one_line(answer)}, which has no output {missing[0]}")
+        return [self._number(outputs[number], f"output {number}", answer) for number in chosen]
 
     @staticmethod
     def _number(value: Any, name: str, answer: dict[str, Any]) -> float:
         """Return a number of an answer, or raise an error that quotes it."""
         try:
+            if isinstance(value, list):
+                raise TypeError(f"{name} must be a number, got a list")
             return number(value, name)
         except (TypeError, ValueError) as error:
             raise SimulatorError(f"the server answered {one_line(answer)}: {error}") from None
@@ -208,29 +222,87 @@ class UMBridge:
 
     def _answer(self, request: urllib.request.Request) -> str:
         """Send a request and return the text of the answer."""
-        deadline = None if self.timeout is None else time.monotonic() + self.timeout
-        patience = None if self.timeout is None else min(self.timeout, SETTINGS.longest_wait)
+        deadline = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        opener = urllib.request.build_opener(_NoRedirects, _HTTP(deadline), _HTTPS(deadline))
         try:
-            with urllib.request.build_opener(_NoRedirects).open(request, timeout=patience) as response:
-                return _read(response, deadline)
+            with opener.open(request, timeout=_left(deadline)) as response:
+                return _read(response)
         except urllib.error.HTTPError as error:
             moved = error.headers.get("Location")
             where = f"; it refers to {moved}, which is not followed: give that address as url" if moved else ""
-            text = one_line(_read(error, deadline))
+            text = one_line(_read(error))
             raise SimulatorError(f"the server answered with status {error.code}: {text}{where}") from None
         except urllib.error.URLError as error:
             raise error.reason if isinstance(error.reason, TimeoutError) else error from None
 
 
-def _read(response: Any, deadline: float | None) -> str:
-    """Return the whole text of a response; raise if it is too long, ends early or takes too long."""
+def _left(deadline: float) -> float | None:
+    """Return the seconds that a call may wait; None if there is no limit."""
+    return None if math.isinf(deadline) else min(max(deadline - time.monotonic(), 1e-3), SETTINGS.longest_wait)
+
+
+class _TimedReader(io.RawIOBase):
+    """What comes in on a socket until a deadline, however slowly: a time-out of the socket is one of each wait."""
+
+    def __init__(self, sock: Any, raw: Any, deadline: float) -> None:
+        self._sock, self._raw, self._deadline = sock, raw, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError
+        self._sock.settimeout(_left(self._deadline))
+        read: int | None = self._raw.readinto(buffer)
+        return read
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """An answer whose headers and content must be there by a deadline."""
+
+    def __init__(self, deadline: float, sock: Any, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp = io.BufferedReader(_TimedReader(sock, self.fp.detach(), deadline))
+
+
+class _Timed:
+    """A handler of requests that must be answered by a deadline."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def do_open(self, http_class: Any, *args: Any, **options: Any) -> Any:
+        """Open a connection, and return the answer."""
+
+        def timed(*where: Any, **how: Any) -> Any:
+            connection = http_class(*where, **how)
+            connection.response_class = partial(_TimedResponse, self._deadline)
+            return connection
+
+        return super().do_open(timed, *args, **options)  # type: ignore[misc]
+
+
+class _HTTP(_Timed, urllib.request.HTTPHandler):
+    """Over HTTP."""
+
+
+class _HTTPS(_Timed, urllib.request.HTTPSHandler):
+    """Over HTTPS."""
+
+
+def _read(response: Any) -> str:
+    """Return the whole text of a response; raise if it is too long or ends early."""
     read = bytearray()
     while more := response.read1(SETTINGS.read):
         read += more
         if len(read) > SETTINGS.largest:
             raise SimulatorError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeoutError
     if getattr(response, "length", None):  # bytes that were announced and did not come
         raise http.client.IncompleteRead(bytes(read), response.length)
     return read.decode(errors="replace")

@@ -194,7 +194,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
+        try:
+            asked = urlsplit(self.path)
+            since = "".join(parse_qs(asked.query).get("since", []))
+        except ValueError:  # no address
+            self._answer(HTTPStatus.BAD_REQUEST)
+            return
         token, _, name = asked.path.removeprefix("/").partition("/")
         if self.headers.get("Host") != self.server.host:  # a name that leads here is none of ours
             self._answer(HTTPStatus.FORBIDDEN)
@@ -203,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif name == "":
             self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
         elif name == "content":
-            if self.server.live.newer_than("".join(parse_qs(asked.query).get("since", []))):
+            if self.server.live.newer_than(since):
                 self._answer(HTTPStatus.OK, json.dumps(self.server.live.current()).encode(), "application/json")
             else:
                 self._answer(HTTPStatus.NO_CONTENT)
