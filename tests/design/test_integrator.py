@@ -334,6 +334,22 @@ def test_actual_costs_replace_expected_ones():
     assert (it.spent, it.reserved) == (0.25, 0)
 
 
+def test_an_observation_may_be_told_as_a_source_returns_it():
+    it = amsbq.Integrator([amsbq.Source(name="fine", cost="measured")], amsbq.Uniform(0, 1), budget=9, model="icm")
+    it.tell(it.ask(), amsbq.Observation(1.5, variance=0.04, cost=2.5, gradient=[0.3]))
+    [made] = it.evaluations
+    assert (made.value, made.variance, made.cost, made.gradient.tolist()) == (1.5, 0.04, 2.5, [0.3])
+    query = it.ask()
+    for more in ({"variance": 0.1}, {"cost": 1.0}, {"gradient": [1.0]}):
+        with pytest.raises(TypeError, match="an Observation has its variance, cost and gradient with it"):
+            it.tell(query, amsbq.Observation(1.0), **more)
+    with pytest.raises(ValueError, match="measured: tell it"):
+        it.tell(query, amsbq.Observation(1.0))
+    with pytest.raises(ValueError, match=r"must be finite.*call fail\(query, reason\)"):
+        it.tell(query, amsbq.Observation(float("nan"), cost=1.0))
+    assert len(it.evaluations) == 1
+
+
 def test_measured_costs_are_learned():
     truth = [lambda x: 2.0 + x[0], lambda x: 0.02 * (1 + x[0])]
     it = Integrator([Source(cost="measured"), Source(cost="measured")], UNIT, budget=20, model=fixed())

@@ -18,7 +18,7 @@ from ..gp.data import checked_gradients
 from ..measures.adapters import NamedMeasureLike, named_measure
 from ..outputs.evaluations import Evaluation, Query, Status
 from ..outputs.names import OutputsLike, by_output, output_names
-from ..outputs.observations import checked_values
+from ..outputs.observations import Observation, checked_values
 from ..validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
 from .costs import SourceCosts
 from .failures import recorded_reason, rejection, usable_outputs
@@ -137,13 +137,13 @@ class Accounting(ABC):
     def tell(
         self,
         query: Query,
-        value: ArrayLike | Mapping[str, ArrayLike],
+        value: ArrayLike | Mapping[str, ArrayLike] | Observation,
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
         cost: float | None = None,
         free: Sequence[float] | None = None,
         gradient: ArrayLike | None = None,
     ) -> None:
-        """Answer a query with a value.
+        """Answer a query with a value, or with an `Observation`, as a source returns it.
 
         A value outside of the source's ``valid`` range is recorded as a failed evaluation.
 
@@ -151,8 +151,9 @@ class Accounting(ABC):
         ----------
         query : Query
             A pending query, as `ask` returned it.
-        value : float; with several outputs M numbers, or a dictionary by name
-            The value of the source at ``query.x``; NaN for an output that has none.
+        value : float; with several outputs M numbers, or a dictionary by name; or an Observation
+            The value of the source at ``query.x``; NaN for an output that has none. An `Observation` has its variance,
+            cost and gradient with it.
         variance : float, or M numbers
             Variance of the noise on this value.
         cost : float, optional
@@ -163,6 +164,11 @@ class Accounting(ABC):
             The derivatives of the value by each input, whether they were asked for or not; NaN where not known.
         """
         query, source = self._pending_query(query), self.sources[query.source]
+        if isinstance(value, Observation):
+            if np.ndim(variance) or variance != 0.0 or cost is not None or gradient is not None:
+                raise TypeError("an Observation has its variance, cost and gradient with it: give them there")
+            told = value
+            value, variance, cost, gradient = told.value, told.variance, told.cost, told.gradient
         try:
             y, noise = self._checked(query.source, value, variance)
             slopes = self.checked_gradient(query.x, gradient)
