@@ -165,7 +165,7 @@ class Accounting(ABC):
         """
         query, source = self._pending_query(query), self.sources[query.source]
         if isinstance(value, Observation):
-            if np.ndim(variance) or variance != 0.0 or cost is not None or gradient is not None:
+            if not (np.isscalar(variance) and variance == 0) or cost is not None or gradient is not None:
                 raise TypeError("an Observation has its variance, cost and gradient with it: give them there")
             told = value
             value, variance, cost, gradient = told.value, told.variance, told.cost, told.gradient
