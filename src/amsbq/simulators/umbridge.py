@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import http.client
-import io
 import json
-import math
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ..validation import Array, number
 from .answers import SimulatorError, one_line
-
-
-@dataclass(frozen=True)
-class ReplySettings:
-    """Limits on the answers of servers."""
-
-    #: bytes: hundreds of thousands of outputs, and far less than the memory of any machine
-    largest: int = 10 * 2**20
-    #: bytes that are read at once
-    read: int = 2**16
-    #: seconds of one wait for more: the system's call takes no more than 2**31 milliseconds
-    longest_wait: float = 1e6
-
-
-SETTINGS = ReplySettings()
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Makes every redirect an error: following it would send the inputs to another server, or lose them."""
-
-    def redirect_request(self, *request: Any) -> None:
-        return None
+from .requests import posted
 
 
 class UMBridge:
@@ -202,9 +174,8 @@ class UMBridge:
     def _request(self, what: str, content: dict[str, Any]) -> dict[str, Any]:
         """Send a request, such as "Evaluate", for this model and return the answer."""
         body = json.dumps({"name": self.model, "config": self.config, **content}).encode()
-        request = urllib.request.Request(f"{self.url}/{what}", body, {"Content-Type": "application/json"})
         try:
-            text = self._answer(request)
+            text = posted(f"{self.url}/{what}", body, self.timeout)
         except TimeoutError:
             within = "" if self.timeout is None else f" within {self.timeout:g} s"
             raise SimulatorError(f"no answer from {self.url}{within}") from None
@@ -219,90 +190,3 @@ class UMBridge:
         if not isinstance(answer, dict) or "error" in answer:
             raise SimulatorError(f"the server answered {one_line(text)}")
         return answer
-
-    def _answer(self, request: urllib.request.Request) -> str:
-        """Send a request and return the text of the answer."""
-        deadline = math.inf if self.timeout is None else time.monotonic() + self.timeout
-        opener = urllib.request.build_opener(_NoRedirects, _HTTP(deadline), _HTTPS(deadline))
-        try:
-            with opener.open(request, timeout=_left(deadline)) as response:
-                return _read(response)
-        except urllib.error.HTTPError as error:
-            moved = error.headers.get("Location")
-            where = f"; it refers to {moved}, which is not followed: give that address as url" if moved else ""
-            text = one_line(_read(error))
-            raise SimulatorError(f"the server answered with status {error.code}: {text}{where}") from None
-        except urllib.error.URLError as error:
-            raise error.reason if isinstance(error.reason, TimeoutError) else error from None
-
-
-def _left(deadline: float) -> float | None:
-    """Return the seconds that a call may wait; None if there is no limit."""
-    return None if math.isinf(deadline) else min(max(deadline - time.monotonic(), 1e-3), SETTINGS.longest_wait)
-
-
-class _TimedReader(io.RawIOBase):
-    """What comes in on a socket until a deadline, however slowly: a time-out of the socket is one of each wait."""
-
-    def __init__(self, sock: Any, raw: Any, deadline: float) -> None:
-        self._sock, self._raw, self._deadline = sock, raw, deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if time.monotonic() > self._deadline:
-            raise TimeoutError
-        self._sock.settimeout(_left(self._deadline))
-        read: int | None = self._raw.readinto(buffer)
-        return read
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _TimedResponse(http.client.HTTPResponse):
-    """An answer whose headers and content must be there by a deadline."""
-
-    def __init__(self, deadline: float, sock: Any, *args: Any, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_TimedReader(sock, self.fp.detach(), deadline))
-
-
-class _Timed:
-    """A handler of requests that must be answered by a deadline."""
-
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def do_open(self, http_class: Any, *args: Any, **options: Any) -> Any:
-        """Open a connection, and return the answer."""
-
-        def timed(*where: Any, **how: Any) -> Any:
-            connection = http_class(*where, **how)
-            connection.response_class = partial(_TimedResponse, self._deadline)
-            return connection
-
-        return super().do_open(timed, *args, **options)  # type: ignore[misc]
-
-
-class _HTTP(_Timed, urllib.request.HTTPHandler):
-    """Over HTTP."""
-
-
-class _HTTPS(_Timed, urllib.request.HTTPSHandler):
-    """Over HTTPS."""
-
-
-def _read(response: Any) -> str:
-    """Return the whole text of a response; raise if it is too long or ends early."""
-    read = bytearray()
-    while more := response.read1(SETTINGS.read):
-        read += more
-        if len(read) > SETTINGS.largest:
-            raise SimulatorError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
-    if getattr(response, "length", None):  # bytes that were announced and did not come
-        raise http.client.IncompleteRead(bytes(read), response.length)
-    return read.decode(errors="replace")
