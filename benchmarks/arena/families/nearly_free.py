@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -29,8 +30,8 @@ def final_size(X: Array) -> Array:
     return 1 + np.real(lambertw(-ratio * np.exp(-ratio * 1.001))) / ratio
 
 
-def epidemic(steps: int, X: Array) -> Array:
-    """Return the share of people that an epidemic has reached after 20 days, by Runge–Kutta steps."""
+def outbreak(steps: int, X: Array) -> Iterator[Array]:
+    """Yield the shares (2, n) of people who are healthy and ill after each Runge–Kutta step, up to 20 days."""
     z, h = np.array([np.full(len(X), 0.99), np.full(len(X), 0.01)]), 20 / steps
 
     def slope(z: Array) -> Array:
@@ -42,7 +43,13 @@ def epidemic(steps: int, X: Array) -> Array:
         k2 = slope(z + 0.5 * h * k1)
         k3 = slope(z + 0.5 * h * k2)
         z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(z + h * k3))
-    return 1 - z[0]
+        yield z
+
+
+def epidemic(steps: int, X: Array) -> Array:
+    """Return the share of people that an epidemic has reached after 20 days, by Runge–Kutta steps."""
+    *_, (healthy, _) = outbreak(steps, X)
+    return 1 - healthy
 
 
 def decayed(steps: int, X: Array) -> Array:

@@ -12,6 +12,7 @@ from amsbq.validation import Array
 
 from ..problem import Function, Moments, Problem, unit_cube
 from ..quadrature import by_product, of_each_output
+from .nearly_free import outbreak
 
 U, N = stats.uniform, stats.norm
 
@@ -51,20 +52,8 @@ def heated(cells: int, X: Array) -> Array:
 
 def infected(steps: int, X: Array) -> Array:
     """Return the shares of people who are ill after 5, 10 and 20 days, and who have been by then, by Runge–Kutta."""
-    z, h, seen = np.array([np.full(len(X), 0.99), np.full(len(X), 0.01)]), 20 / steps, []
-
-    def slope(z: Array) -> Array:
-        new = X[:, 0] * z[0] * z[1]
-        return np.array([-new, new - X[:, 1] * z[1]])
-
-    for k in range(steps):
-        k1 = slope(z)
-        k2 = slope(z + 0.5 * h * k1)
-        k3 = slope(z + 0.5 * h * k2)
-        z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(z + h * k3))
-        if k + 1 in (steps // 4, steps // 2, steps):
-            seen.append(z[1])
-    return np.column_stack([*seen, 1 - z[0]])
+    states = list(outbreak(steps, X))
+    return np.column_stack([*(states[steps * days // 20 - 1][1] for days in (5, 10, 20)), 1 - states[-1][0]])
 
 
 def several_outputs() -> list[Problem]:
