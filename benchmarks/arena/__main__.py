@@ -15,8 +15,9 @@ from benchmarks.arena.families import MAKERS
 from benchmarks.arena.methods import METHODS
 from benchmarks.arena.results import Results
 
-#: seeds of a run of the arena, and of a quick look
+#: seeds of a run of the arena, and seeds and stages of a quick look: below five minutes with release 0.2.0
 SEEDS, QUICK_SEEDS = range(5), range(2)
+QUICK_STAGES = ("3", "5", "small data", "own data")
 
 
 def seeds(text: str) -> Sequence[int]:
@@ -33,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--family", action="append", choices=MAKERS, default=[], help="only this family; repeatable")
     found.add_argument("--method", action="append", choices=[*METHODS, "all"], help="only this method; repeatable")
     found.add_argument("--seeds", type=seeds, help="how many, or from-to, as in 5-9 (default: 5)")
-    found.add_argument("--quick", action="store_true", help="one development problem of each family, two seeds")
+    found.add_argument(
+        "--quick", action="store_true", help="one development problem of each family, two seeds, small budgets"
+    )
     found.add_argument("--workers", type=int, default=os.cpu_count())
     found.add_argument(
         "--against",
@@ -77,6 +80,7 @@ def run(options: argparse.Namespace) -> None:
     methods = options.method or default
     chosen = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     jobs = runs.wanted(problems, list(METHODS) if "all" in methods else methods, chosen)
+    jobs = [job for job in jobs if not options.quick or job[2] in QUICK_STAGES]
     runs.run_all(jobs, options.workers)
     wanted = set(jobs)
     found = [record for record in store.load(store.BASELINE, store.FILE).values() if record.job in wanted]
