@@ -119,7 +119,15 @@ CASES = {
     "nothing like a measure": (lambda: amsbq.as_measure("uniform"), "cannot make a measure"),
     "no measure": (lambda: amsbq.as_measure(None), "cannot make a measure"),
     "empty list": (lambda: amsbq.as_measure([]), "cannot make a measure"),
-    "pair upside down": (lambda: amsbq.as_measure([(1, 0)]), "lower must be below upper"),
+    "pair upside down": (lambda: amsbq.as_measure([(1, 0)]), r"the input is \(1, 0\), .* with low below high$"),
+    "mean and deviation as a pair": (
+        lambda: amsbq.integrate(abs, {"angle": (0, 1), "speed": (40, 3)}, budget=3),
+        r"^speed is \(40, 3\), .* with mean 40 and standard deviation 3 it is stats\.norm\(40, 3\)$",
+    ),
+    "progress as text": (
+        lambda: amsbq.integrate(abs, amsbq.Uniform(0, 1), budget=3, progress="bar"),
+        "progress must be True, False, None or a function of the Integrator, got 'bar'",
+    ),
     "weights negative": (lambda: amsbq.Empirical([[0], [1]], [1, -1]), "weights must not be negative"),
     "weights zero": (lambda: amsbq.Empirical([[0], [1]], [0, 0]), "not all be zero"),
     "weights too few": (lambda: amsbq.Empirical([[0], [1]], [1]), "one per sample"),

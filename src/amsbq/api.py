@@ -224,6 +224,8 @@ def integrate(
     """
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
+    if not isinstance(progress, bool | None) and not callable(progress):
+        raise TypeError(f"progress must be True, False, None or a function of the Integrator, got {brief(progress)}")
     rules = [stop] if callable(stop) else list(stop)
     if not all(map(callable, rules)):
         raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")

@@ -192,6 +192,7 @@ def test_a_change_is_refused_until_it_is_accepted(tmp_path, typed, old, new, sai
         assert said in refused.err
         assert refused.err.count("\n") == 1
         assert "--accept-changes" in refused.err
+        assert "accept_changes=" not in refused.err  # which is for Python
     assert journal.read_bytes() == content
     typed("resume", journal, "--accept-changes")
     assert [e["event"] for e in read_journal(journal)[1]].count("accepted") == 1
@@ -206,6 +207,18 @@ def test_a_journal_in_use_is_not_set_aside(copied, typed):
         assert "in use by another run" in typed("run", copied, "--fresh", code=2).err
     assert journal.read_bytes() == content
     assert not copied.with_name("problem.1.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", ["resume", "status", "report", "watch", "tell", "exclude", "compare"])
+def test_a_problem_file_is_no_journal_and_points_to_it(copied, capsys, command):
+    more = {"tell": ["0", "1.0"], "exclude": ["0"]}.get(command, [])
+    new = copied.with_name("new.toml")
+    for path, said in ((copied, f"its journal is {copied.with_suffix('.jsonl')}"), (new, "amsbq run begins one")):
+        with pytest.raises(SystemExit) as ended:
+            main([command, str(path), *more])
+        assert ended.value.code == 2
+        assert f"{path} is a problem file, and" in (err := capsys.readouterr().err)
+        assert said in err
 
 
 def test_a_file_that_is_no_journal_is_left_alone(problem, typed):
@@ -350,7 +363,8 @@ def test_a_run_without_a_value_of_the_primary_source_has_failed(problem, typed):
 
 def test_what_cannot_be_asked(problem, typed):
     assert f"amsbq run {problem} --budget 1.5" in typed("forecast", problem, code=2).err
-    assert "is not a journal" in typed("status", problem, code=2).err
+    (notes := problem.with_name("notes.txt")).write_text("no journal")
+    assert "is not a journal" in typed("status", notes, code=2).err
     assert "cannot be read: No such file" in typed("resume", problem.with_name("nothing.jsonl"), code=2).err
     for wrong in (["--workers", "0"], ["--budget", "-1"], ["--budget", "many"]):
         with pytest.raises(SystemExit) as stopped:

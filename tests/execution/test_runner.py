@@ -287,6 +287,27 @@ def test_sources_report_variance_and_cost():
     assert {(e.variance, e.cost) for e in primary} == {(1e-4, 0.5)}
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_run_without_a_value_speaks_of_its_journal_only_if_it_has_one(tmp_path, recorded):
+    journal = tmp_path / "run.jsonl" if recorded else None
+    with pytest.raises(RuntimeError, match="no evaluation was successful") as raised:
+        amsbq.integrate(lambda x: float("nan"), UNIT, budget=3, model="icm", journal=journal)
+    assert ("the same run with the same journal goes on" in str(raised.value)) == recorded
+
+
+def test_values_without_a_variance_are_the_same_failure_each_time():
+    """However long they are: the quotation of what a simulator returned is cut."""
+    calls = []
+
+    def nan_variance(x):
+        calls.append(x)
+        return amsbq.Observation(float(x[0]) * 10.0 ** -len(calls), float("nan"))
+
+    with pytest.raises(RuntimeError, match="the variance must be finite"):
+        amsbq.integrate(nan_variance, UNIT, budget=9, model="icm")
+    assert len(calls) == 2
+
+
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 @pytest.mark.parametrize("how", ["signal", "in the source"])
 def test_interruption_keeps_what_is_known(how, on_interrupt, capfd):

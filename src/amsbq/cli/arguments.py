@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 
@@ -76,6 +77,23 @@ def add_values(parser: CommandParser, what: str, count: Literal["*", "+"]) -> No
     parser.add_argument(
         "--variance", action="append", metavar="V", help="of the noise on it (default: 0); by output NAME=V,NAME=V"
     )
+
+
+def add_journal(parser: CommandParser) -> None:
+    """Add the journal of a run."""
+    parser.add_argument("journal", type=journal_path, metavar="run.jsonl", help="journal of the run")
+
+
+def journal_path(text: str) -> Path:
+    """Return the path of a journal; a problem file is none, and has its journal beside it."""
+    path = Path(text)
+    if path.suffix == ".toml":
+        beside = path.with_suffix(".jsonl")
+        where = (
+            f"its journal is {beside}" if beside.exists() else "it has no journal beside it yet: amsbq run begins one"
+        )
+        raise argparse.ArgumentTypeError(f"{path} is a problem file, and {where}")
+    return path
 
 
 def whole_number(text: str) -> int:

@@ -27,7 +27,7 @@ from ..problems.problem_file import Problem, load_problem
 from ..results.result import REASONS, Result, input_names
 from ..simulators.template import filled_template
 from ..validation import numbers_text
-from .arguments import CommandParser, Subparsers, add_command, add_values, positive, whole_number
+from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, positive, whole_number
 from .commands import ExitCode, UserError, header_of, problem_of
 from .revisions import given_values
 
@@ -241,7 +241,7 @@ examples:
   amsbq tell problem.jsonl --from results.csv
 """,
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     parser.add_argument("id", type=int, nargs="?", metavar="ID", help="number of the query, as ask has printed it")
     add_values(parser, "what the source has returned", "*")
     parser.add_argument("--cost", type=float, metavar="C", help="what it has cost (default: as expected)")

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from ..execution.journal import JournalError
+from ..execution.journal import AnotherRunError, JournalError
 from ..problems.problem_file import ProblemError
 from .commands import ExitCode, UserError
 from .parser import build_parser
@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return ExitCode.PIPE_CLOSED
         except ProblemError as error:  # every line of it begins with the name of the file
             print(error, file=sys.stderr)
+            return ExitCode.WRONG_INPUT
+        except AnotherRunError as error:
+            print(f"amsbq: {error.in_shell}", file=sys.stderr)
             return ExitCode.WRONG_INPUT
         except (JournalError, UserError) as error:
             print(f"amsbq: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import __version__
 from . import commands
-from .arguments import CommandParser, Subparsers, add_command, positive, whole_number
+from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, whole_number
 from .detached import add_ask, add_tell
 from .doctor import add_doctor
 from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
@@ -138,7 +138,7 @@ Continue the run of a journal, as if it had never stopped: after a crash, an
 interrupt or a reboot. A larger --budget lets a finished run go further.""",
         "example:\n  amsbq resume problem.jsonl --budget 20",
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     _add_run_options(parser)
     return parser
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arguments import CommandParser, Subparsers, add_command, add_values
+from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values
 from .check import check_command
 from .init import KINDS, init_command
 from .revisions import correct_command, exclude_command, show_command
@@ -116,6 +116,6 @@ examples:
 
 
 def _with_evaluation(parser: CommandParser) -> CommandParser:
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     parser.add_argument("id", type=int, metavar="ID", help="number of the evaluation, as report --text shows it")
     return parser

@@ -20,7 +20,7 @@ from ..visualization.comparison import compare
 from ..visualization.live import LiveContent, PageServer
 from ..visualization.output_curves import what_if_rows
 from ..visualization.report import report
-from .arguments import CommandParser, Subparsers, add_command, positive
+from .arguments import CommandParser, Subparsers, add_command, add_journal, journal_path, positive
 from .commands import ExitCode, UserError
 
 #: outputs of a run that are drawn in a comparison: as many rows of panels fit on two pages
@@ -149,7 +149,7 @@ Print the estimate so far, what was spent, and how many evaluations of each
 source were made. The run may be in progress: nothing is locked or changed.""",
         "example:\n  amsbq status problem.jsonl",
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     parser.add_argument("--json", action="store_true", help="print it as one JSON object")
     return parser
 
@@ -174,7 +174,7 @@ examples:
   amsbq report run.jsonl --under heavier.toml    what if the inputs were these?
 """,
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
     parser.add_argument("--of", metavar="NAME", help="of several outputs: the only one to show (default: all)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
@@ -207,7 +207,7 @@ changed through it, and the address, which is another one each time, is
 needed. From elsewhere: ssh -L PORT:127.0.0.1:PORT, with --port PORT.""",
         "example:\n  amsbq watch problem.jsonl",
     )
-    parser.add_argument("journal", type=Path, metavar="run.jsonl", help="journal of the run")
+    add_journal(parser)
     parser.add_argument("--port", type=int, default=0, metavar="PORT", help="(default: any that is free)")
     return parser
 
@@ -224,7 +224,7 @@ Print estimates, error bars, costs and numbers of evaluations of several runs
 in one table, and draw estimates and error bars against cost in one picture.""",
         "example:\n  amsbq compare with.jsonl without.jsonl --output both.png",
     )
-    parser.add_argument("journals", type=Path, nargs="+", metavar="run.jsonl", help="journals of the runs")
+    parser.add_argument("journals", type=journal_path, nargs="+", metavar="run.jsonl", help="journals of the runs")
     parser.add_argument(
         "--output", type=Path, default=Path("comparison.png"), metavar="PATH", help="picture (default: %(default)s)"
     )

@@ -7,6 +7,7 @@ Gaussian process over log c, with mean μ and variance σ², they are exp(μ - �
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,18 @@ SETTINGS = CostSettings()
 def affordable(cost: Any, budget: float) -> Any:
     """Return whether a sum of costs, or each of an array of them, is within a budget but for rounding."""
     return cost <= budget * (1 + SETTINGS.rounding)
+
+
+def of_budget(spent: float, budget: float | None, digits: int = 6) -> str:
+    """Return what is spent of a budget in words; None or infinity is none.
+
+    >>> of_budget(2, 5), of_budget(2, None), of_budget(8, 3)
+    ('2 of 5', '2', '8, more than the budget of 3')
+    """
+    if budget is None or math.isinf(budget):
+        return f"{spent:.{digits}g}"
+    between = " of" if affordable(spent, budget) else ", more than the budget of"
+    return f"{spent:.{digits}g}{between} {budget:.{digits}g}"
 
 
 class Cost(ABC):

@@ -59,6 +59,21 @@ class JournalError(Exception):
     """A journal that cannot be used or written: what is wrong with it, and what to do."""
 
 
+class AnotherRunError(JournalError):
+    """A journal of another problem: what has changed, and how to go on from Python, or ``in_shell``, from a shell."""
+
+    def __init__(self, path: JournalPath, changes: Sequence[str]) -> None:
+        changed = f"{path} is the journal of another run, where {'; '.join(changes)}."
+        self.in_shell = (
+            f"{changed} Begin a new journal with --fresh, or, if the evaluations in this one still count, accept the "
+            "changes: --accept-changes with run, resume and ask"
+        )
+        super().__init__(
+            f"{changed} Choose another journal, or, if the evaluations in this one still count, accept the changes: "
+            "accept_changes=True"
+        )
+
+
 @dataclass(frozen=True)
 class _Position:
     """Where a journal ends: the number of its lines, and the checksum of the last one."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..design.accounting import Accounting
+from ..design.costs import of_budget
 from ..outputs.evaluations import Evaluation
 from ..validation import numbers_text
 
@@ -143,8 +144,7 @@ def spent_text(it: Accounting) -> str:
     counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
     made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
     failed = sum(e.status == "failed" for e in it.evaluations)
-    of = "" if math.isinf(it.budget) else f" of {it.budget:.{DIGITS.cost}g}"
-    return f"{it.spent:.{DIGITS.cost}g}{of} · {made}" + (f" · {failed} failed" if failed else "")
+    return f"{of_budget(it.spent, it.budget, DIGITS.cost)} · {made}" + (f" · {failed} failed" if failed else "")
 
 
 def evaluation_text(it: Accounting, evaluation: Evaluation) -> str:

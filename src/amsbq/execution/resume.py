@@ -16,7 +16,7 @@ from ..serialisation import to_json
 from ..simulators.answers import EvaluationLog
 from ..validation import Array, Values
 from .changes import described_problem, problem_changes
-from .journal import Event, Journal, JournalError, JournalPath, read_journal
+from .journal import AnotherRunError, Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
 
 
@@ -207,7 +207,7 @@ def begin_or_resume(
     now = described_problem(it, journal.path)
     changes, serious = problem_changes(it, now, inputs, journal.header, journal.events)
     if serious and not accept_changes:
-        raise _another_run_error(journal.path, serious)
+        raise AnotherRunError(journal.path, serious)
     state = _restored(it, journal.header, journal.events, journal.path, now if changes else None)
     if reinstate:
         it._reinstate()
@@ -238,16 +238,8 @@ def restore(it: Integrator, path: JournalPath, inputs: Sequence[str] | None = No
     header, events = read_journal(path)
     _, serious = problem_changes(it, described_problem(it, path), inputs, header, events)
     if serious:
-        raise _another_run_error(path, serious)
+        raise AnotherRunError(path, serious)
     _restored(it, header, events, path)
-
-
-def _another_run_error(path: JournalPath, changes: Sequence[str]) -> JournalError:
-    return JournalError(
-        f"{path} is the journal of another run, where {'; '.join(changes)}. Begin a new journal (--fresh), or, if the "
-        "evaluations in this one still count, accept the changes: accept_changes=True, or --accept-changes with run "
-        "and resume"
-    )
 
 
 def _restored(

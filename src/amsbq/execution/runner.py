@@ -124,18 +124,18 @@ def run(
         result = Result.of(it, stopped, about.get("inputs")) if len(it.learner) else None
         runner.log.stopped(stopped, result.estimate if result is not None and result.known else None)
     if result is None:
-        raise no_result_error(it, stopped)
+        raise no_result_error(it, stopped, recorded=journal is not None)
     return result
 
 
-def no_result_error(it: Accounting, stopped: StopReason) -> BaseException:
-    """Return what to raise if no evaluation was successful."""
+def no_result_error(it: Accounting, stopped: StopReason, recorded: bool = False) -> BaseException:
+    """Return what to raise if no evaluation was successful; ``recorded`` if there is a journal that goes on."""
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
+    again = " Once that is fixed, the same run with the same journal goes on; retired sources are tried again."
     return NoResultError(
-        f"no evaluation was successful, and the run has stopped ({stopped}){last}. Once that is mended, the same run "
-        "with the same journal goes on; retired sources are tried again."
+        f"no evaluation was successful, and the run has stopped ({stopped}){last}.{again if recorded else ''}"
     )
 
 
@@ -200,7 +200,7 @@ class Runner:
                 self._salvage()
                 raise ExecutorError(
                     f"the executor does not work: {error}. {len(self.it.pending)} of its queries are pending, and not "
-                    "charged: the same run with the same journal goes on with them"
+                    "charged; with a journal, the same run goes on with them"
                 ) from error
             except JournalError:
                 raise  # more answers could not be kept either

@@ -66,7 +66,9 @@ def as_measure(obj: NamedMeasureLike) -> Measure:
         return given
     if isinstance(given, Mapping) and _has_names(given):
         for name, part in given.items():
-            if not _is_pair(part) and not isinstance(part, Measure):
+            if _is_pair(part):
+                _check_interval(part, name)
+            elif not isinstance(part, Measure):
                 checked_distribution(part, f"the distribution of {name}")
         given = list(given.values())
     if isinstance(given, type(scipy.stats.multivariate_normal())):
@@ -78,6 +80,9 @@ def as_measure(obj: NamedMeasureLike) -> Measure:
     if is_list(given) and given:
         if _is_pair(given):
             given = [given]
+        for d, entry in enumerate(given):
+            if _is_pair(entry):
+                _check_interval(entry, "the input" if len(given) == 1 else f"input {d}")
         if all(_is_pair(entry) for entry in given):
             return Uniform(*zip(*given, strict=True))
         if any(isinstance(entry, Measure) for entry in given):
@@ -123,6 +128,16 @@ def _with_measures(part: Any) -> Any:
 
 def _is_pair(obj: Any) -> bool:
     return is_list(obj) and len(obj) == 2 and all(isinstance(end, Real) for end in obj)
+
+
+def _check_interval(pair: Sequence[float], name: str) -> None:
+    """Raise ValueError if the first of two numbers is not below the second."""
+    low, high = pair
+    if low >= high:
+        normal = f"; with mean {low:g} and standard deviation {high:g} it is stats.norm({low:g}, {high:g})"
+        raise ValueError(
+            f"{name} is {brief(pair)}, and an interval is (low, high), with low below high{normal * (high > 0)}"
+        )
 
 
 def _uniform(pair: Sequence[float]) -> Distribution:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from .. import markup
 from ..design.accounting import StopReason
 from ..design.bulk import Bulk
+from ..design.costs import of_budget
 from ..design.integrator import Integrator
 from ..inference.estimate import Estimate
 from ..measures.adapters import NamedMeasureLike, measure_of_inputs
@@ -341,7 +342,7 @@ class Result:
         headline = self._headline() if self.outputs is None else f"{len(self.outputs)} outputs"
         parts = [f"<p><strong>{escape(headline)}</strong><br>stopped: {escape(self._why())}</p>"]
         if math.isfinite(self.budget):
-            parts.append(markup.share(self.spent / self.budget, f"spent {self.spent:.6g} of {self.budget:.6g}"))
+            parts.append(markup.share(self.spent / self.budget, f"spent {of_budget(self.spent, self.budget)}"))
         if self.outputs is not None:
             return "<br>".join([*parts, f"{self.estimate._repr_html_()}{markup.table(head, rows)}"])
         told = np.array([(e.cost, e.mean, e.std) for e in self.evaluations]).reshape(-1, 3)
@@ -362,10 +363,10 @@ class Result:
         return f"{name}{self.estimate.summary()}"
 
     def _why(self) -> str:
-        of = "" if math.isinf(self.budget) else f" of {self.budget:.6g}"
         decisions = math.fsum(e.decision for e in self.evaluations)
         deciding = f", {decisions:.3g} of it on decisions" if decisions else ""
-        return f"{REASONS.get(self.stopped, self.stopped) or 'not yet'}; spent {self.spent:.6g}{of}{deciding}"
+        reason = REASONS.get(self.stopped, self.stopped) or "not yet"
+        return f"{reason}; spent {of_budget(self.spent, self.budget)}{deciding}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         rows = [("source", "made", "failed", "cost")]

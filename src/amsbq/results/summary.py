@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..design.costs import of_budget
 from ..serialisation import plain
 from ..validation import as_known, numbers_text, plus_minus
 from .quantities import quickly_known
@@ -90,10 +91,9 @@ def state_text(now: dict[str, Any]) -> str:
         known = "\n".join(
             f"{name + ':':{width}} {none if mean is None else _mean_and_std(mean, std)}" for name, mean, std in rows
         )
-    of = "" if now["budget"] is None else f" of {now['budget']:.6g}"
     state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
-    return "\n".join([known, f"spent {now['spent']:.6g}{of}; {state}", *made])
+    return "\n".join([known, f"spent {of_budget(now['spent'], now['budget'])}; {state}", *made])
 
 
 def _mean_and_std(mean: float, std: float | None) -> str:
@@ -142,7 +142,7 @@ def comparison(runs: Mapping[str, Result]) -> Iterator[str]:
                 name,
                 plus_minus(now["mean"], now["std"]) if known else "unknown",
                 f"{as_known(low, now['std'])} to {as_known(high, now['std'])}" if known else "",
-                f"{now['spent']:.6g}" + ("" if now["budget"] is None else f" of {now['budget']:.6g}"),
+                of_budget(now["spent"], now["budget"]),
                 counts + (f", {failed} failed" if failed else ""),
                 now["stopped"] or "not yet",
             )

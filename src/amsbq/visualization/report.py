@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..design.costs import of_budget
 from ..design.integrator import Integrator
 from ..measures.adapters import NamedMeasureLike, measure_from_dict, measure_of_inputs
 from ..measures.base import Measure
@@ -145,7 +146,7 @@ def content(result: Result, whole: bool = False, under: Mapping[str, Measure] | 
         "stopped": REASONS.get(result.stopped, result.stopped),
         "answer": None if result.outputs else asdict(Answer.of(result)),
         "answers": output_table(result) if result.outputs else [],
-        "spent": f"Spent {result.spent:.6g}" + (f" of {result.budget:.6g}" if limited else ""),
+        "spent": f"Spent {of_budget(result.spent, result.budget)}",
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
         "profile": list(profile_charts(result)),
         "parts": {name: details(one, whole and name in furthest, under) for name, one in shown.items()},
