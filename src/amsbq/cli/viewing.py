@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -104,6 +105,10 @@ def watch_command(options: argparse.Namespace) -> int:
             print(f"the page of {options.journal}: {server.address}", flush=True)
             print("whoever has this address can look at the run; interrupt to leave", file=sys.stderr, flush=True)
             server.serve_forever()
+    if live.busy:  # at the end of the interpreter, a thread would be ended in compiled code, which aborts the process
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ExitCode.DONE)
     return ExitCode.DONE
 
 

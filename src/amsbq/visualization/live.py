@@ -87,6 +87,11 @@ class LiveContent:
         self._ended.set()
 
     @property
+    def busy(self) -> bool:
+        """Whether the model is still being restored, or something drawn, after the end."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    @property
     def trouble(self) -> str:
         """Why the journal cannot be read, or the model not be restored, at the moment; empty if all is well."""
         return self._troubles["journal"] or self._troubles["model"]
