@@ -78,22 +78,21 @@ class Comparison:
         costs = [compared(*active, TRACED[:1], cost_to_certify(accuracy), 1.0) for accuracy in ACCURACIES[:2]]
         time = a.seconds / b.seconds if b.seconds else float("nan")
         coverages = [_coverage(a.coverage(level), b.coverage(level)) for level in LEVELS]
-        shown = [*ratios, whole]
         return [
             str(len(a.problems)),
-            *map(shown_ratio, shown),
+            *map(shown_ratio, [*ratios, whole]),
             *coverages,
             *map(shown_ratio, [score, *costs]),
             f"{time:.2f}",
         ]
 
     def summary(self) -> str:
-        """Return how many cells are won and lost, and how many chance alone would give at the most."""
+        """Return how many cells are won and lost, and how many chance alone would give."""
         won, lost = self.verdicts.count(-1), self.verdicts.count(1)
         chance = 0.05 * len(self.verdicts)
         return (
-            f"{won} of {len(self.verdicts)} cells won, {lost} lost; chance alone gives up to about {chance:.0f}, as "
-            "each interval misses 1 with a probability of at most 5 % if nothing has changed."
+            f"{won} of {len(self.verdicts)} cells won, {lost} lost; chance alone gives about {chance:.0f}: if "
+            "nothing has changed, an interval misses 1 with a probability of about 5 %, and up to 8 % with two problems."
         )
 
 
