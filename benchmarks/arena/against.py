@@ -92,7 +92,7 @@ class Comparison:
         chance = 0.05 * len(self.verdicts)
         return (
             f"{won} of {len(self.verdicts)} cells won, {lost} lost; chance alone gives about {chance:.0f}: if "
-            "nothing has changed, an interval misses 1 with a probability of about 5 %, and up to 8 % with two problems."
+            "nothing has changed, an interval misses 1 with a probability of about 5 %, up to 8 % with two problems."
         )
 
 
