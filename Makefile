@@ -8,14 +8,25 @@ PYTHONS ?= $(BIN)/python
 # wait for processes that they have started. Each takes whole files, whose tests share fixtures.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(BIN)/pytest -n $(TEST_WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test browser lint figures docs release clean
+.PHONY: demo test test-all matrix browser lint figures docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
 
-test: lint browser
-	$(TEST_ENV) $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+# Linters, types, unit and property tests, an array of setups that covers all pairs of features, and one test of every
+# front door from end to end.
+test: lint
+	$(TEST_ENV) $(PYTEST) -m "not slow and not matrix and not browser and not slurm"
+
+# All of it: also the documentation, notebook, release, browsers, clusters, the paper, the arena's truths, and kills.
+test-all: lint browser
+	$(TEST_ENV) $(PYTEST) --durations=25
+
+# Every pair of features, and some triples, with the default model: hours. `make test` has the array that covers all pairs.
+matrix: $(VENV)/installed
+	$(TEST_ENV) $(BIN)/pytest -n $(TEST_WORKERS) -m matrix tests/composition
 
 # The page of `amsbq report` is tested in Chromium. Where nobody has it and we may, as in a container, it is installed.
 browser:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import amsbq
+from amsbq.common.messages import collected_warnings
 from amsbq.inference.noise import undeclared_noise
-from amsbq.messages import collected_warnings
 from amsbq.results.outliers import outlier
 
 Array = NDArray[np.float64]
@@ -111,11 +111,10 @@ class Case:
 
 def _error(it: amsbq.Integrator) -> float:
     """Return the root mean square of the errors of predictions of each value from all others."""
-    belief = it.learner.belief
-    assert belief is not None
-    posteriors = belief.posteriors
-    mean = posteriors.leave_one_out()[0].mean(axis=0)
-    return float(np.sqrt(np.mean((posteriors.data.y - mean) ** 2)) * np.std(it.learner.data.y))
+    posterior = it.learner.posterior
+    assert posterior is not None
+    left = posterior.left_out()
+    return float(np.sqrt(np.mean((left.y - left.means.mean(axis=0)) ** 2)) * np.std(it.learner.data.y))
 
 
 def case(kind: str, seed: int, dims: tuple[int, ...] = (1, 1, 2, 2, 3, 4, 6)) -> Case:

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import stats
 
 import amsbq
-from amsbq.validation import Array
+from amsbq.common.validation import Array
 from benchmarks.arena.families import problem_named, problems
 from benchmarks.arena.families.nearly_free import ishigami as model
 from benchmarks.arena.split import half_of

@@ -34,9 +34,9 @@ import numpy as np
 from scipy.linalg import solveh_banded
 
 import amsbq
+from amsbq.common.validation import Array
 from amsbq.design import initial as initial_design
 from amsbq.measures.base import Measure
-from amsbq.validation import Array
 
 DEFAULTS = initial_design.SETTINGS
 #: solves for a number of inputs, of which a gradient is one

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import amsbq
-from amsbq.design.search import Choice
+from amsbq.design.evaluations import Choice
 from amsbq.execution.journal import Journal
 from amsbq.execution.resume import begin_or_resume
 from amsbq.execution.runner import run
@@ -69,12 +69,12 @@ def taken(n: int, **options: Any) -> float:
 
 
 def resumed(path: Path, n: int) -> tuple[amsbq.Integrator, float]:
-    """Return the restored integrator, and the seconds until it has its belief."""
+    """Return the restored integrator, and the seconds until it has its posterior."""
     it = integrator(amsbq.Integrator, n)
     start = time.perf_counter()
     with Journal(path) as journal:
         begin_or_resume(journal, it)
-        assert it.learner.belief is not None
+        assert it.learner.posterior is not None
         return it, time.perf_counter() - start
 
 

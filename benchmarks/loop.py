@@ -24,9 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import amsbq
+from amsbq.common.validation import Array
 from amsbq.design import initial as initial_design
 from amsbq.experiments import wiggly
-from amsbq.validation import Array
 from benchmarks.wigglified import costs_of_accuracy, initial, sources
 
 MEASURE = amsbq.Uniform(0, 1)

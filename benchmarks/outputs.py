@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import amsbq
-from amsbq.validation import Array
+from amsbq.common.validation import Array
 from benchmarks.arena.families import problems
 from benchmarks.arena.problem import Problem
 from benchmarks.arena.split import half_of

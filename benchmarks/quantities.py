@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 import amsbq
-from amsbq.validation import Array
+from amsbq.common.validation import Array
+from amsbq.posterior.targets import Target
 from benchmarks.arena.families import problems
 from benchmarks.arena.problem import Problem
 from benchmarks.arena.split import half_of
@@ -90,7 +91,7 @@ def of_sample(y: Array, truth: dict[str, float]) -> dict[str, float]:
 
 
 def outcomes(
-    problem: Problem, seed: int, target: Callable[[dict[str, float]], amsbq.Target] = lambda truth: "mean"
+    problem: Problem, seed: int, target: Callable[[dict[str, float]], Target] = lambda truth: "mean"
 ) -> Iterator[dict[str, Any]]:
     """Yield what a run, for a target that may depend on the truth, and its competitors make of each quantity."""
     truth = truths(problem)
@@ -185,7 +186,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 #: targets by name: the quantity whose errors are compared, and the target of a run for it
-TARGETS: dict[str, tuple[str, Callable[[dict[str, float]], amsbq.Target]]] = {
+TARGETS: dict[str, tuple[str, Callable[[dict[str, float]], Target]]] = {
     "variance": ("variance", lambda truth: "variance"),
     "exceedance": ("probability 0.9", lambda truth: amsbq.Exceedance(truth["quantile 0.9"])),
     "quantile": ("quantile 0.9", lambda truth: amsbq.Quantile(0.9)),

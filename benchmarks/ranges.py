@@ -24,7 +24,7 @@ import numpy as np
 from scipy import stats
 
 import amsbq
-from amsbq.validation import Array
+from amsbq.common.validation import Array
 
 REFERENCE_POINTS = 2**20
 NON_NEGATIVE = (0.0, np.inf)
@@ -161,7 +161,7 @@ def run(job: tuple[str, int, bool]) -> tuple[str, int, bool, float, float, float
         )
     truth = problem.truth()
     inside = [low <= truth <= high for low, high in (found.interval(0.95), found.interval(0.5))]
-    kind = "{} {:g}".format(*found.integrator.learner.belief.transform.shape) if known else ""
+    kind = "{} {:g}".format(*found.integrator.learner.posterior.components[0].transform.shape) if known else ""
     seconds = time.perf_counter() - start
     return name, seed, known, abs(found.mean / truth - 1), found.std / truth, *inside, seconds, kind
 

@@ -19,9 +19,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import amsbq
+from amsbq.common.validation import Array
 from amsbq.experiments import wiggly
 from amsbq.experiments.study import cost_to_stay_below
-from amsbq.validation import Array
 
 #: after which a run ends, for each model
 BUDGETS = {"auto": 12.0, "icm": 20.0, "vbq": 27.0}

@@ -2,7 +2,7 @@
 
 import zlib
 
-from amsbq.serialisation import to_json
+from amsbq.common.serialisation import to_json
 
 
 def lines_of(events, chained=True):

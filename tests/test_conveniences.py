@@ -141,9 +141,9 @@ def test_a_tolerance_needs_no_budget():
 
 @pytest.mark.parametrize("sources", [total, [total], amsbq.Source(total), [amsbq.Source(total), total]])
 def test_estimate_with_functions_says_what_to_call_instead(sources):
-    with pytest.raises(TypeError, match=r"takes values that exist already.*call integrate\(sources, measure"):
+    with pytest.raises(TypeError, match=r"takes values that exist already.*call integrate\(sources, inputs"):
         amsbq.estimate(sources, UNIT)
-    with pytest.raises(TypeError, match="needs sources, X, y and the measure"):
+    with pytest.raises(TypeError, match="needs sources, X, y and inputs"):
         amsbq.estimate([0, 0], [[0.1], [0.2]])
 
 
@@ -204,7 +204,20 @@ def test_every_plot_returns_something_with_a_figure(named):
     plt = pytest.importorskip("matplotlib.pyplot")
     from matplotlib.figure import Figure
 
+    refined = amsbq.integrate(amsbq.levels(lambda x, h: x[0] + h, h=[0.1, 0.2, 0.4]), [(0, 1)], budget=4)
     for name in amsbq.plots.__all__:
-        drawn = getattr(amsbq.plots, name)({"run": named} if name == "compare" else named)
+        drawn = getattr(amsbq.plots, name)({"compare": {"run": named}, "refinement": refined}.get(name, named))
         assert isinstance(drawn.figure, Figure), name
         plt.close("all")
+
+
+def test_the_old_name_of_the_inputs_is_taken_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="measure= is called inputs= now"):
+        old = amsbq.integrate(lambda x: x[0], measure=[(0, 1)], budget=2, model="vbq")
+    assert old.mean == amsbq.integrate(lambda x: x[0], inputs=[(0, 1)], budget=2, model="vbq").mean
+    with pytest.warns(DeprecationWarning, match="measure= is called inputs= now"):
+        amsbq.Integrator(lambda x: x[0], measure=[(0, 1)])
+    with pytest.warns(DeprecationWarning, match="measure= is called inputs= now"):
+        amsbq.estimate([0, 0], [[0.2], [0.7]], [1.0, 2.0], measure=[(0, 1)], model="vbq")
+    with pytest.raises(TypeError, match="multiple values for argument 'inputs'"):
+        amsbq.integrate(lambda x: x[0], [(0, 1)], inputs=[(0, 1)], budget=2)

@@ -1,10 +1,12 @@
 """The examples run as they are."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
+from scipy.integrate import quad
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -38,6 +40,24 @@ def test_the_epidemic_as_a_script(run, capsys):
 def test_the_evidence(run, capsys):
     run(EXAMPLES / "evidence.py", "--budget", 1.5)
     assert "log of the integral: " in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_limit_of_a_boundary_value_problem(run, capsys):
+    """The truth is by quadrature, the finest grid is as published, and the interval holds the truth."""
+    module = runpy.run_path(str(EXAMPLES / "levels.py"))
+
+    def exact(a):
+        moments = [quad(lambda x, k: x**k / (1 + a * x), 0, 1, (k,), epsabs=1e-12)[0] for k in range(3)]
+        return -50 * (moments[2] - moments[1] ** 2 / moments[0])
+
+    assert quad(exact, 0, 1)[0] == pytest.approx(module["LIMIT"], abs=1e-6)
+    assert quad(lambda a: module["solve"](a, 1.0, 32), 0, 1)[0] == pytest.approx(-3.413622, abs=1e-6)
+    run(EXAMPLES / "levels.py", "--budget", 10)
+    shown = capsys.readouterr().out
+    assert "errors shrink like cells^" in shown
+    low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
+    assert low < module["LIMIT"] < high
 
 
 @pytest.mark.filterwarnings("default")

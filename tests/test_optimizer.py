@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize, rosen, rosen_der
 
-from amsbq.optimizer import maximise_batch
+from amsbq.common.optimizer import maximise_batch
 
 FREE = np.tile([-np.inf, np.inf], (4, 1))
 

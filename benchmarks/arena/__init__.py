@@ -15,6 +15,6 @@ methods.
 The baseline is release 0.2.0. Problems that it lacks are run with a worktree of that release, by the present arena:
 
     git worktree add ../amsbq-0.2.0 $(git log --format=%h --grep "^Release 0.2.0" -1)
-    PYTHONPATH=../amsbq-0.2.0/src python -m benchmarks.arena
+    PYTHONPATH=../amsbq-0.2.0/src python -m benchmarks.arena --complete
     python -m benchmarks.arena --freeze                     # what was run becomes part of the baseline
 """

@@ -17,7 +17,7 @@ import numpy as np
 import amsbq
 from amsbq import baselines
 from amsbq.inference.structures import ModelName
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from .problem import Problem
 
@@ -79,8 +79,8 @@ def observe(problem: Problem, n: int, seed: int) -> Observations:
     )
 
 
-def by_model(model: ModelName) -> Estimator:
-    """Return the estimator `amsbq.estimate` with a model."""
+def by_model(model: ModelName, declared: bool = False) -> Estimator:
+    """Return the estimator `amsbq.estimate` with a model, which is told the knobs of the sources or not."""
 
     def estimate(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
         noise = [source.noise for source in problem.sources(seed)]
@@ -94,6 +94,7 @@ def by_model(model: ModelName) -> Estimator:
             noise=noise[: 1 + int(data.sources[used].max())],
             noise_var=data.variances[used],
             seed=seed,
+            fidelity=problem.knobs if declared else None,
         )
 
     return estimate

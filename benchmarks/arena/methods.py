@@ -24,8 +24,8 @@ from .problem import Moments, Problem
 from .scores import LEVELS, Row
 
 #: packages and files of the library whose code decides what a model-based method, or a sampling one, returns
-MODEL_CODE = ("validation.py", "measures", "gp", "inference", "ranges", "outputs", "design", "api.py", "estimation.py")
-SAMPLING_CODE = ("validation.py", "measures", "baselines")
+MODEL_CODE = ("common", "measures", "gp", "inference", "posterior", "design", "api.py", "estimation.py")
+SAMPLING_CODE = ("common", "measures", "baselines")
 
 Stage: TypeAlias = str
 BUDGETS: tuple[Stage, ...] = ("3", "5", "10")  #: of every family, in primary evaluations
@@ -85,6 +85,7 @@ class Method:
     given_data: bool = False  # whether it estimates from a fixed design
     needs_secondary: bool = False
     needs_levels: bool = False
+    needs_knobs: bool = False
     needs_constant_costs: bool = False
 
     def stages(self, problem: Problem) -> tuple[Stage, ...]:
@@ -94,6 +95,7 @@ class Method:
             or (self.given_data and not (problem.plain or problem.design))
             or (self.needs_secondary and (len(problem.functions) < 2 or problem.log))
             or (self.needs_levels and not problem.ordered)
+            or (self.needs_knobs and not problem.knobs)
             or (self.needs_constant_costs and problem.varying_costs)
         ):
             return ()
@@ -129,8 +131,11 @@ def log_row(cost: float, estimate: amsbq.Estimate) -> Row:
     return Row(cost, log(estimate.mean), std, intervals, -estimate.log_density(1.0), estimate.cdf(1.0))
 
 
-def active(model: ModelName) -> Run:
-    """Return `amsbq.integrate` with a model; its estimate is recorded after each evaluation."""
+def active(model: ModelName, declared: bool = False) -> Run:
+    """Return `amsbq.integrate` with a model; its estimate is recorded after each evaluation.
+
+    With ``declared``, it is told the knobs of the sources.
+    """
 
     def run(problem: Problem, truths: Sequence[Moments], stage: Stage, seed: int) -> list[Trajectory]:
         cells: list[dict[int, Row]] = [{} for _ in truths]
@@ -148,7 +153,7 @@ def active(model: ModelName) -> Run:
         def limit(it: amsbq.Integrator) -> str | None:
             return "processor time" if it.evaluations and time.process_time() - began > SETTINGS.cpu_limit else None
 
-        sources = problem.sources(seed)
+        sources = problem.sources(seed, declared)
         result = amsbq.integrate(
             sources[:1] if model == "vbq" else sources,
             problem.measure,
@@ -215,7 +220,14 @@ def _methods() -> dict[str, Method]:
         chosen("auto", active("auto")),
         chosen("vbq", active("vbq")),
         *(chosen(name, active(name), default=False) for name in ("icm", "lmc", "ar")),
+        chosen("auto, knobs declared", active("auto", declared=True), default=False, needs_knobs=True),
         data("auto, given data", given(designs.by_model("auto"))),
+        data(
+            "auto, knobs declared, given data",
+            given(designs.by_model("auto", declared=True)),
+            default=False,
+            needs_knobs=True,
+        ),
         data("vbq, given data", given(designs.by_model("vbq"))),
         *(data(f"{name}, given data", given(designs.by_model(name)), default=False) for name in ("icm", "ar")),
         data("multilevel BQ, given data", given(designs.multilevel_bq), needs_levels=True),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 import amsbq
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 Function: TypeAlias = Callable[[Array], Array]
 
@@ -69,6 +69,8 @@ class Problem:
         Noise of each source; empty if there is none.
     ordered : bool
         Whether the sources are levels of one discretisation.
+    knobs : tuple of dictionaries
+        The fidelity of each source, for methods that are told: numbers that tend to zero with the error.
     seen : bool
         Whether constants of the library were once chosen on this problem or one like it.
     added : bool
@@ -90,6 +92,7 @@ class Problem:
     moments: Callable[[], Moments]
     noise: tuple[Noise | None, ...] = ()
     ordered: bool = False
+    knobs: tuple[Mapping[str, float], ...] = ()
     seen: bool = False
     added: bool = False
     outputs: tuple[str, ...] = ()
@@ -155,9 +158,10 @@ class Problem:
         cost = self.costs[source]
         return cost(X) if callable(cost) else np.full(len(X), cost)
 
-    def sources(self, seed: int) -> list[amsbq.Source]:
-        """Return the sources for the library; the noise is drawn by the seed."""
+    def sources(self, seed: int, declared: bool = False) -> list[amsbq.Source]:
+        """Return the sources for the library, with their knobs declared or not; the noise is drawn by the seed."""
         noise = self.noise or (None,) * len(self.functions)
+        knobs = self.knobs if declared else (None,) * len(self.functions)
         return [
             amsbq.Source(
                 function if cost == 0 else _AtOnePoint(getattr(function, "outer", function), level, seed, number),
@@ -165,8 +169,11 @@ class Problem:
                 noise="learn" if level is not None and not level.known else 0.0,
                 name=f"source {number}",
                 vectorized=cost == 0,
+                fidelity=fidelity,
             )
-            for number, (function, cost, level) in enumerate(zip(self.functions, self.costs, noise, strict=True))
+            for number, (function, cost, level, fidelity) in enumerate(
+                zip(self.functions, self.costs, noise, knobs, strict=True)
+            )
         ]
 
     def observe(self, source: int, X: Array, seed: int) -> list[amsbq.Observation]:

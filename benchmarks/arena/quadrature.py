@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from .problem import Function, Moments
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 #: losses of each run by the seeds, for one problem and stage
 BySeed: TypeAlias = Mapping[int, float]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from .families import problem_named
 from .methods import BUDGETS, METHODS, TRACED, Stage

@@ -57,15 +57,16 @@ def is_current(record: Record) -> bool:
     return record.fingerprint == fingerprint(record.problem) and record.digest == digest(record.method)
 
 
-def missing(jobs: Sequence[Job], *files: Path) -> list[Job]:
-    """Return the jobs that have no stored result of the same problem by the same code."""
-    done = {record.job for record in load(*files).values() if is_current(record)}
+def missing(jobs: Sequence[Job], *files: Path, by_any_code: bool = False) -> list[Job]:
+    """Return the jobs that have no stored result of the same problem by the same code, or by any code."""
+    same = (lambda record: record.fingerprint == fingerprint(record.problem)) if by_any_code else is_current
+    done = {record.job for record in load(*files).values() if same(record)}
     return [job for job in jobs if job not in done]
 
 
-def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE) -> None:
+def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE, by_any_code: bool = False) -> None:
     """Run all jobs that are missing, there and in the baseline, and store their results as they come."""
-    left, began = missing(jobs, BASELINE, file), time.monotonic()
+    left, began = missing(jobs, BASELINE, file, by_any_code=by_any_code), time.monotonic()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # processes that obey the limit of threads
         futures = [pool.submit(run, job) for job in left]
         try:

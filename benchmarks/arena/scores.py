@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 LEVELS = (0.5, 0.8, 0.95)  #: of central intervals
 ACCURACIES = (0.1, 0.01, 0.001)  #: half widths of intervals whose cost is wanted

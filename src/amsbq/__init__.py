@@ -6,48 +6,14 @@ evaluations that are made elsewhere, and `estimate` uses those that are there al
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from . import acquisition
-from .api import Integrator, integrate
-from .design.accounting import StopReason
-from .design.acquisition import AcquisitionName
-from .design.forecast import Forecast
-from .design.search import Choice
-from .design.sources import Source, SourcesLike
-from .design.stopping import StopRule
-from .estimation import estimate
-from .execution.journal import JournalError
-from .execution.reader import read_result
-from .execution.runner import RunInterrupted
-from .gp.coregionalisation import Term
-from .gp.embeddings import kernel_mean, kernel_variance
-from .gp.kernels import RBF, Kernel, Matern
-from .gp.posterior import MultiSourceGP, Posterior
-from .gp.trends import Constant, Linear
-from .inference.estimate import Estimate
-from .inference.structures import ModelName
-from .measures.adapters import MeasureLike, as_measure
-from .measures.base import Measure
-from .measures.composed import Mixture, Transformed
-from .measures.empirical import Empirical
-from .measures.gaussian import Gaussian, GaussianCopula
-from .measures.product import Independent, Product
-from .measures.uniform import Uniform
-from .outputs.estimates import Estimates
-from .outputs.evaluations import Evaluation, Query, Status
-from .outputs.observations import Observation
-from .processes.pool import ResilientProcessPool
-from .quantities.distribution import OutputDistribution
-from .quantities.sensitivity import Sensitivity
-from .quantities.targets import Exceedance, Quantile, Target
-from .results.findings import Finding, Findings
-from .results.result import Result
+if TYPE_CHECKING:
+    from .public import *
 
 __all__ = [
     "RBF",
-    "AcquisitionName",
-    "Choice",
+    "Certificate",
     "Constant",
     "Empirical",
     "Estimate",
@@ -66,9 +32,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Measure",
-    "MeasureLike",
     "Mixture",
-    "ModelName",
     "MultiSourceGP",
     "Observation",
     "OutputDistribution",
@@ -81,20 +45,17 @@ __all__ = [
     "RunInterrupted",
     "Sensitivity",
     "Source",
-    "SourcesLike",
-    "Status",
-    "StopReason",
-    "StopRule",
-    "Target",
     "Term",
     "Transformed",
     "Uniform",
     "acquisition",
     "as_measure",
+    "certify",
     "estimate",
     "integrate",
     "kernel_mean",
     "kernel_variance",
+    "levels",
     "read_result",
 ]
 __version__ = "0.2.0"
@@ -103,11 +64,15 @@ __version__ = "0.2.0"
 _LAZY = ("baselines", "external", "plots", "report", "stopping")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return import_module(f".{name}", __name__)
+    if name in __all__:
+        public = import_module(".public", __name__)
+        globals().update({each: getattr(public, each) for each in __all__})
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *_LAZY, "__version__"})

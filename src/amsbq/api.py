@@ -1,134 +1,37 @@
-"""`integrate`, the call that most users need, and `Integrator`, which decides what to evaluate."""
+"""`integrate`, the call that most users need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Literal
 
+from .certificates.plan import check_budget
+from .certification import certify as certificate_for
+from .common.messages import renamed
+from .common.validation import RNGLike, brief, number, positive_number
 from .design.acquisition import AcquisitionName
-from .design.initial import Initial
-from .design.integrator import Integrator as DesignIntegrator
+from .design.description import Initial, Problem, RangeLike
+from .design.goals import Tolerance, Weights
 from .design.sources import SourcesLike
-from .design.stopping import StopRule, Tolerance, evaluations, tolerance, tolerances
+from .design.stopping import StopRule, evaluations, goal_rules
 from .execution.executors import ExecutorLike
+from .execution.integrator import Integrator, integrator_for
 from .execution.journal import JournalPath
 from .execution.runner import RunInterrupted, run
 from .gp.posterior import MultiSourceGP
 from .inference.structures import ModelName
 from .measures.adapters import NamedMeasureLike
-from .messages import warn
-from .outputs.estimates import AnyEstimate, unknown_estimate
-from .outputs.goals import Weights
-from .outputs.names import OutputsLike
-from .quantities.targets import Target
-from .results.result import Result, unknown_because
-from .validation import RNGLike, brief
+from .posterior.outputs import OutputsLike
+from .posterior.targets import Target
+from .results.result import Result, is_known
 
 
-class Integrator(DesignIntegrator):
-    """Decides what to evaluate next, and estimates the integral, while evaluations are made elsewhere.
-
-    Parameters
-    ----------
-    sources : function, `Source`, or list of them
-        The primary one, whose integral is wanted, first. Plain callables are sources of cost 1.
-    measure : measure, or anything that `as_measure` takes, or a dictionary
-        The distribution of the inputs. A dictionary has a distribution or a (low, high) pair for each input by name.
-    budget : float, optional
-        In units of cost; by default there is no limit. What is spent and what is reserved for pending queries never
-        exceed it, if costs are known.
-    model : str or MultiSourceGP
-        "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
-        mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
-        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
-    acquisition : str
-        "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
-    seed : int, optional
-        Seed of all randomness; 0 by default.
-    initial : list of (source, x), optional
-        What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
-        are related shows where they are compared; and, of sources that have gradients, some evaluations with these.
-    order : list of int, optional
-        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
-        costs, the cheapest last.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: an integer is the seed, a generator draws it.
-    names : list of str, optional
-        Names of the inputs, for results and figures.
-    target : "mean", "variance", Exceedance or Quantile
-        What evaluations are chosen to learn: the mean of the output, its variance, with ``Exceedance(limit)`` the
-        probability that it is above a limit, or with ``Quantile(p)`` a quantile. `Result.distribution` has the answers
-        to all but the first.
-    output_range : (low, high), optional
-        The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
-        negative. Values outside are failed evaluations, and estimates and intervals never leave it.
-    log : bool
-        Whether sources return logarithms of a non-negative function, such as log-likelihoods; the answer is then the
-        logarithm of its integral.
-    outputs : list of str, or int, optional
-        Names of M numbers that each evaluation returns, or how many there are. Values, means and standard deviations
-        are then arrays (M,), and one run serves them all.
-    weights : list of float, or dictionary by output, optional
-        How much each output matters. By default evaluations are chosen so that all reach the same relative accuracy.
-    decision_cost : float
-        What a second costs that is spent on learning and deciding, in the unit of all costs; nothing by default. It is
-        charged with the evaluation that was decided on, and counts in rates: a source that costs much less than a
-        decision is asked for sets of evaluations. Runs then depend on how fast the computer is.
-
-    Attributes
-    ----------
-    spent, reserved : float
-        The cost of all evaluations, and the expected cost of all pending queries.
-    evaluations : list of Evaluation
-        In the order in which they were told.
-    pending : list of Query
-        The queries that have no answer yet.
-    rate : float
-        The acquisition rate at which the latest query was chosen.
-    stopped : str or None
-        Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import amsbq
-    >>> sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
-    >>> it = amsbq.Integrator(sources, amsbq.Uniform(0, 1), budget=4)
-    >>> while (query := it.ask()) is not None:
-    ...     value = np.sin(5 * query.x[0]) if query.source == 0 else np.sin(5 * query.x[0]) + 0.1
-    ...     it.tell(query, value)
-    >>> low, high = it.estimate().interval(0.95)
-    >>> bool(low < (1 - np.cos(5)) / 5 < high)
-    True
-    """
-
-    def estimate(self) -> AnyEstimate:
-        """Return the distribution of the integral, conditioned on all that was told or observed.
-
-        Without a value of the primary source it is unknown, whatever the others say: its numbers are NaN, and a warning
-        says why. Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters
-        are those of the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned
-        before. With several outputs it returns `Estimates`. Raises `ValueError` if nothing was told or observed yet.
-        """
-        if len(self.learner) and not self.learner.has_primary:
-            warn(f"the integral is {unknown_because(self.names)}")
-            return unknown_estimate(self.outputs)
-        return super().estimate()
-
-    def result(self) -> Result:
-        """Return the integral so far, and how it was found, as `integrate` returns them.
-
-        Its ``stopped`` is empty while more can be asked. Raises `ValueError` if nothing was told or observed yet.
-        """
-        if not len(self.learner):
-            raise ValueError("there is no result yet: tell or observe something first")
-        return Result.of(self, self.stopped or "")
-
-
+@renamed(measure="inputs")
 def integrate(
     sources: SourcesLike,
-    measure: NamedMeasureLike,
+    inputs: NamedMeasureLike,
     *,
     budget: float | None = None,
     model: ModelName | MultiSourceGP = "auto",
@@ -141,19 +44,21 @@ def integrate(
     executor: ExecutorLike | None = None,
     workers: int = 1,
     journal: JournalPath | None = None,
-    progress: bool | Callable[[DesignIntegrator], None] | None = None,
+    progress: bool | Callable[[Integrator], None] | None = None,
     max_evaluations: int | None = None,
     stop: StopRule | Sequence[StopRule] = (),
     rng: RNGLike = None,
     on_interrupt: Literal["raise", "return"] = "raise",
     accept_changes: bool = False,
     names: Sequence[str] | None = None,
-    target: Target = "mean",
+    target: Target | Mapping[str, Target] = "mean",
     outputs: OutputsLike | None = None,
     weights: Weights | None = None,
-    output_range: tuple[float, float] | None = None,
-    log: bool = False,
+    output_range: RangeLike | None = None,
+    log: bool | Mapping[str, bool] = False,
     decision_cost: float = 0.0,
+    certify: float = 0.0,
+    limit: bool = False,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -162,12 +67,12 @@ def integrate(
     sources : function, `Source`, or list of them
         The primary one, whose integral is wanted, first. They are called with x of shape (D,), and return a number or
         an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a cheap one.
-    measure : measure, or anything that `as_measure` takes
+    inputs : measure, or anything that `as_measure` takes
         The distribution of the inputs: one scipy.stats distribution; or a list that has one, or a (low, high) pair, for
         each input; or a dictionary of these by the names of the inputs; or a measure.
     budget : float, optional
         In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
-    model, acquisition, seed, initial, order, rng, target, output_range, log, decision_cost
+    model, acquisition, seed, initial, order, rng, target, output_range, log, decision_cost, limit
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
         Stop when half the width of the 95 % interval stays below this share of the mean, or below this number, for all
@@ -202,6 +107,9 @@ def integrate(
         Names of several numbers that each evaluation returns, and how much they matter: see `Integrator`. The sources
         return an array, a sequence or a dictionary by name, and the result has arrays; ``result["peak"]`` is that of
         one output.
+    certify : float
+        The share of the budget that is kept for a certificate, such as 0.2: an estimate from fresh random evaluations,
+        which rests on no model. It is ``result.certificate``; see `certify`.
 
     Returns
     -------
@@ -226,15 +134,18 @@ def integrate(
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
     if not isinstance(progress, bool | None) and not callable(progress):
         raise TypeError(f"progress must be True, False, None or a function of the Integrator, got {brief(progress)}")
-    rules = [stop] if callable(stop) else list(stop)
+    if journal is not None and not isinstance(journal, str | PathLike):
+        raise TypeError(f"journal must be the name of a file, got {brief(journal)}")
+    rules: list[StopRule] = [stop] if callable(stop) else list(stop) if isinstance(stop, Sequence) else [stop]
     if not all(map(callable, rules)):
         raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
     if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
         raise ValueError("nothing would end the run: give a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
-    it = Integrator(
+    kept = _kept(certify, budget)
+    problem = Problem.of(
         sources,
-        measure,
-        budget=budget,
+        inputs,
+        budget=None if budget is None else budget - kept,
         model=model,
         acquisition=acquisition,
         seed=seed,
@@ -248,14 +159,17 @@ def integrate(
         output_range=output_range,
         log=log,
         decision_cost=decision_cost,
+        limit=limit,
+        rel_tol=rel_tol,
+        abs_tol=abs_tol,
     )
+    it = integrator_for(problem)
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
             raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
-    if rel_tol is not None or abs_tol is not None:
-        rules.append(tolerance(rel_tol, abs_tol, it.outputs))
-        if it.outputs is not None:
-            it.goals = replace(it.goals, **tolerances(rel_tol, abs_tol, it.outputs))
+    if kept:
+        check_budget(problem, kept)
+    rules += goal_rules(problem.goals)
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
     from .visualization.notebook import notebook_progress  # which those who only ask and tell do not need
@@ -272,4 +186,16 @@ def integrate(
         )
     if result.stopped == "interrupted" and on_interrupt == "raise":
         raise RunInterrupted(result)
-    return result
+    if not kept or result.stopped == "interrupted" or not is_known(result):
+        return result
+    certificate = certificate_for(result, kept, problem.seed, executor=executor, workers=workers, journal=journal)
+    return replace(result, certificate=certificate)
+
+
+def _kept(share: float, budget: float | None) -> float:
+    """Return what is kept of a budget for a certificate."""
+    if not 0 <= number(share, "certify") < 1:
+        raise ValueError(f"certify must be a share of the budget, such as 0.2, got {brief(share)}")
+    if share and budget is None:
+        raise ValueError(f"certify={share:g} keeps a share of the budget: give a budget")
+    return share * positive_number(budget, "budget") if share and budget is not None else 0.0

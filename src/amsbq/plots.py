@@ -15,16 +15,19 @@ Of several outputs, `outputs` draws all, and each other function the one that is
 ``result["peak"]`` for another one. Each source has a colour, line and marker of its own. Bands are 95 % intervals.
 """
 
-from .visualization.comparison import compare
-from .visualization.output_plots import distribution, outputs, sensitivity
 from .visualization.plots import (
+    compare,
     convergence,
     correlation,
     costs,
+    distribution,
     forecast,
+    outputs,
     overview,
     rates,
+    refinement,
     residuals,
+    sensitivity,
     sequence,
     shares,
     slices,
@@ -41,6 +44,7 @@ __all__ = [
     "outputs",
     "overview",
     "rates",
+    "refinement",
     "residuals",
     "sensitivity",
     "sequence",

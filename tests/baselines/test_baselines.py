@@ -29,6 +29,7 @@ def values(result, source=0):
     return np.array([e.value for e in result.evaluations if e.source == source])
 
 
+@pytest.mark.front_door
 def test_monte_carlo_is_an_average_with_students_interval():
     result = baselines.monte_carlo(SOURCES, NORMAL, budget=40, seed=3)
     y = values(result)
@@ -127,6 +128,7 @@ def test_a_useless_control_variate_costs_little():
     assert len(made) > 40
 
 
+@pytest.mark.front_door
 def test_vanilla_bq_is_the_integral_from_the_primary_source():
     alone = baselines.vanilla_bq(SOURCES, NORMAL, budget=5)
     same = amsbq.integrate(SOURCES, NORMAL, budget=5, model="vbq")

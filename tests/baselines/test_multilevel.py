@@ -8,7 +8,7 @@ from scipy import stats
 
 import amsbq
 from amsbq import baselines
-from amsbq.baselines import multilevel_bayesian
+from amsbq.baselines import bayesian
 from amsbq.baselines.multilevel import telescoping_sum
 from tests.baselines.problems import (
     BOUNDARY_CELLS,
@@ -185,7 +185,7 @@ def test_multilevel_bq_says_which_level_a_warning_is_of():
 
 
 def test_multilevel_bq_stops_when_all_levels_are_full(monkeypatch):
-    monkeypatch.setattr(multilevel_bayesian, "SETTINGS", replace(multilevel_bayesian.SETTINGS, most=8))
+    monkeypatch.setattr(bayesian, "SETTINGS", replace(bayesian.SETTINGS, most=8))
     result = baselines.multilevel_bq(HERMITE[:2], stats.norm(), budget=100, pilot=4)
     assert result.stopped == "exhausted"
     assert [sum(e.source == l for e in result.evaluations) for l in (0, 1)] == [8, 16]

@@ -212,6 +212,7 @@ def test_runs_are_made_once(tmp_path, monkeypatch):
     assert runs.missing(jobs, file) == jobs[3:]
     monkeypatch.setattr(runs, "digest", lambda method: "of other code")
     assert runs.missing(jobs, file) == jobs
+    assert runs.missing(jobs, file, by_any_code=True) == jobs[3:]  # as for the baseline, whose files have moved since
 
 
 def test_an_error_of_a_method_is_part_of_its_record(monkeypatch):

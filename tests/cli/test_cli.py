@@ -19,8 +19,8 @@ import pytest
 import amsbq
 from amsbq.cli.main import main
 from amsbq.cli.parser import PROBLEM_FILE, build_parsers
-from amsbq.design.integrator import Integrator
 from amsbq.design.sources import Source
+from amsbq.execution.integrator import Integrator
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.runner import run
 from amsbq.problems.problem_file import load_problem
@@ -174,9 +174,9 @@ command = ["awk", "BEGIN { print {rate} - {dose} }"]
     ("old", "new", "said"),
     [
         (
-            "rate = { low = 0.0, high = 1.0 }\ndose",
-            "dose = { low = 0.0, high = 1.0 }\nrate",
-            "inputs was ['rate', 'dose'], and now is ['dose', 'rate']",
+            "dose = { low = 0.0, high = 1.0 }",
+            "dose = { low = 0.0, high = 2.0 }",
+            "measure was Uniform([0.0, 0.0], [1.0, 1.0]), and now is Uniform([0.0, 0.0], [1.0, 2.0])",
         ),
         ("- {dose}", "+ {dose}", "function command was ['awk', 'BEGIN { print {rate} - {dose} }'], and now is ['awk',"),
     ],
@@ -200,6 +200,19 @@ def test_a_change_is_refused_until_it_is_accepted(tmp_path, typed, old, new, sai
     typed("run", problem, "--fresh")
 
 
+def test_inputs_in_another_order_cannot_be_accepted(tmp_path, typed):
+    problem, journal = tmp_path / "problem.toml", tmp_path / "problem.jsonl"
+    problem.write_text(TWO_INPUTS)
+    typed("run", problem)
+    content = journal.read_bytes()
+    rate, dose = "rate = { low = 0.0, high = 1.0 }\n", "dose = { low = 0.0, high = 1.0 }\n"
+    problem.write_text(TWO_INPUTS.replace(rate + dose, dose + rate))
+    assert "inputs was ['rate', 'dose'], and now is ['dose', 'rate']" in typed("resume", journal, code=2).err
+    said = typed("resume", journal, "--accept-changes", code=2).err
+    assert "the inputs are those of the journal in another order: give them as ['rate', 'dose']" in said
+    assert journal.read_bytes() == content
+
+
 def test_a_journal_in_use_is_not_set_aside(copied, typed):
     journal = copied.with_suffix(".jsonl")
     content = journal.read_bytes()
@@ -213,7 +226,10 @@ def test_a_journal_in_use_is_not_set_aside(copied, typed):
 def test_a_problem_file_is_no_journal_and_points_to_it(copied, capsys, command):
     more = {"tell": ["0", "1.0"], "exclude": ["0"]}.get(command, [])
     new = copied.with_name("new.toml")
-    for path, said in ((copied, f"its journal is {copied.with_suffix('.jsonl')}"), (new, "amsbq run begins one")):
+    for path, said in (
+        (copied, f"its journal is {copied.with_suffix('.jsonl')}"),
+        (new, "amsbq run, or amsbq ask, begins one"),
+    ):
         with pytest.raises(SystemExit) as ended:
             main([command, str(path), *more])
         assert ended.value.code == 2
@@ -315,6 +331,7 @@ def test_an_interrupt_on_the_terminal_waits_for_what_is_running(waiting):
 ENDINGS = {"SIGTERM": 143, "SIGKILL": -signal.SIGKILL, "two interrupts": 130}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ENDINGS)
 def test_nothing_is_left_of_a_run_that_ends_at_once(waiting, how, typed):
     problem, workers = waiting
@@ -404,7 +421,7 @@ def test_help_teaches(capsys):
     parsers = build_parsers()
     commands = [name.removeprefix("amsbq ") for name in parsers if name != "amsbq"]
     runs = ["init", "check", "run", "resume", "ask", "tell", "status", "report", "watch", "compare", "forecast"]
-    assert commands == [*runs, "show", "exclude", "correct", "doctor", "demo", "reproduce", "completion"]
+    assert commands == [*runs, "certify", "show", "exclude", "correct", "doctor", "demo", "reproduce", "completion"]
     for command in commands:
         with pytest.raises(SystemExit) as stopped:
             main([command, "--help"])
@@ -498,6 +515,7 @@ def test_dask_from_the_command_line(problem, typed):
     assert all(e["status"] == "ok" for e in answer["evaluations"])
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_ends_the_run_and_is_not_charged(problem, typed):
     """With one line, and without waiting; the run that goes on evaluates what was pending."""
     pytest.importorskip("distributed")

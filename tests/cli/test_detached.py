@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 from amsbq.execution import locks
+from amsbq.execution.bulk import beside_here, evaluate_in_bulk, evaluated_here
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.reader import read_result
 from amsbq.problems.problem_file import load_problem
@@ -51,13 +53,15 @@ def queries(printed):
 def attended(problem, events):
     """An integrator that was asked and told in the order of a journal, without one; it must ask for the same."""
     it, pending = load_problem(problem).integrator(), {}
+    list(evaluate_in_bulk(it, partial(evaluated_here, it)))
     for event in events:
         if event["event"] == "asked":
             query = it.ask()
             assert (query.id, query.source, query.x.tolist()) == (event["id"], event["source"], event["x"])
             pending[query.id] = query
         elif event["event"] == "told":
-            it.tell(pending.pop(event["id"]), event["value"])
+            query = pending.pop(event["id"])
+            it.tell(query, event["value"], free=beside_here(it, query.x))
     return it
 
 
@@ -96,6 +100,7 @@ while asked := lost or typed("ask", problem):
 """
 
 
+@pytest.mark.slow
 def test_two_shells_at_once_and_a_kill_equal_an_attended_run(problem, tmp_path):
     inputs = 'size = { low = 0.0, high = 1.0 }\n[[sources]]\nname = "fine"'
     text = PROBLEM.replace('[[sources]]\nname = "fine"', inputs).replace("cost = 0.1", "cost = 0.5")
@@ -165,12 +170,28 @@ def test_a_table_of_answers_may_grow(problem, tmp_path, typed):
         ("id,value,cost\n0,1.5,2.25\n2,0.3,\n", "another value already: value 0.25, variance 0.0, cost 1.0"),
         ("id,value,cost\n0,1.5,2.5\n", "another cost already: value 1.5, variance 0.0, cost 2.25"),
         ("id,value,cost,variance\n0,1.5,2.25,0.01\n", "another variance already"),
-        ("id,value,cost\n1,0.5,\n", "another reason and value and variance already: a failure, cost 0.1"),
+        ("id,value,cost\n1,0.5,\n", "has failed already: cost 0.1. To replace it"),
         ("id,reason,value\n1,no electricity,\n", "another reason already"),
     ):
         table.write_text(rows)
         assert said in typed("tell", journal, "--from", table, code=2).err
     assert journal.read_bytes() == content
+
+
+def test_columns_of_answers_have_any_separator(problem, tmp_path, typed):
+    journal, table = problem.with_suffix(".jsonl"), tmp_path / "results.csv"
+    typed("ask", problem, "--n", 2)
+    table.write_text("id;value\n0;1,5\n")
+    said = typed("tell", journal, "--from", table, code=2).err
+    assert "line 2: '1,5' is no number; write a decimal point, not a comma" in said
+    table.write_text("id;value\nfirst;1.5\n")
+    assert (
+        "line 2: id must be the number of a query, got 'first'" in typed("tell", journal, "--from", table, code=2).err
+    )
+    table.write_text("id;value\n0;1.5\n")
+    assert "0: fine = 1.5" in typed("tell", journal, "--from", table).out
+    table.write_text("id\tvalue\n1\t0.5\n")
+    assert "= 0.5" in typed("tell", journal, "--from", table).out
 
 
 def test_the_same_value_with_another_variance_or_cost_is_another_answer(problem, typed):
@@ -189,11 +210,13 @@ def test_the_same_value_with_another_variance_or_cost_is_another_answer(problem,
     [
         (["9", "1.0"], "has no query 9: there are 0 to 1"),
         (["0"], "give an ID and its value"),
+        (["0", "nan"], "value must be finite, got nan; if the evaluation failed, tell why instead: --failed REASON"),
         (["0", "1.0", "--failed", "why"], "give an ID and its value"),
         (["0", "1.0", "--variance", "-1"], "must not be negative"),
         (["0", "1.0", "--cost", "0"], "must be positive"),
         (["0", "1.0", "--from", "table.csv"], "give either an ID"),
         (["--from", "nowhere.csv"], "cannot be read"),
+        (["0", "1.0", "--gradient", "[1, 2, 3]"], "query 0: gradient must be 1 numbers, NaN if not known"),
     ],
 )
 def test_what_cannot_be_told(problem, typed, arguments, said):
@@ -292,7 +315,7 @@ def test_a_formula_beside_a_detached_source_is_evaluated_by_ask(problem, tmp_pat
     it, result = attended(problem, events), read_result(journal)
     assert result.mean == it.estimate().mean
     assert result.spent == it.spent
-    assert all(e.free == (pytest.approx(math.sin(5 * e.x[0]) + 0.2),) for e in result.evaluations)
+    assert all(e.free == ((pytest.approx(math.sin(5 * e.x[0]) + 0.2), 0.0),) for e in result.evaluations)
 
 
 def test_a_formula_is_used_from_when_it_costs_nothing(problem, tmp_path, typed):

@@ -62,8 +62,7 @@ def test_a_run_with_a_formula(write, tmp_path, capsys):
     ("source", "message"),
     [
         ('command = ["cat"]\nvectorized = true', "sources[1].vectorized: is for a python function"),
-        ('command = ["cat"]\ncost = 0', "sources[1].cost: only a python function is evaluated in bulk"),
-        ('command = ["cat"]\nbulk = true', "sources[1].bulk: only a python function is evaluated in bulk"),
+        ('command = ["cat"]\nbulk = true', "8 evaluations of formula in bulk cost more than the budget"),
         (f"{FORMULA}\nbulk = -3", "sources[1].bulk: must be true, false or a number of evaluations"),
         (FORMULA.replace("true", '"yes"'), "sources[1].vectorized: must be true or false"),
         (FORMULA.replace("cost = 0", "cost = -1"), "sources[1].cost: must be a positive number"),
@@ -80,7 +79,7 @@ def test_mistakes(write, source, message):
     [
         (
             "np.zeros(3)",
-            "ValueError: formula_of_the_beam is vectorized: for X of shape (2048, 1) it must return 2048 numbers",
+            "formula_of_the_beam is vectorized: for X of shape (2048, 1) it must return 2048 numbers",
         ),
         ('X["load"]', "IndexError: only integers"),
     ],
@@ -92,5 +91,5 @@ def test_a_formula_that_is_wrong_is_one_clear_error(write, tmp_path, capsys, mon
     monkeypatch.delitem(sys.modules, "wrong_beam", raising=False)
     assert main(["run", str(problem)]) == 2
     said = capsys.readouterr().err
-    assert f"amsbq: a source cannot be evaluated in bulk: {reason}" in said
+    assert f"amsbq: formula has failed at all 2048 locations, with: {reason}" in said
     assert "Traceback" not in said

@@ -7,7 +7,7 @@ import pytest
 
 import amsbq
 from amsbq.cli.main import main
-from amsbq.serialisation import from_json, to_json
+from amsbq.common.serialisation import from_json, to_json
 from tests.journals import lines_of
 
 NONSENSE = [None, True, -1, 10**400, float("nan"), "x", [[]], {}]

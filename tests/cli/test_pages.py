@@ -43,8 +43,8 @@ def test_what_is_left_out_has_its_default(write):
     [source] = problem.sources
     assert (source.cost, source.noise, source.timeout, source.valid) == (1.0, 0.0, None, None)
     it = problem.integrator()
-    assert (it.seed, it.model_name, it.acquisition) == (0, "auto", "mi")
-    assert (problem.rel_tol, problem.abs_tol) == (None, None)
+    assert (it.problem.seed, it.problem.model.name, it.problem.acquisition) == (0, "auto", "mi")
+    assert (it.problem.goals.relative, it.problem.goals.absolute) == (None, None)
 
 
 def test_a_tolerance_in_the_file_stops_the_run(write, capsys):

@@ -19,6 +19,7 @@ from amsbq.cli.main import main
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.state import read_state
 from amsbq.problems.problem_file import load_problem
+from amsbq.results.result import totals
 from tests.waiting import eventually
 
 TOP = "budget = 3.0\nmodel = 'icm'\n[inputs]\nx = { low = 0.0, high = 1.0 }\n"
@@ -265,6 +266,25 @@ def test_an_excluded_value_does_not_count(journal, typed):
     assert "excluded by the user: diverged" in journal.with_suffix(".html").read_text()
 
 
+def test_what_is_excluded_has_not_failed(journal, typed):
+    typed("exclude", journal, 1, "--reason", "diverged")
+    result = amsbq.read_result(journal)
+    source = result.evaluations[1].source
+    assert totals(result, source)[:2] == (sum(e.source == source for e in result.evaluations) - 1, 0)
+    assert f"{result.names[source]} (1 excluded)" in str(result)
+    again = typed("exclude", journal, 1, "--reason", "another", code=2).err
+    assert "evaluation 1 is excluded by the user: diverged" in again
+    assert f"to let it count again: amsbq correct {journal} 1 VALUE" in again
+    assert "corrected" in typed("correct", journal, 1, 0.5).out
+
+
+def test_a_correction_far_from_all_other_values_gets_a_remark(journal, typed):
+    values = [e.value for e in read_state(journal).evaluations if e.id != 0]
+    said = typed("correct", journal, 0, 99999).out
+    assert f"note: 99999 is far from all other values, {min(values):g} to {max(values):g}" in said
+    assert "note:" not in typed("correct", journal, 0, values[0]).out
+
+
 def test_a_corrected_value_counts(journal, typed):
     expected = reference(journal, values=[(0, 0.5)])
     typed("correct", journal, 0, 7.0)
@@ -417,17 +437,20 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("template = 3", "sources[0].template: cannot be 3"),
-        ("files = [1]", "sources[0].files: cannot be [1]"),
-        ("files = 'mesh'", "sources[0].files: cannot be 'mesh'"),
-        ("environment = { A = 1 }", "sources[0].environment: cannot be {'A': 1}"),
+        ("template = 3", "sources[0].template: must be the name of a file, or a list of them, got 3"),
+        ("files = [1]", "sources[0].files: must be a list of names of files, such as ['mesh.dat'], got [1]"),
+        ("files = 'mesh'", "sources[0].files: must be a list of names of files"),
+        (
+            "environment = { A = 1 }",
+            "sources[0].environment: must be a table of texts, such as { OMP_NUM_THREADS = '1' }, got { A = 1 }",
+        ),
         ("template = 'none.in'", "there is no file or folder 'none.in'"),
         ("output = { regex = 'peak' }", "must have one group"),
         (
             "output = { peak = { last = true }, time = { column = 1 } }",
             "sources[0].output: has peak, time; a run uses value",
         ),
-        ("workdir = 'runs'", "workdir must have {id}"),
+        ("workdir = 'runs'", "workdir: must have {id}"),
     ],
 )
 def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys, said, problem, typed):

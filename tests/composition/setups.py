@@ -9,7 +9,7 @@ before it was run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
@@ -21,7 +21,7 @@ from scipy import stats
 import amsbq
 
 SEED = 5
-BUDGET = 7.0
+BUDGET, FEWER = 6.0, 5.0  #: and for several outputs, of which each step takes longer
 NOISE = 0.05  #: standard deviation
 LIMIT, SHARE = 2.9, 0.8  #: of exceedance, and of the quantile
 N_TRUTH = 1 << 14
@@ -59,17 +59,23 @@ class Setup:
     cost: str = "declared"
     stop: str = "budget"
     front: str = "integrate"
+    model: str = (
+        "ar"  #: the default averages over several structures such as this one, which takes several times as long
+    )
+    #: "limit" for that to which the two sources tend as levels, the primary one next to it; for the default model only
+    wanted: str = "primary"
 
     @property
     def features(self) -> list[Feature]:
         """All levels that are not plain."""
-        pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        pairs = [(factor, getattr(self, factor)) for factor in LEVELS]
         return [(factor, level) for factor, level in pairs if level != LEVELS[factor][0]]
 
     @property
     def name(self) -> str:
         """The features in words."""
         shown = ["measured cost" if pair == ("cost", "measured") else pair[1] for pair in self.features]
+        shown += [] if self.wanted == "primary" else [self.wanted]
         return ", ".join(shown) or "plain"
 
     @property
@@ -112,11 +118,18 @@ class Setup:
                     timeout=timeout,
                     gradient=True if self.gradients == "gradients" else None,
                     outputs=own,
+                    fidelity=self.fidelities[number],
                 )
             )
         if self.free == "free":
             made.append(amsbq.Source(Formula(self), name="formula", cost=0, vectorized=True))
         return made
+
+    @property
+    def fidelities(self) -> list[dict[str, float] | None]:
+        """The fidelity of each source."""
+        known: list[Any] = [{"h": 1e-8}, {"h": 1.0}] if self.wanted == "limit" else [None, None]
+        return known + ([None] if self.free == "free" else [])
 
     @property
     def goal(self) -> Any:
@@ -139,7 +152,20 @@ class Setup:
     @property
     def options(self) -> dict[str, Any]:
         """All arguments of `Integrator`."""
-        return {"budget": BUDGET, "seed": SEED, "target": self.goal, **self.knowledge}
+        limit = {"limit": True} if self.wanted == "limit" else {}
+        return {
+            "budget": self.budget,
+            "seed": SEED,
+            "model": self.model,
+            "target": self.goal,
+            **self.knowledge,
+            **limit,
+        }
+
+    @property
+    def budget(self) -> float:
+        """The budget."""
+        return BUDGET if self.outputs == "one" else FEWER
 
     @property
     def stopping(self) -> dict[str, Any]:

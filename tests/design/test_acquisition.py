@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import amsbq
 from amsbq.design.acquisition import UTILITIES, Rate, utility
 from amsbq.design.costs import ConstantCost, CostFunction
+from amsbq.design.evaluations import Option
 from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
 from tests.problems import models_of, problems
@@ -38,6 +39,14 @@ def gps_of(problem, n):
     return gps
 
 
+def by_option(costs):
+    return {Option(source): cost for source, cost in enumerate(costs)}
+
+
+def options_of(sources):
+    return [Option(int(source)) for source in sources]
+
+
 def rate_of(problem, kind, n=3, costs="slanted"):
     """A rate over a few posteriors that differ in their hyperparameters."""
     gp, data = problem.gp, Data(problem.s, problem.X, problem.y, problem.extra)
@@ -47,7 +56,7 @@ def rate_of(problem, kind, n=3, costs="slanted"):
         models = [CostFunction(gp.measure, f) for f in functions[: gp.n_sources]]
     else:
         models = [ConstantCost(gp.measure, 0.5**source) for source in range(gp.n_sources)]
-    return Rate(posteriors, models, kind)
+    return Rate(posteriors, by_option(models), kind)
 
 
 def dense_variances(problem, gp, s_new, X_new):
@@ -68,8 +77,8 @@ def test_rates_against_the_dense_joint_gaussian(name, between):
     plain = replace(rate_of(problem, "mi", n=2), between=between)
     last, X = problem.gp.n_sources - 1, problem.X_new[:4]
     s_new = np.arange(4) % problem.gp.n_sources
-    costs = [plain.costs[last].function(x) for x in X]
-    total = sum(plain.costs[s].function(x) for s, x in zip(s_new, X, strict=True))
+    costs = [plain.costs[Option(last)].function(x) for x in X]
+    total = sum(plain.costs[Option(int(s))].function(x) for s, x in zip(s_new, X, strict=True))
 
     def share(s, x):
         """The share of the variance of the integral that is expected to go."""
@@ -81,8 +90,8 @@ def test_rates_against_the_dense_joint_gaussian(name, between):
     single, joint = np.array([share([last], x[None]) for x in X]), share(s_new, X)
     for kind, u in TEXTBOOK.items():
         rate = replace(plain, kind=kind)
-        np.testing.assert_allclose(rate.values([last], X)[0], u(single) / costs, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(rate.joint(s_new, X), u(joint) / total, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(rate.values([Option(last)], X)[0], u(single) / costs, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(rate.joint(options_of(s_new), X), u(joint) / total, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -91,16 +100,18 @@ def test_gradients(name):
     plain = rate_of(problem, "mi", n=2)
     last, width = problem.gp.n_sources - 1, problem.gp.measure.width
     s_new, X_new = np.arange(3) % problem.gp.n_sources, problem.X_new[1:4]
-    for rate in (*(replace(plain, kind=kind) for kind in UTILITIES), plain.after(0, problem.X_new[:1])):
+    for rate in (*(replace(plain, kind=kind) for kind in UTILITIES), plain.after(Option(0), problem.X_new[:1])):
         value, gradient = rate.value_and_grad(last, X_new)
-        np.testing.assert_allclose(value, rate.values([last], X_new)[0], rtol=1e-12)
+        np.testing.assert_allclose(value, rate.values([Option(last)], X_new)[0], rtol=1e-12)
         for x, row in zip(X_new, gradient, strict=True):
-            numeric = central_difference(lambda u, r=rate: r.values([last], (u * width)[None])[0][0], x / width, 1e-4)
+            numeric = central_difference(
+                lambda u, r=rate: r.values([Option(last)], (u * width)[None])[0][0], x / width, 1e-4
+            )
             np.testing.assert_allclose(row * width, numeric, rtol=1e-4, atol=1e-5 * np.abs(value).max())
         value, gradient = rate.joint_and_grad(s_new, X_new)
-        np.testing.assert_allclose(value, rate.joint(s_new, X_new), rtol=1e-10)
+        np.testing.assert_allclose(value, rate.joint(options_of(s_new), X_new), rtol=1e-10)
         numeric = central_difference(
-            lambda u, r=rate: r.joint(s_new, u.reshape(X_new.shape) * width), (X_new / width).ravel(), 1e-4
+            lambda u, r=rate: r.joint(options_of(s_new), u.reshape(X_new.shape) * width), (X_new / width).ravel(), 1e-4
         )
         np.testing.assert_allclose((gradient * width).ravel(), numeric, rtol=1e-4, atol=1e-5 * abs(value))
 
@@ -112,8 +123,10 @@ def test_one_after_the_other_is_the_whole_set(name):
     s_new, X_new = np.arange(3) % problem.gp.n_sources, problem.X_new[:3]
     so_far = rate
     for s, x in zip(s_new[:2], X_new[:2], strict=True):
-        so_far = so_far.after(int(s), x[None])
-    np.testing.assert_allclose(so_far.values([int(s_new[2])], X_new[2:])[0][0], rate.joint(s_new, X_new), rtol=1e-8)
+        so_far = so_far.after(Option(int(s)), x[None])
+    np.testing.assert_allclose(
+        so_far.values(options_of(s_new[2:]), X_new[2:])[0][0], rate.joint(options_of(s_new), X_new), rtol=1e-8
+    )
 
 
 @given(st.floats(0, 1 - 1e-9), st.floats(0, 1 - 1e-9))
@@ -152,7 +165,11 @@ def test_one_source_of_constant_cost_makes_all_utilities_agree(cost):
     posterior = gp.condition(0, [0.2, 0.7], [0.0, 0.0])
     grid = np.linspace(0, 1, 2001)[:, None]
     best = {
-        int(Rate(posterior.batch, [ConstantCost(gp.measure, cost)], kind).values([0], grid)[0].argmax())
+        int(
+            Rate(posterior.batch, by_option([ConstantCost(gp.measure, cost)]), kind)
+            .values([Option(0)], grid)[0]
+            .argmax()
+        )
         for kind in UTILITIES
     }
     assert len(best) == 1
@@ -163,16 +180,18 @@ def test_known_points_have_no_rate(kind):
     gp = amsbq.MultiSourceGP([amsbq.Term([[1, 0.9], [0.9, 1]], amsbq.RBF(0.3))], amsbq.Uniform(0, 1))
     X = np.array([[0.1], [0.5], [0.9], [0.5]])
     posterior = gp.condition([0, 0, 0, 1], X, np.zeros(4))
-    rate = Rate(posterior.batch, [ConstantCost(gp.measure, 1.0), ConstantCost(gp.measure, 1e-9)], kind)
-    assert not rate.values([0], X[:3])[0].any()
-    assert not rate.values([1], X[3:])[0].any()
+    rate = Rate(posterior.batch, by_option([ConstantCost(gp.measure, 1.0), ConstantCost(gp.measure, 1e-9)]), kind)
+    assert not rate.values([Option(0)], X[:3])[0].any()
+    assert not rate.values([Option(1)], X[3:])[0].any()
 
 
 def test_a_perfect_step_has_an_infinite_rate():
     gp = amsbq.MultiSourceGP([amsbq.Term([[1, 0.9], [0.9, 1]], amsbq.Constant())], amsbq.Uniform(0, 1))
-    rate = Rate(gp.condition([], [], []).batch, [ConstantCost(gp.measure, 1e6), ConstantCost(gp.measure, 1e-6)], "mi")
-    assert rate.values([0], np.array([[0.3]]))[0] == np.inf
-    assert np.isfinite(rate.values([1], np.array([[0.3]]))[0])
+    rate = Rate(
+        gp.condition([], [], []).batch, by_option([ConstantCost(gp.measure, 1e6), ConstantCost(gp.measure, 1e-6)]), "mi"
+    )
+    assert rate.values([Option(0)], np.array([[0.3]]))[0] == np.inf
+    assert np.isfinite(rate.values([Option(1)], np.array([[0.3]]))[0])
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_units_of_cost_do_not_matter():
 
 
 def test_before_it_is_known_a_cost_is_guessed_and_nothing_set_aside():
-    prices = SourceCosts(["measured", "measured", 0.5], ["a", "b", "c"], UNIT)
+    prices = SourceCosts(["measured", "measured", 0.5], ["a", "b", "c"], UNIT, {})
     x = np.array([0.5])
     assert prices.expected(0, x) == 0
     assert prices.costs[0].effective(x[None]) == 1

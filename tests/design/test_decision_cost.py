@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import amsbq
-from amsbq.design.costs import DecisionCosts
+from amsbq.design.evaluations import Option
+from amsbq.design.ledger import DecisionCosts
 from amsbq.design.search import Search
 
 PLANE = [(0, 1)] * 2
@@ -29,7 +30,7 @@ def sources(calls, cost=0.003):
 def ticking(monkeypatch):
     """A clock that goes on by half a second whenever one looks at it: a decision takes the same time everywhere."""
     ticks = itertools.count(step=0.5)
-    monkeypatch.setattr("amsbq.design.costs.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("amsbq.design.ledger.time.perf_counter", lambda: next(ticks))
 
 
 def test_by_default_decisions_cost_nothing():
@@ -70,9 +71,9 @@ def test_a_set_grows_as_long_as_its_rate_rises():
     """By the rate of each beginning of the set, from the dense joint Gaussian."""
     gp = amsbq.MultiSourceGP([amsbq.Term([[1.0]], amsbq.RBF(0.4))], amsbq.Uniform(0, 1), noise=0.1)
     it = amsbq.Integrator(amsbq.Source(fine, cost=0.1), amsbq.Uniform(0, 1), model=gp, decision_cost=1.0)
-    it.deciding.charged(1.0)
-    rate = it._next_rate(it.learner.belief)
-    found = Search(it.measure, [0], np.random.default_rng(0)).rising_set(rate, 32)
+    it.ledger.decisions.charged(1.0)
+    rate = it.policy.next_rate(it.learner.posterior)
+    found = Search(it.measure, [Option(0)], np.random.default_rng(0)).rising_set(rate, 32)
 
     def of_first(n):
         rho2 = gp.condition([], np.zeros((0, 1)), []).squared_correlation_joint([0] * n, [c.x for c in found[:n]])
@@ -109,7 +110,9 @@ def test_what_was_charged_is_the_same_after_a_resumption(tmp_path, ticking):
     again = amsbq.integrate(sources([]), PLANE, budget=4, decision_cost=0.2, journal=journal)
     assert [(e.cost, e.decision) for e in again.evaluations] == [(e.cost, e.decision) for e in first.evaluations]
     assert again.spent == first.spent
-    assert again.integrator.deciding.expected == pytest.approx(first.integrator.deciding.expected, rel=1e-12)
+    assert again.integrator.ledger.decisions.expected == pytest.approx(
+        first.integrator.ledger.decisions.expected, rel=1e-12
+    )
     more = amsbq.integrate(sources([]), PLANE, budget=6, decision_cost=0.2, journal=journal)
     assert 4 < more.spent <= 6
 
@@ -120,7 +123,7 @@ def test_a_forecast_pays_for_decisions():
         query = it.ask()
         it.tell(query, fine(query.x))
     without = it.forecast(10)
-    it.deciding.charged(0.5)
+    it.ledger.decisions.charged(0.5)
     with_decisions = it.forecast(10)
     assert with_decisions[1][0] >= without[0][0] + 0.5
     assert with_decisions[-1][1] > without[-1][1]

@@ -237,17 +237,44 @@ def test_changes_that_cannot_be_accepted(tmp_path):
 
 
 def test_sources_in_another_order_are_not_taken_for_each_other(tmp_path):
-    """By their names, or by what they are where they have none."""
+    """By their names, or by what they are; also if one of them is new, or all have new names."""
     path, unnamed = tmp_path / "run.jsonl", tmp_path / "unnamed.jsonl"
     run(path)
     content = path.read_bytes()
-    swapped = [amsbq.Source(coarse, name="coarse"), amsbq.Source(fine, cost=0.1, name="fine")]
-    with pytest.raises(JournalError, match="in another order: give them as fine, coarse"):
-        run(path, swapped, accept_changes=True)
+    for first, second in (((coarse, "coarse"), (fine, "fine")), ((coarse, "coarse"), (finer, "finer")),
+                          ((coarse, "low"), (fine, "high")), ((finer, "coarse"), (coarse, "low"))):  # fmt: skip
+        others = [amsbq.Source(first[0], name=first[1]), amsbq.Source(second[0], cost=0.1, name=second[1])]
+        with pytest.raises(JournalError, match="in another order: give them as fine, coarse"):
+            run(path, others, accept_changes=True)
     run(unnamed, [amsbq.Source(fine, name="a"), amsbq.Source(coarse, cost=0.1, name="b")])
     with pytest.raises(JournalError, match="in another order"):
         run(unnamed, [amsbq.Source(coarse, name="a"), amsbq.Source(fine, cost=0.1, name="b")], accept_changes=True)
     assert path.read_bytes() == content
+
+
+def test_inputs_and_outputs_in_another_order_are_not_taken_for_each_other(tmp_path):
+    def two(x):
+        return [x[0], x[0] + x[1]]
+
+    def attempt(inputs, outputs, **options):
+        source = amsbq.Source(two, name="two")
+        inputs = dict.fromkeys(inputs, (0, 1))
+        return amsbq.integrate(source, inputs, budget=2, outputs=outputs, journal=path, progress=False, **options)
+
+    path = tmp_path / "run.jsonl"
+    attempt(["a", "b"], ["p", "q"])
+    content = path.read_bytes()
+    for inputs, outputs, said in (
+        (["b", "a"], ["p", "q"], r"the inputs .* in another order: give them as \['a', 'b'\]"),
+        (["b", "c"], ["p", "q"], "the inputs .* in another order"),
+        (["a", "b"], ["q", "p"], r"the outputs .* in another order: give them as \['p', 'q'\]"),
+        (["a", "b"], ["p", "q", "r"], r"of the outputs \['p', 'q'\], and now there are the outputs"),
+        (["a", "b"], None, "and now there is one output: such a change cannot be accepted"),
+    ):
+        with pytest.raises(JournalError, match=said):
+            attempt(inputs, outputs, accept_changes=True)
+        assert path.read_bytes() == content
+    assert attempt(["a", "c"], ["p", "height"], accept_changes=True)["height"].mean  # other names of the same
 
 
 @pytest.mark.parametrize("name", ["format-1.jsonl", "format-2.jsonl"])

@@ -25,6 +25,7 @@ from tests.execution.test_runner import coarse, fine, pair
 from tests.waiting import eventually, is_running
 
 
+@pytest.mark.front_door
 @pytest.mark.parametrize("kind", ["threads", "thread pool", "process pool"])
 def test_workers_and_executors(kind):
     if kind == "threads":

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import amsbq
+from amsbq.cli.main import main
 from amsbq.execution.evaluate import evaluate
 from amsbq.execution.journal import FORMAT, Journal, JournalError, read_journal
 from amsbq.execution.resume import begin_or_resume
@@ -79,6 +80,21 @@ def test_few_refits_are_written(tmp_path):
     path.write_text("".join(last[: cut + 1]))
     again = run(path, model="icm", budget=100.0, max_evaluations=13)
     assert everything(again) == everything(whole)
+
+
+def test_learning_goes_on_after_a_crash_as_without_one(tmp_path):
+    """Draws of hyperparameters are carried along from value to value: a resumed run carries along the same."""
+    sources = [amsbq.Source(fine), amsbq.Source(coarse, cost=0.2)]
+
+    def run_default(path):
+        return amsbq.integrate(sources, UNIT, budget=5.0, journal=path)
+
+    whole, lines = run_default(tmp_path / "run.jsonl"), (tmp_path / "run.jsonl").read_text().splitlines(keepends=True)
+    told = [i for i, line in enumerate(lines) if '"event":"told"' in line]
+    for cut in told[5::3]:
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_text("".join(lines[: cut + 1]))
+        assert everything(run_default(path)) == everything(whole)
 
 
 def test_the_header_describes_the_problem_in_plain_values(tmp_path):
@@ -150,7 +166,7 @@ def test_it_can_be_cut_anywhere(tmp_path):
             warnings.simplefilter("always")
             again = run(path)
         assert everything(again) == whole
-        torn = content[:size][-1:] != b"\n"
+        torn = content[:size][-1:] != b"\n" and content[size : size + 1] != b"\n"  # which would be all that lacks
         assert any("not finished" in str(w.message) for w in caught) == torn
 
 
@@ -206,6 +222,102 @@ def test_lines_that_are_missing_moved_or_of_another_journal_are_noticed(tmp_path
         assert path.read_bytes() == b"".join(content)
     path.write_bytes(b"".join(lines[:-1]))
     assert len(read_journal(path)[1]) == n - 2  # lines that are cut off at the end cannot be noticed
+
+
+def journals_of_three_front_doors(folder):
+    """Return journals of `integrate`, of a problem file, and of queries that were asked and told in a shell."""
+    run(folder / "integrate.jsonl")
+    text = "budget = 2\n[inputs]\nx = { low = 0.0, high = 1.0 }\n[[sources]]\n"
+    (folder / "file.toml").write_text(f"{text}command = ['echo', '{{x}}']\n")
+    (folder / "detached.toml").write_text(f"{text}detached = true\n")
+    assert main(["run", str(folder / "file.toml")]) == 0
+    for number in range(2):
+        assert main(["ask", str(folder / "detached.toml")]) == 0
+        assert main(["tell", str(folder / "detached.jsonl"), str(number), "0.5"]) == 0
+    return [folder / f"{name}.jsonl" for name in ("integrate", "file", "detached")]
+
+
+def damaged_at_random(rng, lines, foreign):
+    """Yield damaged contents of a journal; after each, whether it is cut, so that its beginning may be taken for it."""
+    n, content = len(lines), b"".join(lines)
+    for _ in range(10):
+        i, j, k = rng.integers(n - 1), rng.integers(n), rng.integers(1, len(foreign))
+        yield b"".join([*lines[:i], *lines[i + 1 :]]), False
+        yield b"".join([*lines[: i + 1], lines[j], *lines[i + 1 :]]), False  # doubled
+        yield b"".join([*lines[:j], foreign[k], *lines[j + 1 :]]), False
+        at = rng.integers(len(content))
+        flipped = bytes([content[at] ^ 1 << rng.integers(8)])
+        yield content[:at] + flipped + content[at + 1 :], False
+        yield content[:at], True
+        yield content[:at] + rng.bytes(5) + content[at:], False
+        noise = rng.bytes(rng.integers(1, 40))
+        before = rng.integers(len(content) - 100)  # without the end, which may be taken for a cut
+        yield content[:before] + noise + content[before + len(noise) :], False
+        if i != j:
+            swapped = list(lines)
+            swapped[i], swapped[j] = lines[j], lines[i]
+            yield b"".join(swapped), False
+    value = content.index(b'"value":') + len(b'"value":')  # what somebody does who would have another value
+    yield content[:value] + b"7." + content[value + 2 :], False
+    yield foreign[0] + b"".join(lines[1:]), False
+    yield foreign[0] + content, False
+    yield content + b"".join(foreign), False
+    yield b"".join(sorted(lines)), False
+    for old, new in ((b"\n", b"  \n"), (b":", b": "), (b"\n", b"\r"), (b"\n", b"")):
+        yield content.replace(old, new), False
+    for note in (b"# of Monday\n", b"\n"):
+        yield note + content, False
+        yield lines[0] + note + b"".join(lines[1:]), False
+
+
+def test_damage_of_three_hundred_journals_is_noticed_or_repaired(tmp_path, capsys):
+    """Of all front doors; what is left of a journal that was cut is its beginning, and the rest an error."""
+    rng, paths, path, seen = np.random.default_rng(3), journals_of_three_front_doors(tmp_path), tmp_path / "j.jsonl", 0
+    contents = [file.read_bytes().splitlines(keepends=True) for file in paths]
+    for file, lines, foreign in zip(paths, contents, [*contents[1:], contents[0]], strict=True):
+        header, events = read_journal(file)
+        for content, cut in damaged_at_random(rng, lines, foreign):
+            if content == b"".join(lines):
+                continue
+            seen += 1
+            path.write_bytes(content)
+            if not cut:
+                for open_it in (read_journal, Journal):
+                    with pytest.raises(JournalError):
+                        open_it(path)
+                assert main(["status", str(path)]) == 2
+                assert path.read_bytes() == content
+                continue
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with Journal(path) as journal:
+                    left = [] if journal.header is None else [journal.header, *journal.events]
+            assert repr(left) == repr([header, *events][: len(left)])
+            assert path.read_bytes() == b"".join(lines[: len(left)])
+            assert bool(caught) == (content not in (b"".join(lines[: len(left)]), b"".join(lines[: len(left)])[:-1]))
+    assert seen > 250
+
+
+@pytest.mark.parametrize("name", ["format-1", "format-2", "format-2-functions"])
+def test_earlier_formats_notice_what_the_page_says(tmp_path, name):
+    """Altered lines, and lines that are missing if what is left makes no sense; a missing answer makes sense."""
+    path, lines = tmp_path / "run.jsonl", (STORED / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+    asked, told = (
+        next(i for i, line in enumerate(lines) if b'"event":"%s"' % kind in line) for kind in (b"asked", b"told")
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        number = rng.integers(len(lines))
+        at = rng.integers(len(lines[number]))
+        altered = lines[number][:at] + bytes([lines[number][at] ^ 1 << rng.integers(8)]) + lines[number][at + 1 :]
+        path.write_bytes(b"".join([*lines[:number], altered, *lines[number + 1 :]]))
+        with pytest.raises(JournalError, match=r"damaged|not a journal"):
+            read_journal(path)
+    path.write_bytes(b"".join([*lines[:asked], *lines[asked + 1 :]]))
+    with pytest.raises(JournalError, match="tells of something that cannot have happened"):
+        amsbq.read_result(path)
+    path.write_bytes(b"".join([*lines[:told], *lines[told + 1 :]]))
+    assert len(amsbq.read_result(path).evaluations) == len(amsbq.read_result(STORED / f"{name}.jsonl").evaluations) - 1
 
 
 def test_the_lines_of_a_journal_are_those_that_the_page_describes(tmp_path):
@@ -527,6 +639,7 @@ def journal_lines(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     """A few times; benchmarks/kill.py does it as often as you like."""
     path, calls = tmp_path / "run.jsonl", tmp_path / "calls"

@@ -11,10 +11,10 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import amsbq
+from amsbq.common.threads import MANY_OBSERVATIONS, threads_for
 from amsbq.execution.journal import JournalError, read_journal
 from amsbq.execution.runner import run as run_it
 from amsbq.external import Command, UMBridge
-from amsbq.threads import MANY_OBSERVATIONS, threads_for
 from tests.execution.test_executors import eventually
 from tests.execution.test_journal import SOURCES, UNIT, everything, fine, run
 

@@ -372,7 +372,7 @@ def test_a_generator_gives_the_seed():
     x = np.linspace(0.05, 0.95, 6)
     estimates = [
         amsbq.estimate(0, x, np.sin(6 * x), UNIT, **options)
-        for options in ({}, {"rng": 0}, {"rng": np.random.default_rng(5)}, {"seed": by_seed.integrator.seed})
+        for options in ({}, {"rng": 0}, {"rng": np.random.default_rng(5)}, {"seed": by_seed.integrator.problem.seed})
     ]
     assert estimates[0].interval() == estimates[1].interval()
     assert estimates[2].interval() == estimates[3].interval() != estimates[0].interval()
@@ -467,12 +467,13 @@ def counted_pair(calls, vectorized):
     return [amsbq.Source(lambda x: fine(x[None])[0]), amsbq.Source(lambda x: coarse(x[None])[0], cost=0.1)]
 
 
+CUBE = amsbq.Uniform([0, 0, 0], 1)
 RUNS = {
     "initial design": (
-        lambda *problem: amsbq.integrate(*problem, budget=6, initial=[(0, [0.1 * i, 0.5]) for i in range(4)]),
+        lambda *problem: amsbq.integrate(*problem, budget=6, initial=[(0, [0.1 * i, 0.5, 0.5]) for i in range(4)]),
         lambda sizes: sizes[0] == 4,
     ),
-    "batches": (lambda *problem: amsbq.integrate(*problem, budget=6, workers=4), lambda sizes: max(sizes[1:]) >= 2),
+    "batches": (lambda *problem: amsbq.integrate(*problem, budget=10, workers=4), lambda sizes: max(sizes[1:]) >= 2),
     "Monte Carlo": (lambda *problem: amsbq.baselines.monte_carlo(*problem, budget=600), lambda sizes: len(sizes) == 3),
     "multi-fidelity": (
         lambda *problem: amsbq.baselines.multifidelity_monte_carlo(*problem, budget=200),
@@ -489,7 +490,7 @@ RUNS = {
 def test_vectorized_sources_are_called_once_for_several_evaluations(name):
     made, expected = RUNS[name]
     sizes, one_by_one = [], []
-    found, same = (made(counted_pair(*how), amsbq.Uniform([0, 0], 1)) for how in ((sizes, True), (one_by_one, False)))
+    found, same = (made(counted_pair(*how), CUBE) for how in ((sizes, True), (one_by_one, False)))
     assert expected(sizes)
     assert set(one_by_one) == {1}
     assert sum(sizes) == len(one_by_one)

@@ -9,8 +9,8 @@ from scipy import stats
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from amsbq import integrate
+from amsbq.common.threads import threads_for
 from amsbq.execution.journal import read_journal
-from amsbq.threads import threads_for
 from tests.design.test_integrator import FINE, UNIT
 from tests.execution.test_runner import pair
 

@@ -109,7 +109,7 @@ def test_main_effects():
     t, w = np.polynomial.legendre.leggauss(40)
     x = np.column_stack([np.full(40, 0.3), 1 + t])
     mean, cov = batch.predict_joint(np.zeros(40, dtype=int), x)
-    got = batch.main_effect(0, 0, np.array([[0.3]]))
+    got = batch.main_effect(0, [0], np.array([[0.3]]))
     np.testing.assert_allclose(got[0][0], mean[0] @ w / 2, rtol=1e-10)
     np.testing.assert_allclose(got[1][0], w @ cov[0] @ w / 4, rtol=1e-7)
 

@@ -78,6 +78,20 @@ def test_main_effects_are_integrals_of_the_posterior(kind, input):
                 np.testing.assert_allclose(variance[i], dense, rtol=1e-7)
 
 
+@pytest.mark.parametrize("kind", MEASURES)
+def test_effects_of_two_inputs_are_integrals_over_the_third(kind):
+    measure = MEASURES[kind]
+    batch = posterior_of(measure).batch
+    every, given = measure.sobol(4, 2), measure.sobol(2, 1)[:, [0, 2]]
+    mean, _ = batch.main_effect(1, [0, 2], given)
+    for got, at in zip(mean.T, given, strict=True):
+        points = np.insert(np.tile(at, (4096, 1)), 1, measure.over([1]).sobol(4096, 0)[:, 0], axis=1)
+        numeric = batch.predict(1, points)[0].mean(axis=1)
+        np.testing.assert_allclose(got, numeric, rtol=2e-3, atol=1e-3)
+    for got, wanted in zip(batch.main_effect(1, [0, 1, 2], every), batch.predict(1, every), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+
+
 def test_the_main_effect_of_the_only_input_is_the_source():
     measure = amsbq.Product([stats.expon()])
     gp = amsbq.MultiSourceGP([amsbq.Term(B, amsbq.Matern(2.5, 0.7))], measure, noise=1e-4)

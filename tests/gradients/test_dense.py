@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data, Sites
@@ -156,12 +157,18 @@ def test_data_with_gradients():
         (amsbq.Uniform(0, 1), [[1.0, 2.0]], "shape"),
         (amsbq.Uniform(0, 1), [[np.inf]], "NaN if it is not known"),
         (amsbq.Uniform(0, 1), [["steep"]], "number"),
-        (amsbq.Product([{0: 0.5, 1: 0.5}]), [[1.0]], "isolated values"),
     ],
 )
 def test_wrong_gradients_are_refused(measure, gradients, message):
     with pytest.raises(ValueError, match=message):
         Data.checked(measure, 1, 0, [[1.0]], [1.0], None, gradients)
+
+
+def test_derivatives_by_inputs_with_isolated_values_are_not_used():
+    measure = amsbq.Product([{0: 0.5, 1: 0.5}, stats.uniform(0, 1), stats.randint(0, 4)])
+    data = Data.checked(measure, 1, 0, [[1.0, 0.3, 2.0]], [1.0], None, [[1.0, 2.0, 3.0]])
+    np.testing.assert_array_equal(data.gradients(), [[np.nan, 2.0, np.nan]])
+    assert len(data.y) == 2  # the value, and one derivative
 
 
 def test_a_kernel_without_derivatives_is_refused():

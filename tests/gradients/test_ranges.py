@@ -5,10 +5,11 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.design.evaluations import Option
 from amsbq.gp.data import Data
-from amsbq.ranges.belief import RangedBelief
-from amsbq.ranges.learner import learn_ranged
-from amsbq.ranges.transforms import OutputRange, Shape, Transform, checked_range
+from amsbq.inference.structures import as_model
+from amsbq.posterior.channel import Lessons
+from amsbq.posterior.transforms import OutputRange, Shape, Transform, checked_range
 
 RANGES = [OutputRange(0.0, np.inf), OutputRange(-np.inf, 3.0), OutputRange(-1.0, 2.0), checked_range(None, log=True)]
 CASES = [(known, shape) for known in RANGES for shape in known.shapes]
@@ -60,7 +61,7 @@ def test_the_posterior_of_a_root_against_a_dense_one(noise):
     X = box.sobol(4, 3)
     y, gradients = 0.5 + X[:, 0] * X[:, 1] ** 2, np.column_stack([X[:, 1] ** 2, 2 * X[:, 0] * X[:, 1]])
     data = Data.checked(box, 1, 0, X, y, np.full(4, noise), gradients)
-    belief = learn_ranged(OutputRange(0.0, np.inf), gp, box, data, [0.0])
+    (only,) = Lessons(as_model(gp), box, [0.0], known=OutputRange(0.0, np.inf)).learned(data).alternatives
     wanted = box.sobol(3, 5)
 
     steps = [h * e for e in np.eye(2)]
@@ -81,7 +82,7 @@ def test_the_posterior_of_a_root_against_a_dense_one(noise):
     noise_of_all = np.concatenate([variances, variances / box.width[0] ** 2, variances / box.width[1] ** 2])
     observed = np.concatenate([g, gradients[:, 0] / g, gradients[:, 1] / g])
     G, k = K[:12, :12] + np.diag(noise_of_all), K[:12, 12:]
-    mean, variance = (moment[0] for moment in belief.posteriors.predict(0, wanted))
+    mean, variance = (moment[0] for moment in only.process.posteriors.predict(0, wanted))
     np.testing.assert_allclose(mean, k.T @ np.linalg.solve(G, observed), rtol=1e-5)
     expected = np.diagonal(K[12:, 12:] - k.T @ np.linalg.solve(G, k))
     np.testing.assert_allclose(variance, expected, rtol=1e-3, atol=1e-8)
@@ -120,7 +121,7 @@ def test_skewed_values_with_gradients_are_modelled_as_exponentials():
     for x in PLANE.sobol(10, 2):
         it.observe(0, x, f(x), gradient=slope(x))
     estimate = it.estimate()
-    assert isinstance(it.learner.belief, RangedBelief)
+    assert not it.learner.posterior.components[0].transform.affine
     assert abs(estimate.mean - TRUTH) < 0.03 * TRUTH
     choice = it.preview()
     assert choice.source == 0
@@ -139,9 +140,9 @@ def test_the_rate_of_a_value_with_its_gradient():
     )
     for x in box.sobol(3, 1):
         it.observe(0, x, 1 + x[0] * x[1], gradient=x[::-1])
-    rate, at = it._next_rate(it.learner.belief), np.array([[0.3, 0.6]])
-    with_it, alone = rate.values([1], at)[0, 0], rate.values([0], at)[0, 0]
-    posteriors = rate.posteriors
+    rate, at = it.policy.next_rate(it.learner.posterior), np.array([[0.3, 0.6]])
+    with_it, alone = rate.values([Option(0, True), Option(0)], at)[:, 0]
+    (posteriors,) = (part.posteriors for part in rate.parts)
     before = posteriors.integral()[1][0]
     for value, gradients, expected in ((alone, None, 1.0), (with_it, [[0.0, 0.0]], 1.3)):
         new = Data.checked(box, 1, 0, at, [0.0], gradients=gradients)
@@ -149,8 +150,19 @@ def test_the_rate_of_a_value_with_its_gradient():
         np.testing.assert_allclose(value, -np.log(after / before) / expected, rtol=1e-6)
 
 
-def test_gradients_of_several_outputs_are_refused():
-    with pytest.raises(ValueError, match="single output: leave outputs out"):
+@pytest.mark.parametrize("options", [{}, {"output_range": (-20, np.inf)}], ids=["plain", "range"])
+def test_gradients_of_several_outputs_are_those_of_each(options):
+    X = PLANE.sobol(5, 4)
+    Y = np.array([[f(x), x[0] * x[1]] for x in X])
+    gradients = np.array([[slope(x), x[::-1]] for x in X])
+    both = amsbq.estimate(0, X, Y, PLANE, gradients=gradients, outputs=["a", "b"], **options)
+    for m in range(2):
+        alone = amsbq.estimate(0, X, Y[:, m], PLANE, gradients=gradients[:, m], **options)
+        assert (both[m].mean, both[m].std) == (alone.mean, alone.std)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match=r"gradients must have shape \(1, 2, 2\), got shape \(1, 2\)"):
         amsbq.estimate(0, [[0.1, 0.2]], [[1.0, 2.0]], PLANE, gradients=[[1.0, 2.0]], outputs=["a", "b"])
     with pytest.raises(ValueError, match="outside of output_range"):
         amsbq.estimate(0, [[0.1]], [-1.0], [stats.norm()], gradients=[[1.0]], output_range=(0, np.inf))

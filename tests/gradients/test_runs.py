@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import amsbq
+from amsbq.design.evaluations import Option
 from amsbq.results import analysis, outliers, refits
 
 BOX = amsbq.Uniform([0, 0], [1, 2])
@@ -37,6 +38,7 @@ def test_a_run_buys_gradients_where_they_are_worth_their_cost():
     assert result.std < plain.std / 2
 
 
+@pytest.mark.front_door
 def test_gradients_that_come_with_each_value():
     declared = amsbq.integrate(amsbq.Source(both, gradient=True), BOX, budget=4)
     undeclared = amsbq.integrate(both, BOX, budget=4)
@@ -79,13 +81,13 @@ def test_the_rate_is_the_information_of_the_value_with_its_gradient():
         it.observe(0, x, f(x), gradient=slope(x))
     data = [np.zeros(2, int), X[:2], [f(x) for x in X[:2]]]
     before = gp.condition(*data, gradients=[slope(x) for x in X[:2]])
-    rate = it._next_rate(it.learner.belief)
-    for option, gradient, cost in ((0, None, 1.0), (1, [slope(X[2])], 1.3)):
+    rate = it.policy.next_rate(it.learner.posterior)
+    for option, gradient, cost in ((Option(0), None, 1.0), (Option(0, True), [slope(X[2])], 1.3)):
         after = before.extend([0], X[2:], [0.0], gradients=gradient)
         expected = -np.log(after.integral()[1] / before.integral()[1]) / cost
         np.testing.assert_allclose(rate.values([option], X[2:])[0, 0], expected, rtol=1e-6)
-    choice = it._best(rate, sources=[0])
-    every = [rate.values([option], BOX.sobol(256, 3)).max() for option in (0, 1)]
+    choice = it.policy.best(rate, sources=[0])
+    every = [rate.values([option], BOX.sobol(256, 3)).max() for option in (Option(0), Option(0, True))]
     assert choice.rate >= 0.98 * max(every)
 
 
@@ -110,22 +112,46 @@ def test_measured_costs_learn_what_the_value_costs():
     q = it.ask()
     it.tell(q, f(q.x), cost=2.0, gradient=slope(q.x))  # a gradient costs as much as the value
     x = np.array([0.5, 1.0])
-    assert it.source_costs.expected(0, x) == pytest.approx(1.0, rel=0.1)
-    assert it.source_costs.expected(1, x) == pytest.approx(2.0, rel=0.1)
+    assert it.ledger.costs.expected(0, x) == pytest.approx(1.0, rel=0.1)
+    assert it.ledger.costs.expected(0, x, gradient=True) == pytest.approx(2.0, rel=0.1)
 
 
-def test_wrong_gradients_are_failed_evaluations():
+def broken(x):
+    raise RuntimeError("the adjoint diverged")
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (amsbq.Source(lambda x: amsbq.Observation(f(x), gradient=[np.inf, 1.0]), gradient=True), "must be 2 numbers"),
+        (amsbq.Source(lambda x: amsbq.Observation(f(x), gradient=[1.0]), gradient=True), "must be 2 numbers"),
+        (amsbq.Source(lambda x: amsbq.Observation(f(x), gradient="steep"), gradient=True), "must be 2 numbers"),
+        (amsbq.Source(lambda x: amsbq.Observation(f(x), gradient=[np.nan] * 2), gradient=True), "none of its deriv"),
+        (amsbq.Source(f, gradient=lambda x: [1.0, 2.0, 3.0], gradient_cost=0.01), "must be 2 numbers"),
+        (amsbq.Source(f, gradient=broken, gradient_cost=0.01), "RuntimeError: the adjoint diverged"),
+        (
+            amsbq.Source(lambda x: amsbq.Observation(x[0], gradient=[1, 2]), gradient=True, inputs=["a"]),
+            "must have 1 derivatives",
+        ),
+    ],
+)
+def test_wrong_gradients_do_not_lose_their_values(tmp_path, source, why):
+    journal, inputs = tmp_path / "run.jsonl", {"a": (0, 1), "b": (0, 2)}
+    with pytest.warns(UserWarning, match=f"its gradient is ignored: .*{why}.*. Its value counts"):
+        result = amsbq.integrate(source, inputs, budget=3, journal=journal, progress=False)
+    assert all(e.status == "ok" and e.gradient is None for e in result.evaluations)
+    for each in (result, amsbq.read_result(journal)):
+        assert why in each.evaluations[0].note
+        [finding] = [finding for finding in each.diagnose() if finding.about == "gradients"]
+        assert "without a gradient that can be used" in finding.text
+
+
+def test_wrong_gradients_cannot_be_told():
     it = amsbq.Integrator(f, BOX, initial=[(0, [0.5, 1.0])])
-    with pytest.raises(ValueError, match="gradient must have shape"):
-        it.tell(it.ask(), 1.0, gradient=[1.0])
-    result = amsbq.integrate(
-        [amsbq.Source(lambda x: amsbq.Observation(f(x), gradient=[np.inf] * 2 if x[0] > 0.5 else slope(x)))],
-        BOX,
-        budget=4,
-    )
-    failed = [e for e in result.evaluations if e.status == "failed"]
-    assert all("gradient must be" in e.reason for e in failed)
-    assert failed
+    query = it.ask()
+    with pytest.raises(ValueError, match=r"gradient must be 2 numbers.*got \[1.0\]$"):
+        it.tell(query, 1.0, gradient=[1.0])
+    assert it.pending == [query]
 
 
 def test_wrong_sources_are_refused():
@@ -133,8 +159,32 @@ def test_wrong_sources_are_refused():
         amsbq.Source(f, gradient=3.0)
     with pytest.raises(ValueError, match="gradient_cost is the cost of calling gradient"):
         amsbq.Source(f, gradient_cost=1.0)
-    with pytest.raises(ValueError, match="single output"):
-        amsbq.Integrator(amsbq.Source(f, gradient=slope), BOX, outputs=["a", "b"])
+
+
+def test_gradients_of_several_outputs(tmp_path):
+    """Those of all outputs are bought together, and each of them learns from its own."""
+
+    def values(x):
+        return [f(x), x[0] * x[1]]
+
+    def slopes(x):
+        return np.array([slope(x), x[::-1]])
+
+    options = {"outputs": ["a", "b"], "budget": 5, "model": "icm"}
+    source = amsbq.Source(values, gradient=slopes, gradient_cost=0.1)
+    result = amsbq.integrate(source, BOX, journal=tmp_path / "run.jsonl", **options)
+    bought = [e for e in result.evaluations if e.gradient is not None]
+    assert bought
+    for e in bought:
+        assert e.cost == pytest.approx(1.1)
+        np.testing.assert_array_equal(e.gradient, slopes(e.x))
+    alone = amsbq.Integrator(amsbq.Source(f, gradient=slope), BOX, model="icm", initial=[])
+    for e in result.evaluations:
+        alone.observe(0, e.x, e.value[0], gradient=None if e.gradient is None else e.gradient[0])
+    assert (alone.estimate().mean, alone.estimate().std) == (result.mean[0], result.std[0])
+    assert (np.abs(result.mean - [TRUTH, 0.5]) < 4 * result.std).all()
+    read = amsbq.read_result(tmp_path / "run.jsonl")
+    np.testing.assert_array_equal(read.std, result.std)
 
 
 def test_what_is_found_of_a_run_looks_at_values():

@@ -66,6 +66,8 @@ X = np.array([0.3, 0.7, 0.2])
 )
 def test_gradients_of_each_output(server, output, expected):
     np.testing.assert_allclose(UMBridge(server, "adjoint", output=output, timeout=30).gradient(X), expected, rtol=1e-14)
+    several = UMBridge(server, "adjoint", output=[output, 1], timeout=30).gradient(X)
+    np.testing.assert_allclose(several, [expected, [0, 0, 1]], rtol=1e-14)
 
 
 def test_what_a_server_says_when_it_has_no_gradients(server):
@@ -73,8 +75,8 @@ def test_what_a_server_says_when_it_has_no_gradients(server):
         UMBridge(server, "plain", timeout=30).gradient(X)
     with pytest.raises(SimulatorError, match="none of number 7"):
         UMBridge(server, "adjoint", output=7, timeout=30).gradient(X)
-    with pytest.raises(ValueError, match="that of one output"):
-        UMBridge(server, "adjoint", output=[0, 1], timeout=30).gradient(X)
+    with pytest.raises(SimulatorError, match="none of number 7"):
+        UMBridge(server, "adjoint", output=[0, 7], timeout=30).gradient(X)
 
 
 PROBLEM = """
@@ -121,7 +123,9 @@ def test_python_functions_in_problem_files(tmp_path):
     source = load_problem(path).sources[0]
     assert source.gradient(np.array([0.5])) == [1.0]
     assert source.gradient_cost is None
-    for wrong in ("3", "true", '"model_with_gradient:curve"'):
+    path.write_text("budget = 4\n" + text.format("true"))  # an Observation that has it
+    assert load_problem(path).sources[0].gradient is True
+    for wrong in ("3", '"model_with_gradient:curve"'):
         path.write_text("budget = 4\n" + text.format(wrong))
         with pytest.raises(ProblemError, match="gradient"):
             load_problem(path)

@@ -78,7 +78,7 @@ def test_one_observation_of_the_primary_source():
     [
         ([(0, 0.3, 1.0)], "how fine varies"),
         ([(1, 0.3, 1.0)], "unknown, because fine has no value"),
-        ([(0, 0.3, 1.0), (0, 0.6, 1.0)], "observations of fine are 1"),
+        ([(0, 0.3, 1.0), (0, 0.6, 1.0)], "observations of fine are equal"),
         ([(0, 0.3, 1.0), (0, 0.6, 2.0), (1, 0.5, 1.0), (1, 0.5, 2.0)], "coarse gave different values"),
     ],
 )
@@ -106,9 +106,9 @@ def test_values_that_differ_by_rounding_are_one_value(model):
     it = integrator(amsbq.Uniform(0, 1), model)
     for i in range(6):
         it.observe(0, [0.1 + 0.15 * i], 0.3 if i % 2 else 0.1 + 0.2)
-    with pytest.warns(UserWarning, match="all 6 observations of source 0 are 0.3"):
+    with pytest.warns(UserWarning, match="all 6 observations of source 0 are equal"):
         estimate = it.estimate()
-    assert estimate.std > 0.03
+    assert estimate.std > 0.2 * 0.3 / 6  # the more of them are equal, the less others may differ
     np.testing.assert_allclose(estimate.mean, 0.3, rtol=1e-12)
 
 

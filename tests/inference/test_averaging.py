@@ -11,11 +11,14 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted, without_far_draws
-from amsbq.inference.belief import from_hyperparameters, learn
+from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
 from amsbq.inference.log_posterior import LogPosterior
+from amsbq.inference.particles import from_dict, learn
 from amsbq.inference.sampling import allotted, draw
-from amsbq.inference.structures import chain, checked_order, common_and_own, model_named, star
+from amsbq.inference.structures import as_model, chain, checked_order, common_and_own, star
+from amsbq.posterior.component import Component
+from amsbq.posterior.latent import Latent, Process, without_far_draws
+from amsbq.posterior.transforms import IDENTITY
 
 UNIT = amsbq.Uniform(0, 1)
 
@@ -28,6 +31,11 @@ def levels_of(n, seed=0):
     x = np.concatenate([X[:n], X[: 2 * n], X])
     y = np.sin(5 * x[:, 0]) + 0.3 * 0.1 ** (2 - s) * np.cos(7 * x[:, 0] + s)
     return Data(s, x, y, np.zeros(len(y)))
+
+
+def integral(particles, data):
+    """The integral of the primary source, by particles that are conditioned on observations."""
+    return Component(1.0, IDENTITY, Latent.of(Process.of(particles, data)), UNIT).integral
 
 
 @pytest.mark.parametrize(("share", "left_out"), [(0.01, True), (0.04, False), (0.5, False)])
@@ -76,7 +84,7 @@ def test_densities_are_those_of_observations_that_were_left_out():
             models = posteriors.models
             noise = models.noise[:, 0] + 1e-10 * models.variances(Sites.values(0, data.X[[i]]))[:, 0]
             p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
-            logs[i, m] = np.log(p.mean())
+            logs[i, m] = np.log(draws[m].weights @ p)
     weights = [member.weight for member in weighted(draws)]
     equal = np.full(2, SETTINGS.prior_observations / 2)
     np.testing.assert_allclose(weights, stacking_weights(logs, equal), rtol=1e-4)
@@ -92,25 +100,25 @@ def test_draws_are_allotted_by_weight(n):
 
 def test_the_estimate_is_the_mixture_of_all_structures():
     data = levels_of(3)
-    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
-    assert len(belief.members) == 5
-    assert sum(member.weight for member in belief.members) == pytest.approx(1)
-    units, standard = belief.log_posterior.units, belief.log_posterior.units.standardise(data.sorted())
+    particles = learn(as_model("auto"), UNIT, data, [0.0] * 3)
+    assert len(particles.members) == 5
+    assert sum(member.weight for member in particles.members) == pytest.approx(1)
+    units, standard = particles.units, particles.units.standardise(data.sorted())
     mean = 0.0
-    for member in belief.members:
+    for member in particles.members:
         density = member.draws.log_posterior.on(data.sorted())
         means, _ = density.condition(member.draws.Theta, member.draws.relations).integral()
-        mean += member.weight * (units.levels[0] + units.spreads[0] * means.mean())
-    assert belief.estimate.mean == pytest.approx(mean, rel=1e-7)
-    assert belief.posteriors.data.y.tolist() == standard.y.tolist()
+        mean += member.weight * (units.levels[0] + units.spreads[0] * member.draws.weights @ means)
+    assert integral(particles, data).mean == pytest.approx(mean, rel=1e-7)
+    assert Process.of(particles, data).posteriors.data.y.tolist() == standard.y.tolist()
 
 
 def test_a_chain_is_believed_in_the_right_order():
     """In the wrong order, with the coarsest level next to the primary one, other structures get its weight."""
     weights = []
     for order in ([0, 1, 2], [0, 2, 1]):
-        found = [learn(model_named("auto"), UNIT, levels_of(5, seed), [0.0] * 3, order=order) for seed in range(3)]
-        weights.append(np.mean([belief.members[1].weight for belief in found]))
+        found = [learn(as_model("auto"), UNIT, levels_of(5, seed), [0.0] * 3, order=order) for seed in range(3)]
+        weights.append(np.mean([particles.members[1].weight for particles in found]))
     assert weights[0] > weights[1]
 
 
@@ -142,7 +150,7 @@ def test_permuted_sources_give_the_same_answer():
 
 
 def test_one_source_has_two_structures():
-    assert len(model_named("auto").structures([0], 2)) == 2
+    assert len(as_model("auto").structures([0], 2)) == 2
     assert common_and_own([0], 2).terms[0].scale.mode == pytest.approx(0.2 * 2**0.5)
 
 
@@ -152,23 +160,22 @@ def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one
     x = np.concatenate([np.linspace(0.05, 0.95, 8), rng.uniform(size=40)])[:, None]
     s = np.repeat([0, 1], [8, 40])
     y = np.where(s == 0, np.cos(7 * x[:, 0]) + x[:, 0] ** 2, np.sin(83 * x[:, 0] + 1))
-    data, model = Data(s, x, y, np.zeros(48)), model_named("auto")
-    only = learn(model, UNIT, data.of_source(0), [0.0])
-    chosen = learn(model, UNIT, data, [0.0, 0.0])
-    assert (chosen.estimate.mean, chosen.estimate.std) == (only.estimate.mean, only.estimate.std)
-    belief = learn(replace(model, leaves_out=False), UNIT, data, [0.0, 0.0])
-    assert belief.members[3].draws.log_posterior.prior.primary_only
-    assert belief.members[3].weight > 0.5
-    assert abs(belief.estimate.mean - np.sin(7) / 7 - 1 / 3) < 3 * belief.estimate.std
-    assert belief.estimate.std < 100 * only.estimate.std
+    data, model = Data(s, x, y, np.zeros(48)), as_model("auto")
+    only = integral(learn(model, UNIT, data.of_source(0), [0.0]), data.of_source(0))
+    chosen = integral(learn(model, UNIT, data, [0.0, 0.0]), data)
+    assert (chosen.mean, chosen.std) == (only.mean, only.std)
+    particles = learn(replace(model, leaves_out=False), UNIT, data, [0.0, 0.0])
+    assert particles.members[3].draws.log_posterior.prior.primary_only
+    assert particles.members[3].weight > 0.5
+    found = integral(particles, data)
+    assert abs(found.mean - np.sin(7) / 7 - 1 / 3) < 3 * found.std
+    assert found.std < 100 * only.std
 
 
 def test_what_the_primary_source_alone_believes_does_not_depend_on_others():
     data = levels_of(4)
-    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
-    draws = belief.members[3].draws
-    models = draws.models()
-    units = belief.log_posterior.units
+    particles = learn(as_model("auto"), UNIT, data, [0.0] * 3)
+    models, units = particles.members[3].draws.models(), particles.units
     whole = PosteriorBatch.condition(models, units.standardise(data), 1e-10).integral()
     primary = PosteriorBatch.condition(models, units.standardise(data.of_source(0)), 1e-10).integral()
     np.testing.assert_allclose(whole, primary, rtol=1e-6)
@@ -186,12 +193,12 @@ def scattered(noise, n=10, m=20, seed=0):
 def test_noise_that_nobody_declared_is_learned():
     data = scattered(0.1)
     with pytest.warns(UserWarning, match="the values of coarse scatter as if they had noise"):
-        belief = learn(model_named("auto"), UNIT, data, [0.0, 0.0], names=["fine", "coarse"])
-    found = np.sqrt(belief.posteriors.models.noise) * belief.log_posterior.units.spreads
+        particles = learn(as_model("auto"), UNIT, data, [0.0, 0.0], names=["fine", "coarse"])
+    found = np.sqrt(particles.models.noise) * particles.units.spreads
     assert (found[:, 0] == 0).all()
     assert np.median(found[:, 1]) == pytest.approx(0.1, rel=0.5)
-    again = from_hyperparameters(model_named("auto"), UNIT, data, [0.0, 0.0], 0, belief.hyperparameters())
-    assert again.estimate.interval() == belief.estimate.interval()
+    again = from_dict(as_model("auto"), UNIT, data, [0.0, 0.0], 0, particles.to_dict())
+    assert integral(again, data).interval() == integral(particles, data).interval()
 
 
 def test_functions_without_noise_are_not_taken_for_noisy():
@@ -202,26 +209,25 @@ def test_functions_without_noise_are_not_taken_for_noisy():
         y = np.abs(np.sin(wave * x[:, 0])) + 0.2 * s * x[:, 0]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            learn(model_named("auto"), UNIT, Data(s, x, y, np.zeros(35)), [0.0, 0.0])
+            learn(as_model("auto"), UNIT, Data(s, x, y, np.zeros(35)), [0.0, 0.0])
 
 
 def test_the_advantage_of_other_sources_does_not_depend_on_units():
     """Structures with and without other sources have units of their own, but densities are those of the values."""
-    model = model_named("auto")
+    model = as_model("auto")
     for data in (levels_of(4), levels_of(4, 1)):
         found = []
         for factor in (1.0, 1e3):
             scaled = Data(data.s, data.X, factor * data.y, data.noise_var)
-            belief = learn(replace(model, leaves_out=False), UNIT, scaled, [0.0] * 3)
-            found.append(advantage(belief.members, learn(model, UNIT, scaled.of_source(0), [0.0]).members))
+            every = learn(replace(model, leaves_out=False), UNIT, scaled, [0.0] * 3)
+            found.append(advantage(every.members, learn(model, UNIT, scaled.of_source(0), [0.0]).members))
         assert found[1] == pytest.approx(found[0], abs=1e-3)
     louder = np.where(data.s == 0, 1.0, 100.0) * data.y  # secondary sources in another unit
-    belief = learn(replace(model, leaves_out=False), UNIT, replace(data, y=louder), [0.0] * 3)
+    every = learn(replace(model, leaves_out=False), UNIT, replace(data, y=louder), [0.0] * 3)
     alone = learn(model, UNIT, data.of_source(0), [0.0])
-    assert advantage(belief.members, alone.members) == pytest.approx(found[0], abs=1e-2)
+    assert advantage(every.members, alone.members) == pytest.approx(found[0], abs=1e-2)
 
 
 def test_sources_that_predict_the_primary_one_are_kept():
     data = levels_of(4)
-    belief = learn(model_named("auto"), UNIT, data, [0.0] * 3)
-    assert belief.posteriors.models.n_sources == 3
+    assert learn(as_model("auto"), UNIT, data, [0.0] * 3).n_sources == 3

@@ -4,7 +4,7 @@ import numpy as np
 
 import amsbq
 from amsbq.gp.data import Data
-from amsbq.inference import belief
+from amsbq.inference import particles
 
 CUBE = amsbq.Uniform([0, 0, 0], 1)
 TRUTH = (np.e - 1) * np.sin(1.0) ** 2 + 0.25 + 0.5
@@ -27,7 +27,7 @@ def table(n):
 
 def test_a_table_of_earlier_runs(monkeypatch):
     """An answer from 20,000 observations, with matrices of few of them only."""
-    monkeypatch.setattr(belief, "SETTINGS", belief.LearningSettings(most_conditioned=300))
+    monkeypatch.setattr(particles, "SETTINGS", particles.LearningSettings(most_conditioned=300))
     found = amsbq.estimate(*table(20_000), CUBE)
     assert abs(found.mean - TRUTH) < 3 * found.std < 0.3
 
@@ -44,7 +44,7 @@ def test_observations_that_are_used():
 
 
 def test_observing_a_table_and_asking(monkeypatch):
-    monkeypatch.setattr(belief, "SETTINGS", belief.LearningSettings(most_conditioned=200))
+    monkeypatch.setattr(particles, "SETTINGS", particles.LearningSettings(most_conditioned=200))
     it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)], CUBE, budget=10)
     for source, x, value in zip(*table(3000), strict=True):
         it.observe(int(source), x, float(value))

@@ -6,8 +6,8 @@ from scipy import integrate, stats
 
 import amsbq
 from amsbq import Estimate
+from amsbq.common.serialisation import from_json, to_json
 from amsbq.inference.structures import MODELS
-from amsbq.serialisation import from_json, to_json
 
 UNIT = amsbq.Uniform(0, 1)
 
@@ -145,6 +145,31 @@ def test_order_of_data_and_of_secondaries_does_not_matter():
     changed = amsbq.estimate(np.array([0, 2, 1])[s][shuffled], X[shuffled], y[shuffled], UNIT)
     np.testing.assert_allclose(changed.mean, plain.mean, rtol=0, atol=0.1 * plain.std)
     np.testing.assert_allclose(changed.std, plain.std, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        [(0.0, 1.0)] * 3,
+        [stats.norm(), stats.uniform(0, 2), stats.gamma(3.0)],
+        amsbq.Gaussian([0.0, 1.0, 2.0], [[1.0, 0.3, 0.1], [0.3, 2.0, 0.0], [0.1, 0.0, 0.5]]),
+        [stats.randint(0, 4), (0.0, 1.0), (0.0, 2.0)],
+    ],
+    ids=["uniform", "independent", "correlated", "discrete"],
+)
+def test_the_order_of_the_inputs_does_not_matter(inputs):
+    """Random numbers go with the inputs, not with their places."""
+    measure, order = amsbq.as_measure(inputs), [2, 0, 1]
+    other = (
+        amsbq.Gaussian(measure.mean[order], measure.cov[np.ix_(order, order)])
+        if isinstance(measure, amsbq.Gaussian)
+        else [inputs[i] for i in order]
+    )
+    s, X = np.arange(14) % 2, measure.sample(14, np.random.default_rng(7))
+    y = np.sin(X[:, 0] + 0.3 * s) + X[:, 1] * np.cos(X[:, 2]) + 0.1 * s * X[:, 2]
+    plain, changed = amsbq.estimate(s, X, y, inputs), amsbq.estimate(s, X[:, order], y, other)
+    assert abs(changed.mean - plain.mean) < 1e-3 * plain.std
+    assert changed.std == pytest.approx(plain.std, rel=1e-3)
 
 
 def test_noise_given_and_learned():

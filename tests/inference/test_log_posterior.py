@@ -9,10 +9,11 @@ from scipy import stats
 import amsbq
 from amsbq.gp.data import Data
 from amsbq.gp.posterior_batch import PosteriorBatch
-from amsbq.inference.averaging import integrals
 from amsbq.inference.log_posterior import LEARNING_JITTER, LogPosterior
+from amsbq.inference.particles import Particles
 from amsbq.inference.preparation import StandardUnits
 from amsbq.inference.structures import MODELS, chain, common_and_own, icm, lmc, richardson, star
+from amsbq.posterior.latent import Latent, Process
 from tests.reference import central_difference
 
 
@@ -252,9 +253,12 @@ def test_integrals_are_those_of_the_models_in_user_units(model):
     data = data_of(measure, 2, 9, 4)
     density = LogPosterior(PRIORS[model](range(2), measure.dim), measure, data, [1e-3, 1e-2])
     Theta = some_theta(density, 2)
-    found = integrals(density.models(Theta), density.units.standardise(data))
-    level, spread = density.units.levels[0], density.units.spreads[0]
-    for theta, mean, std in zip(Theta, *found, strict=True):
+    units, models, structures = density.units, density.models(Theta), np.zeros(2, dtype=int)
+    particles = Particles(models, np.full(2, 0.5), structures, units, [1e-3, 1e-2], [0, 1])
+    posteriors = PosteriorBatch.condition(models, units.standardise(data), LEARNING_JITTER)
+    latent = Latent.of(Process(particles, data, np.arange(2), particles.weights, posteriors))
+    level, spread = units.levels[0], units.spreads[0]
+    for theta, mean, std in zip(Theta, *latent.integral(), strict=True):
         posterior = in_user_units(density, theta).condition(data.s, data.X, data.y, data.noise_var)
         np.testing.assert_allclose(level + spread * mean, posterior.integral()[0], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(spread * std, posterior.integral()[1] ** 0.5, rtol=1e-5)

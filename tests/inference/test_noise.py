@@ -27,12 +27,14 @@ def test_neither_noise_nor_wrong_values_are_found_where_there_are_none(kind):
     assert sum(found_outlier(one) is not None for one in cases) <= 1
 
 
+@pytest.mark.slow
 def test_visible_noise_is_found():
     cases = [one for seed in range(14) if (one := case("noise", seed, dims=(1,))).visible()]
     assert len(cases) > 5
     assert np.mean([found_noise(one) for one in cases]) >= 0.8
 
 
+@pytest.mark.slow
 def test_wrong_values_are_found():
     cases = [case("wrong value", seed) for seed in range(8)]
     assert sum(found_outlier(one) == one.wrong for one in cases) >= 7

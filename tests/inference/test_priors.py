@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from amsbq.inference.priors import LogGamma, Normal, StudentT
+from amsbq.inference.priors import Gamma, LogGamma, Normal, StudentT
 from tests.reference import central_difference
 
 PRIORS = {
     "normal": (Normal(-4.0, 3.0), stats.norm(-4, 3)),
     "student": (StudentT(0.5, 0.7, 4.0), stats.t(4, loc=0.5, scale=0.7)),
+    "positive": (Gamma(1.5, 5.0), stats.gamma(5, scale=0.375)),
     "gamma": (LogGamma(0.2, 3.0), stats.loggamma(3, loc=np.log(0.1))),  # mode = (shape - 1) · scale
 }
 

@@ -139,6 +139,64 @@ def test_copulas_of_singular_correlations():
     assert found.mean == pytest.approx(1.0, abs=0.2)
 
 
+MIXED = amsbq.GaussianCopula([stats.lognorm(0.5), stats.poisson(3)], [[1, 0.7], [0.7, 1]])
+
+
+def discrete_truth(f):
+    """Integrate f(X) over MIXED: a sum over counts, of integrals over the scores that go with each."""
+    z, w = np.polynomial.legendre.leggauss(400)
+    z, w = 8 * z, 8 * w * stats.norm.pdf(8 * z)
+    total = 0.0
+    for k in range(25):
+        low, high = (stats.norm.ppf(stats.poisson(3).cdf(k - step)) for step in (1, 0))
+        ends = [stats.norm.cdf((end - 0.7 * z) / np.sqrt(1 - 0.49)) for end in (low, high)]
+        total += w * (ends[1] - ends[0]) @ f(np.column_stack([np.exp(0.5 * z), np.full(len(z), k)]))
+    return total
+
+
+def test_copulas_may_have_discrete_marginals():
+    def f(X):
+        return np.log1p(X[:, 0]) * X[:, 1]
+
+    assert MIXED.discrete == (1,)
+    X = MIXED.sobol(2**14, 0)
+    assert (X[:, 1] == X[:, 1].round()).all()
+    assert f(X).mean() == pytest.approx(discrete_truth(f), abs=2e-3)
+    source = amsbq.Source(lambda x: float(f(x[None])[0]))
+    result = amsbq.integrate(source, MIXED, budget=12, seed=0, progress=False)
+    assert {e.x[1] for e in result.evaluations} <= set(range(25))
+    assert abs(result.mean - discrete_truth(f)) <= 4 * result.std + 2e-3
+    assert result.std < 0.05 * np.std(f(X))
+
+
+@pytest.mark.parametrize(("function", "given", "truth"), [(1, {"x0": 1.0}, 3.0), (0, {"x1": 3}, np.exp(0.125))])
+def test_others_keep_their_distribution_beside_a_discrete_input(function, given, truth):
+    result = amsbq.integrate(lambda x: x[function], MIXED, budget=10, seed=0, progress=False)
+    found = result.given(**given)
+    assert abs(found.mean - truth) <= 4 * found.std
+    assert abs(result.mean - truth) <= 4 * result.std  # of which the points that stand for the copula are a part
+
+
+def test_effects_are_averages_over_all_of_many_samples():
+    samples = np.random.default_rng(0).normal(size=(1000, 2)) @ [[1, 1], [0, 1]]
+    options = {"budget": 15, "seed": 0, "model": "ar"}  # without transforms, which need sums over points
+    result = amsbq.integrate(lambda x: x[0] + x[1] ** 2, amsbq.Empirical(samples), **options)
+    points = np.column_stack([np.full(1000, 0.5), samples[:, 1]])
+    assert result.given(x0=0.5).mean == pytest.approx(np.mean(result.predict(0, points)[0]), abs=1e-6)
+
+
+def test_kernel_means_of_a_copula_with_discrete_marginals():
+    x = np.array([[1.5, 4.0]])
+    latent = MIXED.to_latent(x)
+    kernel = amsbq.RBF([1.0, 3.0])
+    mean = amsbq.kernel_mean(kernel, MIXED, x)[0]
+    assert latent[0] == pytest.approx([np.log(1.5) / 0.5, 4.0], abs=1e-12)
+    truth = discrete_truth(
+        lambda X: np.exp(-0.5 * ((np.log(X[:, 0]) / 0.5 - latent[0, 0]) ** 2 + ((X[:, 1] - 4) / 3) ** 2))
+    )
+    assert mean == pytest.approx(truth, abs=1e-3)
+
+
 def test_fit_of_a_copula_finds_marginals_and_correlation():
     X = COPULA.sample(5000, 3)
     fitted = amsbq.GaussianCopula.fit(X)
@@ -342,7 +400,7 @@ def test_regions_by_rejection():
         (lambda: amsbq.GaussianCopula(MARGINALS, [[1, 0.5], [0.2, 1]]), "must be symmetric"),
         (lambda: amsbq.GaussianCopula(MARGINALS, [[4, 0.5], [0.5, 1]]), "diagonal of ones"),
         (lambda: amsbq.GaussianCopula(MARGINALS, np.eye(3)), r"2 × 2 matrix"),
-        (lambda: amsbq.GaussianCopula([stats.poisson(3)], [[1]]), "takes continuous distributions"),
+        (lambda: amsbq.GaussianCopula([stats.norm(), {"a": 0.4, "b": 0.6}], np.eye(2)), "categories have no order"),
         (lambda: amsbq.Product([{0: 0.3, 1: 0.6}]), r"sum to 0.9, not to 1"),
         (lambda: amsbq.Product([{0: 1.5, 1: -0.5}]), "numbers from 0 to 1"),
         (lambda: amsbq.Product([{0: 0.5, "a": 0.5}]), "all numbers, or all names"),
@@ -365,11 +423,12 @@ def test_what_makes_no_sense_is_refused(make, message):
     "measure",
     [
         amsbq.GaussianCopula.fit(COPULA.sample(300, 0)),
+        MIXED,
         amsbq.as_measure([COPULA, {"a": 0.3, "b": 0.7}, stats.poisson(2)]),
         amsbq.Transformed(amsbq.Uniform([0, 1], [1, 2]), triple),
         amsbq.Mixture([amsbq.Gaussian([0, 0], 1.0), amsbq.Uniform([3, 3], 5)], [0.7, 0.3]),
     ],
-    ids=["fitted copula", "groups", "function", "mixture"],
+    ids=["fitted copula", "discrete copula", "groups", "function", "mixture"],
 )
 def test_journals_reports_and_figures_of_all_of_them(measure, tmp_path):
     """A journal is read back, goes on where it ended, and has a report with main effects in the user's units."""

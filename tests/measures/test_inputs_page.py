@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 import amsbq
-from amsbq.design.integrator import Integrator
+from amsbq.execution.integrator import Integrator
 
 DISTRIBUTIONS = [
     stats.gamma(5, loc=1, scale=4),

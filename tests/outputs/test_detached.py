@@ -54,6 +54,7 @@ def values(source, a):
     return {"peak": math.exp(-a), "time": 10 + a * a} if source == "fine" else {"time": 10.2 + a * a}
 
 
+@pytest.mark.front_door
 def test_a_detached_run_is_that_of_an_integrator(journal, typed):
     it, named = load_problem(journal.with_suffix(".toml")).integrator(), False
     while asked := queries(typed("ask", journal.with_suffix(".toml"))):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import amsbq
+from amsbq.results.result import furthest, primary_values
 from amsbq.visualization.live import LEARNING, LiveContent
 from amsbq.visualization.report import content, report
 from tests.visualization.test_report import browser, browser_needed  # noqa: F401 (a fixture)
@@ -116,7 +117,7 @@ def test_the_page_shows_all_outputs_and_details_of_each(result, page_file):
         assert rest.endswith(f"between {row['interval']}")
     assert max(row["share"] for row in shown["answers"]) == 1
     assert list(shown["parts"]) == list(result.outputs)
-    assert shown["chosen"] == result.furthest().output
+    assert shown["chosen"] == furthest(result).output
     for name, part in shown["parts"].items():
         assert [finding["text"] for finding in part["findings"]] == [found.text for found in result[name].diagnose()]
         assert {"convergence", "sources", "output"} <= {figure["id"] for figure in part["figures"]}
@@ -132,7 +133,7 @@ def test_of_many_outputs_the_page_has_a_profile_and_details_of_those_that_are_fu
     line = next(trace for trace in chart["panels"][0]["traces"] if trace["name"] == "mean")
     assert line["x"] == list(range(12))
     assert line["y"] == pytest.approx(many.mean, rel=1e-5)
-    furthest = sorted(np.argsort(many.std / np.fmax(np.abs(many.mean), np.std(many.primary_values(), axis=0)))[-3:])
+    furthest = sorted(np.argsort(many.std / np.fmax(np.abs(many.mean), np.std(primary_values(many), axis=0)))[-3:])
     assert list(shown["parts"]) == [str(m) for m in furthest]
 
 
@@ -150,7 +151,7 @@ def test_a_source_that_lacks_an_output_is_not_asked_for_it(result):
     view = result["balance"].integrator
     assert view.preview().source == 0
     assert view.forecast(8)[-1][1] < result.std[2]
-    assert 1 not in result.integrator.failures.retired
+    assert 1 not in result.integrator.policy.failures.retired
 
 
 @browser_needed

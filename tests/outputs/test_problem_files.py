@@ -8,6 +8,7 @@ import pytest
 import amsbq
 from amsbq.cli.main import main
 from amsbq.problems.problem_file import ProblemError, load_problem
+from amsbq.results.result import distances, furthest
 from amsbq.simulators.commands import Command
 from amsbq.simulators.umbridge import UMBridge
 from tests.execution.test_external import fake, sizes_of  # noqa: F401 (a fixture)
@@ -61,8 +62,8 @@ def test_the_command_line_shows_all_outputs(problem, capsys):
     for name in ("peak", "time"):  # without a model as with one: sources that lack an output are not evaluated for it
         assert [e.id for e in read[name].evaluations] == [e.id for e in whole[name].evaluations]
         assert all(e.status == "ok" for e in read[name].evaluations)
-    assert read.distances() == pytest.approx(read.std / read.mean)
-    assert read.furthest().output == read.outputs[int(np.argmax(read.std / read.mean))]
+    assert distances(read) == pytest.approx(read.std / read.mean)
+    assert furthest(read).output == read.outputs[int(np.argmax(read.std / read.mean))]
     picture = journal.with_suffix(".png")
     assert main(["compare", str(journal), "--output", str(picture)]) == 0
     assert "failed" not in capsys.readouterr().out
@@ -96,7 +97,7 @@ def test_a_run_from_a_file_is_that_of_the_same_calls(problem):
     ("old", "new", "says"),
     [
         ('outputs = ["peak", "time"]', 'outputs = "peak"', "outputs: must be a list of names"),
-        ('outputs = ["peak", "time"]', 'outputs = ["peak", "peak"]', "outputs: outputs must be different names"),
+        ('outputs = ["peak", "time"]', 'outputs = ["peak", "peak"]', "outputs: must be different names"),
         ('outputs = ["time"]', 'outputs = ["size"]', r"sources\[1\].outputs: must be some of peak, time"),
         ("{ peak = 0.001 }", "{ size = 0.001 }", "rel_tol.size: is not known"),
         ("{ time = {", "{ size = {", "no rule for 'time'"),

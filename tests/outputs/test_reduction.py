@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 import amsbq
+from amsbq.gp.coregionalisation import ModelBatch
 from amsbq.gp.data import Data
-from amsbq.outputs.reduction import SETTINGS, Basis
+from amsbq.inference.particles import Particles
+from amsbq.inference.preparation import StandardUnits
+from amsbq.posterior.basis import SETTINGS, PrincipalBasis
+from amsbq.posterior.channel import Alternative, Channel
+from amsbq.posterior.latent import Process
+from amsbq.posterior.posterior import Posterior
+from amsbq.posterior.transforms import IDENTITY
 
 SQUARE = amsbq.Uniform([0, 0], [1, 1])
 T = np.linspace(0, 1, 24)
@@ -49,6 +56,20 @@ def data_of(n, M=24, n_secondary=5, function=profile):
     return Data(s, X, Y, np.zeros_like(Y))
 
 
+def channel(means, stds, weights=(1.0,)):
+    """A component whose integral is one of Gaussians with these means, standard deviations and weights."""
+    pairs = zip(means, stds, strict=True)
+    gps = [amsbq.MultiSourceGP([amsbq.Term(std**2, amsbq.Constant())], SQUARE, mean=mean) for mean, std in pairs]
+    models, structures = ModelBatch.joined([gp.batch for gp in gps]), np.arange(len(gps))
+    particles = Particles(models, np.array(weights), structures, StandardUnits.of_user(1), [0.0], [0])
+    return Channel((Alternative(1.0, IDENTITY, Process.of(particles, Data.empty(2)), (0.0,), SQUARE),))
+
+
+def posterior_of(basis, channels):
+    """What is known of 24 outputs by components of which that is known."""
+    return Posterior(SQUARE, tuple(channels), basis, (IDENTITY,) * 24, (True,) * 24, tuple(map(str, range(24))))
+
+
 def test_every_output_has_its_integral():
     result = amsbq.integrate(sources(), SQUARE, budget=6, outputs=24)
     truth = TRUTH @ PATTERNS + T**2
@@ -73,7 +94,7 @@ def test_units_of_the_outputs_do_not_matter(result):
 
 def test_components_of_two_functions_are_two_and_fit_all_outputs():
     data = data_of(8, n_secondary=0)
-    basis = Basis.of(data)
+    basis = PrincipalBasis.of(data.s, data.y)
     assert basis.directions.shape == (24, 2)
     np.testing.assert_allclose(basis.directions.T @ basis.directions, np.eye(2), atol=1e-12)
     scores, noise = basis.scores(data.y, data.noise_var)
@@ -85,16 +106,16 @@ def test_components_of_two_functions_are_two_and_fit_all_outputs():
 
 def test_noise_of_components_is_that_of_the_outputs():
     data = data_of(8, n_secondary=0)
-    basis, variances = Basis.of(data), np.geomspace(1e-4, 1e-2, 24)
+    basis, variances = PrincipalBasis.of(data.s, data.y), np.geomspace(1e-4, 1e-2, 24)
     drawn = np.random.default_rng(0).normal(size=(20000, 24)) * np.sqrt(variances)
     scores, noise = basis.scores(data.y[0] + drawn, np.broadcast_to(variances, drawn.shape))
     np.testing.assert_allclose(scores.var(axis=0), noise[0], rtol=0.05)
-    np.testing.assert_allclose(basis.noise(variances), noise[0], rtol=1e-12)
+    np.testing.assert_allclose(np.ravel(basis.noise([[level] for level in variances])), noise[0], rtol=1e-12)
 
 
 def test_components_are_inferred_from_the_outputs_that_are_there():
     data = data_of(8, n_secondary=0)
-    basis = Basis.of(data)
+    basis = PrincipalBasis.of(data.s, data.y)
     gaps = data.y.copy()
     gaps[:, ::3] = np.nan
     gaps[0, 2:] = np.nan  # one number for two components
@@ -113,23 +134,25 @@ def rough(x):
 
 def test_what_the_components_leave_out_is_in_the_bars():
     data = data_of(40, n_secondary=0, function=rough)
-    basis = Basis.of(data)
+    basis = PrincipalBasis.of(data.s, data.y)
     assert basis.directions.shape == (24, SETTINGS.most)
-    certain = amsbq.Estimate([0.0], [0.0])
-    bars = np.array([one.std for one in basis.integrals([certain] * SETTINGS.most)])
+    bars = posterior_of(basis, [channel([0.0], [0.0])] * SETTINGS.most).estimate.std
     kept = (data.y - basis.centre) - basis.scores(data.y, data.noise_var)[0] @ basis.loadings.T
     np.testing.assert_allclose(bars, basis.scale * np.sqrt(basis.left / 40), rtol=1e-12)
     assert np.sum(bars**2) > np.sum(np.mean(kept**2, axis=0) / 40)  # more than the basis leaves that was made of all
 
 
 def test_integrals_are_sums_of_those_of_independent_components():
-    basis = Basis.of(data_of(8, n_secondary=0))
-    parts = [amsbq.Estimate([1.0, 2.0], [0.1, 0.3], [0.75, 0.25]), amsbq.Estimate([-1.0], [0.5])]
-    found = basis.integrals(parts)
-    means, stds = np.array([[one.mean, one.std] for one in parts]).T
-    np.testing.assert_allclose([one.mean for one in found], basis.centre + basis.loadings @ means, rtol=1e-12)
-    variances = basis.loadings**2 @ stds**2
-    np.testing.assert_allclose([one.std**2 for one in found], variances, rtol=1e-2)
+    data = data_of(8, n_secondary=0)
+    basis = PrincipalBasis.of(data.s, data.y)
+    parts = [channel([1.0, 2.0], [0.1, 0.3], [0.75, 0.25]), channel([-1.0], [0.5])]
+    found = posterior_of(basis, parts).estimate
+    alone = [part.alternatives[0].component.integral for part in parts]
+    means, stds = np.array([[one.mean, one.std] for one in alone]).T
+    np.testing.assert_allclose(means, [1.25, -1.0], rtol=1e-12)
+    np.testing.assert_allclose(stds**2, [0.75 * 0.1**2 + 0.25 * 0.3**2 + 0.75 * 0.25, 0.5**2], rtol=1e-12)
+    np.testing.assert_allclose(found.mean, basis.centre + basis.loadings @ means, rtol=1e-12)
+    np.testing.assert_allclose(found.std**2, basis.loadings**2 @ stds**2, rtol=1e-2)
 
 
 def test_a_killed_run_ends_where_the_unkilled_one_does(tmp_path, result):
@@ -156,13 +179,12 @@ def test_a_forecast_has_all_outputs(result):
 
 
 def test_bars_shrink_with_those_of_the_components():
-    basis = Basis.of(data_of(8, n_secondary=0))
+    data = data_of(8, n_secondary=0)
+    basis = PrincipalBasis.of(data.s, data.y)
     stds, ratios = np.array([0.3, 0.1]), np.array([0.25, 1.0])
-    now, then = (
-        [one.std for one in basis.integrals([amsbq.Estimate([0.0], [std]) for std in of])]
-        for of in (stds, stds * np.sqrt(ratios))
-    )
-    np.testing.assert_allclose(now * basis.shrinkage(stds, ratios), then, rtol=1e-12)
+    now, then = (posterior_of(basis, [channel([0.0], [std]) for std in of]) for of in (stds, stds * np.sqrt(ratios)))
+    for shrinkage in (basis.shrinkage(stds, ratios), now.shrinkage(ratios)):
+        np.testing.assert_allclose(now.estimate.std * shrinkage, then.estimate.std, rtol=1e-12)
 
 
 def test_outputs_that_are_constant_or_missing_are_known_or_unknown():

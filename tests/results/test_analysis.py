@@ -1,14 +1,14 @@
 """The numbers behind findings: each is compared with a calculation of its own, or with the truth."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Sites
+from amsbq.posterior.correlations import correlations_of
 from amsbq.results import analysis
+from amsbq.results.result import result_of
 from amsbq.visualization import curves
 
 
@@ -38,8 +38,7 @@ def test_the_interval_of_a_correlation_holds_the_truth(secondary, n):
     it = given(secondary, n, 20)
     X = it.measure.sobol(4096, rng=7)
     truth = np.corrcoef([beam(x) for x in X], [secondary(x) for x in X])[0, 1]
-    it.model = it.learner.model = replace(it.model, leaves_out=False)  # as the unrelated one would be
-    found = analysis.correlations(it)
+    found = correlations_of(it.learner.whole())  # with the unrelated one, which is left out otherwise
     assert found.low[0, 1] - 0.01 < truth < found.high[0, 1] + 0.01
     assert found.known[0, 1] or secondary is unrelated
     np.testing.assert_allclose(found.mean, found.mean.T)
@@ -64,14 +63,15 @@ def test_the_correlation_of_given_hyperparameters_is_that_of_their_draws():
 
 def test_joint_predictions_are_those_of_dense_algebra():
     it = given(coarse_beam, 4, 6)
-    posteriors = it.learner.belief.posteriors
+    latent = it.learner.posterior.components[0].latent
+    (posteriors,) = latent.parts
     data, s, X = posteriors.data, np.array([0, 1, 1]), it.measure.sobol(3, rng=9)
-    means, covariances = posteriors.predict_joint(s, X)
+    means, covariances = latent.predict_joint(s, X)
     new = Sites.values(s, X)
     for k in range(len(posteriors)):
         model = posteriors.models.select(slice(k, k + 1))
         G = model.cov(data.sites, data.sites)[0]
-        G = G + np.diag(posteriors.jitter[k] * np.diagonal(G))
+        G = G + np.diag(posteriors.jitter[k] * np.diagonal(G) + model.noise[0, data.s])
         K = model.cov(data.sites, new)[0]
         np.testing.assert_allclose(means[k], K.T @ np.linalg.solve(G, data.y), atol=1e-6)
         dense = model.cov(new, new)[0] - K.T @ np.linalg.solve(G, K)
@@ -96,15 +96,15 @@ def test_what_is_far_from_evaluations(measure):
         for p in low + (high - low) * (np.arange(6) + 0.5) / 6:
             x = distribution.from_cube(np.array([[p]]))[0]
             it.observe(0, x, float(x[0]))
-        share = analysis.uncovered(it).share
+        share, _ = analysis.uncovered(it)
         assert expected[0] <= share <= expected[1]
-        assert (share > 0.1) == any(f.about == "extrapolation" for f in amsbq.Result.of(it, "").diagnose())
+        assert (share > 0.1) == any(f.about == "extrapolation" for f in result_of(it, "").diagnose())
 
 
 def test_main_effects_are_not_known_from_two_values_and_known_from_many():
     for n, known in ((2, False), (20, True)):
         it = given(coarse_beam, n, n)
-        result = amsbq.Result.of(it, "")
+        result = result_of(it, "")
         curve = curves.effect(result, 0, 0, curves.grid(result, 0))
         assert curve.known == known
     t = curve.t
@@ -114,7 +114,7 @@ def test_main_effects_are_not_known_from_two_values_and_known_from_many():
     flat = amsbq.Integrator([amsbq.Source()], amsbq.Uniform([0, 0], 1), initial=[])
     for x in flat.measure.sobol(20, rng=0):
         flat.observe(0, x, float(np.sin(4 * x[0])))
-    result = amsbq.Result.of(flat, "")
+    result = result_of(flat, "")
     assert curves.effect(result, 0, 1, curves.grid(result, 1)).known  # it is known that there is none
 
 

@@ -1,6 +1,7 @@
 """Findings say what is the matter with a run."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from scipy import stats
 
 import amsbq
 from amsbq.execution.revisions import exclude
+from amsbq.results import findings as checks
+from amsbq.results.refits import SourceWorth
+from amsbq.results.result import furthest, result_of
 from amsbq.visualization import curves
 
 
@@ -107,7 +111,7 @@ def test_few_evaluations_are_said_to_be_few():
         it.observe(1, [x], coarse([x]))
     it.observe(0, [0.3], fine([0.3]))
     with pytest.warns(UserWarning, match="too few observations"):
-        result = amsbq.Result.of(it, "budget")
+        result = result_of(it, "budget")
     few = next(finding for finding in result.diagnose() if finding.about == "few evaluations")
     assert few.level == "warning"
     assert "has one evaluation only" in few.text
@@ -121,7 +125,7 @@ def test_three_values_fit_any_relation(n, level):
         it.observe(1, [x], coarse([x]))
     for x in np.linspace(0.1, 0.9, n):
         it.observe(0, [x], fine([x]))
-    levels = [f.level for f in amsbq.Result.of(it, "").diagnose() if f.about == "few evaluations"]
+    levels = [f.level for f in result_of(it, "").diagnose() if f.about == "few evaluations"]
     assert levels == ([] if level is None else [level])
 
 
@@ -141,7 +145,7 @@ def test_answers_with_and_without_a_source_that_disagree_are_reported():
             it.observe(0, [x], primary([x]))
         for x in np.linspace(0, 1, 25):
             it.observe(1, [x], secondary([x]))
-        answers.append([f for f in amsbq.Result.of(it, "").diagnose() if "with coarse" in f.text])
+        answers.append([f for f in result_of(it, "").diagnose() if "with coarse" in f.text])
     [finding], none = answers
     assert (finding.level, finding.about) == ("warning", "disagreement")
     assert "What would tell most per cost is" in finding.advice
@@ -171,7 +175,7 @@ def test_uneven_functions_are_noticed_and_even_ones_are_not():
         it = amsbq.Integrator([amsbq.Source(noise=1e-6)], [(0, 1)], model="icm", initial=[])
         for x in np.random.default_rng(3).uniform(size=40):
             it.observe(0, [x], float(f(x)))
-        found.append(("warning", "stationarity") in findings(amsbq.Result.of(it, "budget")))
+        found.append(("warning", "stationarity") in findings(result_of(it, "budget")))
     assert found == [True, False]
 
 
@@ -208,7 +212,7 @@ def test_units_do_not_matter_to_what_is_said_and_shown(unit):
 
 def test_an_error_bar_that_rose_names_the_evaluation_and_why():
     x = [0.1, 0.9, 0.5, 0.3, 0.7, 0.2, 0.8, 0.6]
-    it = amsbq.Integrator(lambda x: 0.0, [(0, 1)], initial=[(0, [each]) for each in x], budget=20)
+    it = amsbq.Integrator(lambda x: 0.0, [(0, 1)], initial=[(0, [each]) for each in x], budget=20, model="ar")
     for k, each in enumerate(x):
         query = it.ask()
         assert query.x[0] == each
@@ -239,6 +243,87 @@ def test_a_constant_source_is_said_to_be_constant():
     assert "all 5 values of flat are 3" in finding.text
     it.observe(0, [0.5], 4.0, 1.0)
     assert "constant" not in {finding.about for finding in it.result().diagnose()}
+
+
+@pytest.mark.filterwarnings("ignore:all .* observations of")
+def test_the_more_values_are_equal_the_narrower_the_guess():
+    stds = [amsbq.estimate([0] * n, np.linspace(0, 1, n)[:, None], [3.0] * n, (0, 1)).std for n in (2, 4, 8)]
+    assert stds[0] > 2 * stds[1] > 4 * stds[2] > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*all .* observations of")
+def test_an_output_that_never_varied_is_not_waited_for():
+    result = amsbq.integrate(
+        lambda x: [float(np.sin(3 * x[0])), 7.0], (0, 1), outputs=["a", "b"], budget=30, abs_tol=0.02, progress=False
+    )
+    assert result.stopped == "tolerance"
+    assert result["b"].std > 0.02
+    [finding] = [finding for finding in result["b"].diagnose() if finding.about == "constant"]
+    assert finding.level == "warning"
+
+
+def jumping(jump, after=3, n=8):
+    it = amsbq.Integrator([amsbq.Source(name="restless")], amsbq.Uniform(0, 1), budget=n, seed=0)
+    while (query := it.ask()) is not None:
+        it.tell(query, float(np.sin(3 * query.x[0]) + (jump if len(it.evaluations) >= after else 0)))
+    return [finding for finding in it.result().diagnose() if finding.about == "order"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_that_depend_on_when_a_source_is_called_are_noticed():
+    [finding] = jumping(1000)
+    assert finding.level == "warning"
+    assert "from its evaluation 4 on are above those before, by 99" in finding.text
+    assert "Evaluate it again at x0 = " in finding.advice
+    assert not jumping(0)
+    assert not jumping(3)
+    assert not jumping(1000, after=7)  # one value is an outlier, not a jump
+
+
+def worth_of(gain):
+    it = amsbq.Integrator([amsbq.Source(name="fine"), amsbq.Source(cost=0.1, name="simple")], (0, 1), seed=0)
+    for x in np.linspace(0, 1, 7):
+        it.observe(0, [x], float(np.sin(3 * x)))
+        it.observe(1, [x], float(np.sin(3 * x) + 0.1 * x))
+    found = SourceWorth(1.0, 0.1, 1.0, it.estimate(), gain, 1, True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "source_worths", lambda it: {1: found})
+        [finding] = checks.diagnose(it, it.estimate(), ["x0"], ["worth"])
+    return finding.text
+
+
+def test_words_on_what_a_source_was_worth_follow_from_the_numbers():
+    assert worth_of(2.0).startswith("simple paid:")
+    assert "2 times as much" in worth_of(2.0)
+    assert worth_of(1.99).startswith("simple seems to have helped:")
+    assert "times as much" in worth_of(1.5)
+    assert worth_of(1.25).startswith("simple seems to have helped:")
+    assert worth_of(1.24).startswith("simple made little difference:")
+    assert worth_of(1.01).startswith("simple made little difference:")
+    assert worth_of(1.0).startswith("simple did not pay:")
+
+
+def fit_of(surprises, n, size=2.1):
+    z = np.where(np.arange(n) < surprises, size, 0.8)
+    left = SimpleNamespace(of=lambda source: z)
+    it = amsbq.Integrator([amsbq.Source(name="fine")], (0, 1), seed=0)
+    for x in np.linspace(0, 1, 4):
+        it.observe(0, [x], float(np.sin(3 * x)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "residuals", lambda it: left)
+        [finding] = checks.diagnose(it, it.estimate(), ["x0"], ["fit"])
+    return finding
+
+
+def test_a_fit_is_good_if_surprises_are_as_many_as_by_chance():
+    assert fit_of(2, 15).level == "good"  # 2 and more of 15: 15 %
+    assert fit_of(3, 15).level == "note"  # 3 %
+    assert fit_of(13, 100).level == "note"
+    assert "13 of them by more than two" in fit_of(13, 100).text
+    assert fit_of(5, 100).level == "good"
+    assert "(4.6 expected)" in fit_of(5, 100).text
+    assert fit_of(7, 8).level == "warning"  # their root mean square is beyond 1.6
+    assert fit_of(3, 8).level == "note"
 
 
 def test_what_rests_on_few_values_is_not_called_good():
@@ -327,8 +412,8 @@ def test_findings_on_one_of_many_outputs_are_in_terms_of_its_error_bar():
     sources = [lambda x: np.exp(-(((z - x[0]) / 0.1) ** 2)), lambda x: 0.9 * np.exp(-(((z - x[0]) / 0.12) ** 2))]
     result = amsbq.integrate([sources[0], amsbq.Source(sources[1], cost=0.05)], (0.3, 0.7), budget=8, outputs=25)
     text = str(result.diagnose())
-    assert f"(now {result.furthest().std:.2g} for 8)" in text
-    assert f"(it is {result.furthest().std:.2g})" in text
+    assert f"(now {furthest(result).std:.2g} for 8)" in text
+    assert f"(it is {furthest(result).std:.2g})" in text
 
 
 def test_sources_that_return_logarithms_have_a_correlation():

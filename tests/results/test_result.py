@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import amsbq
+from amsbq.results.result import result_of
 from amsbq.results.summary import as_json, state, state_text
 
 
@@ -27,7 +28,7 @@ def test_other_programs_get_null_for_what_is_no_number():
     it.fail(it.ask(), "diverged")
     it.observe(0, 0.3, 0.09)
     it.observe(0, 0.6, 0.36)
-    result = replace(amsbq.Result.of(it, ""), estimate=amsbq.Estimate([0.3]))
+    result = replace(result_of(it, ""), estimate=amsbq.Estimate([0.3]))
     assert math.isinf(result.budget)
     told = json.loads(json.dumps(as_json(result), allow_nan=False))
     assert (told["mean"], told["std"], told["interval"]) == (0.3, None, [None, None])

@@ -76,6 +76,10 @@ CSV = 'time, "wave height", note\n0, 1.1, calm\n1, 1.6, "a, b"\n'
 @pytest.mark.parametrize(
     ("text", "column", "row", "value"),
     [
+        ("t\theight\n0\t1.5\n", "height", 0, 1.5),
+        ("t;height\n0;1.5\n", "height", 0, 1.5),
+        ('t,note,height\n0,"calm; sunny",1.5\n', "height", 0, 1.5),
+        ("0,\t1.5\n", 1, 0, 1.5),
         (TABLE, "height", 1, 1.6),
         (TABLE, 1, -1, 1.3),
         (TABLE, -1, 0, 1.1),
@@ -97,6 +101,9 @@ def test_cells_of_tables(text, column, row, value):
         (TABLE, 1, 3, "column 1 has no row 3: it has 3"),
         (TABLE, 5, 0, "column 5 has no row 0: it has 0"),
         (CSV, "note", 0, "row 0 of column 'note' is no number: calm"),
+        ("t;height\n0,5;1,5\n", "height", 0, "column 'height' is no number: 1,5; write a decimal point, not a comma"),
+        ("0,5;1,5\n", 0, 0, "column 0 has no row 0: it has 0; write a decimal point, not a comma"),
+        ("0,5\t1,5\n", 1, 0, "column 1 has no row 0: it has 0; write a decimal point, not a comma"),
         ("", "a", 0, "it is empty"),
     ],
 )
@@ -236,6 +243,18 @@ def test_only_files_are_read(name, rule, tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match=f"{name} (is a pipe or a device|cannot be read: Is a directory)"):
         OutputRule(file=name, **rule).read("", tmp_path)
+
+
+def test_a_file_that_would_have_to_be_waited_for_is_no_output(tmp_path, monkeypatch):
+    """As some files of the system are, which call themselves regular."""
+    os.mkfifo(tmp_path / "log")
+    both_ends = os.open(tmp_path / "log", os.O_RDWR)  # so that there is a writer, who has written nothing
+    monkeypatch.setattr("amsbq.simulators.output.stat.S_ISREG", lambda mode: True)
+    try:
+        with pytest.raises(ValueError, match="log would have to be waited for"):
+            OutputRule(file="log", last=True).read("", tmp_path)
+    finally:
+        os.close(both_ends)
 
 
 def test_arrays_are_read_from_files_only(tmp_path):

@@ -137,13 +137,15 @@ def test_densities_of_inputs_integrate_to_one(results):
 def test_main_effects_in_the_units_of_the_user(results):
     """Averaged over its input, each main effect of the primary source is the integral: with one model, the estimate."""
     result = results["six inputs"]
-    assert len(result.integrator.learner.belief.posteriors) == 1
+    (component,) = result.integrator.learner.posterior.components
+    assert len(component.latent) == 1
     x, w = np.polynomial.legendre.leggauss(30)
     for d in range(6):
         curve = curves.effects(result, d, 0.5 + 0.5 * x)[0]
         np.testing.assert_allclose(0.5 * w @ curve.mean, result.mean, rtol=1e-9)
 
 
+@pytest.mark.front_door
 def test_journals_and_integrators_will_do(tmp_path):
     path = tmp_path / "run.jsonl"
     sources = [source(0), source(1)]

@@ -137,6 +137,16 @@ def current_umask():
     return mask
 
 
+def test_an_estimate_without_an_error_bar_is_shown_by_its_mean(tmp_path):
+    result = amsbq.baselines.monte_carlo(amsbq.Source(coarse, name="alone"), [(0, 1)], budget=5)
+    assert np.isnan(result.evaluations[0].std)
+    found = content(report(result, tmp_path / "page.html"))
+    [convergence] = [figure for figure in found["figures"] if figure["id"] == "convergence"]
+    [markers] = [trace for trace in convergence["panels"][0]["traces"] if trace["name"] == "alone"]
+    assert markers["text"][0] == f"{result.evaluations[0].mean:.6g}"
+    assert markers["text"][-1].endswith("(std)")
+
+
 def test_a_page_without_a_model_shows_the_distribution_that_the_journal_holds(tmp_path):
     path = tmp_path / "run.jsonl"
     amsbq.integrate(fine, amsbq.Uniform(0, 2), budget=3, model="icm", journal=path, progress=False)
@@ -144,6 +154,7 @@ def test_a_page_without_a_model_shows_the_distribution_that_the_journal_holds(tm
     assert "Uniform([0.0], [2.0])" in report(result, tmp_path / "page.html").read_text("utf-8")
 
 
+@pytest.mark.front_door
 def test_a_page_of_a_run_without_its_model(tmp_path):
     measure = amsbq.Product([stats.rv_histogram(np.histogram([0.1, 0.4, 0.5, 0.9], bins=3))()])  # cannot be rebuilt
     gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], measure)
@@ -344,6 +355,7 @@ def test_small_dark_and_printed(pages, tmp_path, opened):
         assert contrast(phone, ink, ground) > 4.5
 
     wide = opened(path)
+    wide.query_selector(".plot").scroll_into_view_if_needed()  # pictures are drawn when somebody gets there
     wide.wait_for_selector(".main-svg")
     wide.pdf(path=tmp_path / "page.pdf")
     assert (tmp_path / "page.pdf").stat().st_size > 20_000

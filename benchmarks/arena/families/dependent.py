@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 import amsbq
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import After, Function, Moments, Problem, added
 from ..quadrature import by_product, line

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 from scipy.linalg import solveh_banded
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Moments, Problem
 from ..quadrature import by_sparse_grid
@@ -70,7 +70,8 @@ def member(terms: int, sigma: float, output: Output, sizes: dict[int, float], le
         return Moments(float(mean), std, rest.error * rest.std * float(np.exp(sigma**2 / 2)) / std)
 
     title = f"{output} of u, {terms} inputs, grids of {', '.join(map(str, sizes))} cells, σ = {sigma:g}"
-    return Problem(title, marginals, functions, tuple(sizes.values()), truth, ordered=True)
+    knobs = tuple({"h": 1 / cells} for cells in sizes)
+    return Problem(title, marginals, functions, tuple(sizes.values()), truth, ordered=True, knobs=knobs)
 
 
 def diffusion() -> list[Problem]:

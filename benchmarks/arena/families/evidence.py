@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, ndtr
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, unit_cube
 from ..quadrature import line, panels

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Problem, unit_cube
 from ..quadrature import by_product, legendre

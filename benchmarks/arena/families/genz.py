@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import special, stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, added, unit_cube
 

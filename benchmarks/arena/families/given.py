@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Problem, unit_cube
 from ..quadrature import by_product

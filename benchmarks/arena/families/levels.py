@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, added
 from ..quadrature import by_product, line
@@ -27,7 +27,15 @@ def levels(
     """Return a problem whose sources solve with the given sizes, from the finest to the coarsest, at their costs."""
     functions: tuple[Function, ...] = tuple(partial(solve, n) for n in sizes)
     truth = by_product(marginals, functions[0], orders)
-    return Problem(title, marginals, functions, tuple(sizes.values()), truth, ordered=True)
+    return Problem(
+        title,
+        marginals,
+        functions,
+        tuple(sizes.values()),
+        truth,
+        ordered=True,
+        knobs=tuple({"h": 1 / n} for n in sizes),
+    )
 
 
 # The two-point boundary-value problem (c u')' + v u' = s with u(0) = u(1) = 0 and the output ∫ u; c, v and s may depend
@@ -81,6 +89,7 @@ def boundary_value() -> list[Problem]:
         tuple(three.values()),
         squares,
         ordered=True,
+        knobs=tuple({"h": 1 / n} for n in three),
     )
     return [
         original,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem
 from ..quadrature import legendre, line

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import lambertw
 from scipy.stats import qmc
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Problem, unit_cube
 from ..quadrature import by_product

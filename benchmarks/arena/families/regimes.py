@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, unit_cube
 from ..quadrature import by_breaks, by_product

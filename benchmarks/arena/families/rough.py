@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import special, stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, added, unit_cube
 from ..quadrature import by_breaks, by_panels, by_product, corner_sum

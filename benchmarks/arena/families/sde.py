@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Function, Moments, Problem, added
 from ..quadrature import hermite, legendre, moments_of
@@ -96,6 +96,7 @@ def member(title: str, equation: Equation, steps: dict[int, float]) -> Problem:
         tuple(steps.values()),
         partial(equation.moments, finest),
         ordered=True,
+        knobs=tuple({"h": 1 / n} for n in steps),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 import amsbq
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Moments, Problem, added
 from ..quadrature import by_product

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from amsbq.experiments import forrester, wiggly
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Moments, Problem, added
 from ..quadrature import by_product, legendre, moments_of, sums

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from amsbq.validation import Array
+from benchmarks.arena.arrays import Array
 
 from ..problem import Problem, unit_cube
 from ..quadrature import by_product, legendre
@@ -31,8 +31,12 @@ def grid(
     second: Sequence[int],
     orders: Any,
     powers: tuple[float, float] = (1.0, 1.0),
+    refined: bool = True,
 ) -> Problem:
-    """Return a problem whose sources solve with every combination of two settings, at costs of their powers."""
+    """Return a problem whose sources solve with every combination of two settings, at costs of their powers.
+
+    Errors tend to zero with the inverse of both settings if these are ``refined``.
+    """
     costs = {(a, b): (a / first[0]) ** powers[0] * (b / second[0]) ** powers[1] for a in first for b in second}
     pairs = sorted(costs, key=lambda pair: -costs[pair])
     functions = tuple(partial(solve, *pair) for pair in pairs)
@@ -43,6 +47,7 @@ def grid(
         functions,
         tuple(round(costs[pair], 6) for pair in pairs),
         by_product(marginals, functions[0], orders),
+        knobs=tuple({"a": 1 / a, "b": 1 / b} for a, b in pairs) if refined else (),
     )
 
 
@@ -137,7 +142,13 @@ def two_knobs() -> list[Problem]:
         grid("cells and iterations", unit_cube(3), jacobi, (16, 8), (400, 100, 30), (16, 4, 4), (1.0, 1.0)),
         grid("terms and nodes", [U(0.3, 0.5), U(1, 4)], series, (24, 6, 3), (64, 16), 80),
         grid(
-            "steps and horizon", [U(0.2, 1.3), U(0.6, 0.8), N(0.4, 0.15)], horizon, (160, 80), (8, 4, 2), (60, 54, 30)
+            "steps and horizon",
+            [U(0.2, 1.3), U(0.6, 0.8), N(0.4, 0.15)],
+            horizon,
+            (160, 80),
+            (8, 4, 2),
+            (60, 54, 30),
+            refined=False,
         ),
         grid("heat by Crank and Nicolson", rod, partial(heat, crank=True), (64, 16, 8), (32, 8), (20, 6, 4)),
         grid("steps and nodes above a barrier", [U(-2, 1), U(0.6, 0.6)], barrier, (12, 6, 3), (48, 24), (24, 24)),

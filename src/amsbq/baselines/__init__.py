@@ -2,22 +2,19 @@
 
 In come sources, a measure and a budget, as in `amsbq.integrate`.
 Out comes the same kind of `Result`; the standard deviation is NaN where a method has no error bar.
-Methods that draw their locations share `sampling_run`. Those over several sources begin with a pilot, and then divide
-the budget by what it tells: `levels` for sources in order, `pilot` for any. Gaussian processes are in `bayesian` and
-`multilevel_bayesian`.
+What all methods take is described in `monte_carlo`; their runs are in `sampling_run`. Methods over several sources
+begin with a pilot, and then divide the budget by what it tells: `multilevel` for sources in order, `pilot` for any.
 """
 
 from collections.abc import Callable
 
 from ..results.result import Result
-from .averages import monte_carlo, quasi_monte_carlo, secondary_only
-from .bayesian import vanilla_bq
+from .averages import monte_carlo, percentile, quasi_monte_carlo, secondary_only
+from .bayesian import multilevel_bq, multilevel_bq_estimate, vanilla_bq
 from .best_linear import mlblue
 from .control_variates import control_variate
 from .multifidelity import multifidelity_monte_carlo
 from .multilevel import multilevel_monte_carlo
-from .multilevel_bayesian import multilevel_bq, multilevel_bq_estimate
-from .percentiles import percentile
 
 #: the methods by the names under which tables and figures show them
 BASELINES: dict[str, Callable[..., Result]] = {

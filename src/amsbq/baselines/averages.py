@@ -1,29 +1,32 @@
-"""Averages over points of the measure: independent draws (Monte Carlo) and Sobol points (quasi Monte Carlo).
+"""Averages of one source over points of the measure: independent draws, Sobol points, or percentiles.
 
 Notation: y_i = f(x_i) are the values at n points x_i, and ȳ is their average, the estimate of ∫ f dπ.
 
-Monte Carlo draws x_i from π independently. Then ȳ has the standard error s / √n, where s is the sample standard
-deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
-
-Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly. Such
-points are not independent, so R independently scrambled sequences are averaged, ȳ_1, ..., ȳ_R; their differences are
-the error bar, and Student's distribution has R - 1 degrees of freedom.
+- Monte Carlo draws x_i from π independently. Then ȳ has the standard error s / √n, where s is the sample standard
+  deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
+- Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly.
+  Such points are not independent, so R independently scrambled sequences are averaged, ȳ_1, ..., ȳ_R; their differences
+  are the error bar, and Student's distribution has R - 1 degrees of freedom.
+- Percentiles divide π into k cells of the same probability for each input, with one evaluation in each of the n = k^D
+  cells; the paper compares with them in Section 4.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, RNGLike, count, source_number
+from ..design.costs import ConstantCost, affordable
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..posterior.estimate import Estimate
 from ..results.result import Result
-from ..validation import Array, RNGLike, count, seed_number, source_number
 from .sampling_run import SamplingRun, independent_draws, sobol_points
 
 
@@ -35,6 +38,8 @@ class MonteCarloSettings:
 
 
 SETTINGS = MonteCarloSettings()
+
+Nodes = Literal["middle", "right"]  #: where in its cell a node is
 
 
 def monte_carlo(
@@ -54,11 +59,11 @@ def monte_carlo(
     Parameters
     ----------
     sources : function, `Source`, or list of them
-        As in `amsbq.integrate`; only the first one is evaluated.
+        As in `amsbq.integrate`, the primary one first; methods with one source evaluate only that.
     measure : measure, or anything that `amsbq.as_measure` takes
         The distribution of the inputs.
     budget : float
-        In units of cost; it decides how many draws there are.
+        In units of cost; it decides how many evaluations there are.
     seed : int, optional
         Seed of the random numbers, by default 0.
     rng : int or numpy.random.Generator, optional
@@ -71,7 +76,8 @@ def monte_carlo(
     Returns
     -------
     Result
-        The integral; each of its evaluations has the mean and the standard deviation after it.
+        The integral of the primary source; each of its evaluations has the mean and the standard deviation after it.
+        Failed evaluations are charged, and left out of the estimate.
 
     Examples
     --------
@@ -83,9 +89,9 @@ def monte_carlo(
       source      made  failed        cost
       source 0    1000       0        1000
     """
-    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
-    stopped = run.evaluate((((0,), x) for x in independent_draws(run.measure, seed)), executor, workers)
-    return run.result(stopped, running_averages(run.table()[:, 0]))
+    run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
+    run.evaluate(((0,), x) for x in independent_draws(run.measure, run.seed))
+    return run.result(running_averages(run.table()[:, 0]))
 
 
 def quasi_monte_carlo(
@@ -102,33 +108,16 @@ def quasi_monte_carlo(
     """Estimate the integral by the average of the primary source over scrambled Sobol points.
 
     The points are mapped through the quantiles of the measure. The error bar comes from the differences between
-    independently scrambled sequences, which share the budget.
+    independently scrambled sequences, which share the budget. The estimate changes after each round of one point from
+    every sequence; before the first round is complete it has no error bar.
 
     Parameters
     ----------
-    sources : function, `Source`, or list of them
-        As in `amsbq.integrate`; only the first one is evaluated.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost; it decides how many points there are.
-    seed : int, optional
-        Seed of the scrambling, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`.
     replicates : int
         Number of scrambled sequences, at least 2. Fewer and longer ones have smaller errors, and a less certain error
         bar.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
-
-    Returns
-    -------
-    Result
-        The integral. The estimate changes after each round of one point from every sequence; before the first round is
-        complete it has no error bar.
 
     References
     ----------
@@ -143,8 +132,8 @@ def quasi_monte_carlo(
     >>> low < 1 < high
     True
     """
-    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
-    return _average_over_sobol_points(run, 0, seed, replicates, executor, workers)
+    run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
+    return _average_over_sobol_points(run, 0, replicates)
 
 
 def secondary_only(
@@ -160,38 +149,59 @@ def secondary_only(
 ) -> Result:
     """Estimate the integral by that of a secondary source: cheap, and wrong by an unknown amount.
 
-    The secondary source is averaged over scrambled Sobol points. The estimate has no error bar, because the precision
-    of the secondary source's integral says nothing about its bias.
+    The secondary source is averaged over scrambled Sobol points. The estimate has no error bar (NaN), because the
+    precision of the secondary source's integral says nothing about its bias.
 
     Parameters
     ----------
-    sources : list of functions or `Source`
-        As in `amsbq.integrate`.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost; it decides how many points there are.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`.
     source : int
         Number of the source that is evaluated, from 0, the primary one.
-    seed : int, optional
-        Seed of the scrambling, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
-
-    Returns
-    -------
-    Result
-        The integral of that source; its standard deviation is NaN.
     """
-    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
-    source = source_number(source, len(run.sources))
-    found = _average_over_sobol_points(run, source, seed, SETTINGS.replicates, executor, workers)
+    run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
+    found = _average_over_sobol_points(run, source_number(source, len(run.sources)), SETTINGS.replicates)
     evaluations = [replace(e, std=math.nan) for e in found.evaluations]
     return replace(found, estimate=Estimate([found.mean]), evaluations=evaluations)
+
+
+def percentile(
+    sources: SourcesLike,
+    measure: MeasureLike,
+    *,
+    budget: float,
+    nodes: Nodes = "middle",
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
+) -> Result:
+    """Estimate the integral by the average of the primary source over percentiles of the measure.
+
+    There are as many cells of the same probability as the budget pays for: in several dimensions, a grid with the same
+    number for each input. The estimate has no error bar (NaN), and nothing in it is random.
+
+    Parameters
+    ----------
+    sources, measure, budget, executor, workers
+        As in `monte_carlo`; the cost of the primary source must not be "measured".
+    nodes : "middle" or "right"
+        Where in its cell the source is evaluated. "right" is the paper's choice, a right Riemann sum if the measure is
+        uniform; it needs a measure with an upper end. "middle" is more accurate.
+
+    Examples
+    --------
+    >>> percentile(lambda x: x[0] ** 2, (0, 1), budget=4).mean
+    0.328125
+    """
+    if nodes not in get_args(Nodes):
+        raise ValueError(f"nodes must be 'middle' or 'right', got {nodes!r}")
+    run = SamplingRun(sources, measure, budget, None, None, executor, workers)
+    if nodes == "right" and not np.isfinite(run.measure.bounds[:, 1]).all():
+        raise ValueError(f"{run.measure!r} has no right end: say nodes='middle'")
+    if run.sources[0].measured:
+        raise ValueError("the percentiles depend on how many the budget pays for: the cost must be known, not measured")
+    run.evaluate(((0,), x) for x in _finest_grid(run, 1.0 if nodes == "right" else 0.5))
+    values = run.table()[:, 0]
+    return run.result([*[None] * (len(values) - 1), _plain_average(values)])  # an estimate only all together
 
 
 def running_averages(values: Array) -> list[Estimate | None]:
@@ -212,19 +222,16 @@ def running_averages(values: Array) -> list[Estimate | None]:
     ]
 
 
+def average(values: Array) -> Estimate | None:
+    """Return the average of n independent values, with Student's distribution; None if there are none."""
+    return next(reversed(running_averages(values)), None)
+
+
 def sum_of_averages(mean: float, variances: Array, dof: ArrayLike) -> Estimate:
-    """Return a sum of independent averages, with Student's distribution.
+    """Return a sum of k independent averages, with Student's distribution.
 
-    The degrees of freedom are those of Welch and Satterthwaite, between the least one and the sum of all of them.
-
-    Parameters
-    ----------
-    mean : float
-        The sum.
-    variances : (k,) array
-        The estimated variance of each average.
-    dof : (k,) array
-        The degrees of freedom of each of these variances.
+    The degrees of freedom are those of Welch and Satterthwaite for the estimated variance of each average (k,) and its
+    degrees of freedom (k,): between the least one and the sum of all of them.
     """
     total = variances.sum()
     if total == 0:
@@ -232,23 +239,40 @@ def sum_of_averages(mean: float, variances: Array, dof: ArrayLike) -> Estimate:
     return Estimate([mean], [np.sqrt(total)], dof=float(1 / ((variances / total) ** 2 / dof).sum()))
 
 
-def _average_over_sobol_points(
-    run: SamplingRun, source: int, seed: int, replicates: int, executor: ExecutorLike | None, workers: int
-) -> Result:
+def _average_over_sobol_points(run: SamplingRun, source: int, replicates: int) -> Result:
     """Average a source over R scrambled Sobol sequences, in rounds of one point from each of them."""
     R = count(replicates, "replicates")
     if R < 2:
         raise ValueError(f"replicates must be at least 2, or there is no error bar, got {R}")
-    sequences = [sobol_points(run.measure, [seed, r]) for r in range(R)]
-    stopped = run.evaluate(
-        (((source,), x) for one_round in zip(*sequences, strict=True) for x in one_round), executor, workers
-    )
+    sequences = [sobol_points(run.measure, [run.seed, r]) for r in range(R)]
+    run.evaluate(((source,), x) for one_round in zip(*sequences, strict=True) for x in one_round)
     values = run.table()[:, source]
     rounds = values[: len(values) // R * R].reshape(-1, R)
     made = np.cumsum(np.isfinite(rounds), axis=0)
     averages = np.where(made > 0, np.nancumsum(rounds, axis=0) / np.maximum(made, 1), np.nan)
     estimates: list[Estimate | None] = [None] * len(values)
-    estimates[R - 1 : len(rounds) * R : R] = [running_averages(row)[-1] for row in averages]
-    if not len(rounds):  # less than one round has no error bar
-        estimates[-1:] = [Estimate([np.nanmean(values)])] if np.isfinite(values).any() else []
-    return run.result(stopped, estimates)
+    estimates[R - 1 : len(rounds) * R : R] = [average(row) for row in averages]
+    if not len(rounds):
+        estimates[-1:] = [_plain_average(values)]
+    return run.result(estimates)
+
+
+def _plain_average(values: Array) -> Estimate | None:
+    """Return the average of the values that are not NaN, without an error bar; None if there are none."""
+    return Estimate([np.nanmean(values)]) if np.isfinite(values).any() else None
+
+
+def _finest_grid(run: SamplingRun, shift: float) -> Array:
+    """Return the nodes of the finest grid that the budget pays for, shape (k^D, D); ``shift`` is where in a cell."""
+    cost, D = run.ledger.costs.costs[0], run.measure.dim
+
+    def grid(k: int) -> Array:
+        axis = (np.arange(k) + shift) / k
+        return run.measure.from_cube(np.stack(np.meshgrid(*[axis] * D, indexing="ij"), axis=-1).reshape(-1, D))
+
+    k = 1
+    if isinstance(cost, ConstantCost):
+        k = max(int((run.budget / cost.cost) ** (1 / D)), 1)
+    while affordable(cost.expected(grid(k + 1)).sum(), run.budget):
+        k += 1
+    return grid(k)

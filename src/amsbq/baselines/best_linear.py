@@ -26,15 +26,16 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, RNGLike
 from ..design.costs import affordable
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..measures.gaussian import SMALLEST_CORRELATION_EIGENVALUE
+from ..posterior.estimate import Estimate
 from ..results.result import Result
-from ..validation import Array, RNGLike
-from .averages import running_averages
-from .pilot import PilotedRun, joint_values, linear_estimate, sample_covariance
+from .averages import average
+from .pilot import PilotedRun, fewest_values, joint_values, linear_estimate, sample_covariance
 from .sampling_run import Group, Samples
 
 
@@ -43,11 +44,10 @@ class BestLinearSettings:
     """Constants of the estimator."""
 
     most_sources: int = 10  # which have 1,023 groups: each step takes about a millisecond
-    ridge: float = 1e-10  # on correlations: sources that agree exactly have a singular covariance matrix
-    tolerance: float = 1e-3  # relative, of the variance of an allocation: less than what rounding to integers does
+    tolerance: float = (
+        1e-3  # share of the variance, or of the budget, that does not count: rounding to integers is more
+    )
     steps: int = 5000  # at most: allocations are good long before the tolerance is proven
-    material: float = 1e-3  # share of the budget below which a group is left out of the allocation
-    least: float = 1e-12  # of the budget for each group while optimising: no matrix becomes singular
 
 
 SETTINGS = BestLinearSettings()
@@ -78,17 +78,10 @@ def mlblue(
 
     Parameters
     ----------
-    sources, measure, budget
-        As in `amsbq.integrate`, with one to nine secondary sources.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`, with one to nine secondary sources.
     covariance, pilot
         A known covariance matrix, or the size of the sample that tells it, as in `multifidelity_monte_carlo`.
-    seed, rng, executor, workers
-        As in `amsbq.integrate`.
-
-    Returns
-    -------
-    Result
-        The integral of the primary source. Draws with a failed evaluation are left out.
 
     References
     ----------
@@ -106,20 +99,20 @@ def mlblue(
     >>> bool(low < np.exp(0.125) < high)
     True
     """
-    run = PilotedRun(sources, measure, budget, covariance, pilot, seed, rng)
+    run = PilotedRun(sources, measure, budget, seed, rng, executor, workers)
     if len(run.sources) > SETTINGS.most_sources:
         raise ValueError(
             f"there are too many groups of {len(run.sources)} sources: choose at most {SETTINGS.most_sources}"
         )
-    C = run.evaluate_pilot(executor, workers)
+    C = run.evaluate_pilot(covariance, pilot)
     counts = None
     if C is not None:
         groups = all_groups(len(C))
         fixed = {groups[-1]: run.size} if run.size else {}
         numbers = best_allocation(C, groups, run.draw_costs(groups), run.budget - run.spent, fixed)
         counts = dict(zip(groups, numbers, strict=True))
-    stopped = run.evaluate_planned(counts, executor, workers)
-    return run.progressive_result(stopped, lambda table: least_squares_estimate(run.samples(table), run.known))
+    run.evaluate_planned(counts)
+    return run.progressive_result(lambda table: least_squares_estimate(run.samples(table), run.known))
 
 
 def all_groups(n_sources: int) -> list[Group]:
@@ -134,21 +127,15 @@ def all_groups(n_sources: int) -> list[Group]:
 def least_squares_estimate(samples: Samples, known: Array | None = None) -> Estimate | None:
     """Return μ̂_0 with its distribution, or None if there are no values of the primary source.
 
-    While there are too few values to estimate a covariance matrix, it is their average.
-
-    Parameters
-    ----------
-    samples : dict
-        The values by group.
-    known : (L, L) array, optional
-        The covariance matrix of the sources; by default that of the values at which all sources are known.
+    Without a known covariance matrix (L, L), it is that of the values at which all sources are known; while there are
+    too few of them, the estimate is the average of the primary ones.
     """
     drawn = {group: values for group, values in samples.items() if len(values)}
     L = 1 + max((source for group in drawn for source in group), default=0) if known is None else len(known)
     joint, primary = joint_values(drawn, range(L)), joint_values(drawn, [0])[:, 0]
-    enough = len(primary) > 0 if known is not None else len(joint) >= L + 2 and np.ptp(joint[:, 0]) > 0
+    enough = len(primary) > 0 if known is not None else len(joint) >= fewest_values(L) and np.ptp(joint[:, 0]) > 0
     if not enough:
-        return next(reversed(running_averages(primary)), None)
+        return average(primary)
     C = sample_covariance(joint) if known is None else known
     groups = sorted(drawn, key=len, reverse=True)  # all sources first
     P, n = precisions(C, groups), np.array([len(drawn[group]) for group in groups])
@@ -163,7 +150,7 @@ def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
     variances = np.diagonal(covariance)
     scales = np.sqrt(np.where(variances > 0, variances, 1.0))  # a source that does not vary is correlated with none
     correlation = covariance / np.outer(scales, scales)
-    np.fill_diagonal(correlation, 1 + SETTINGS.ridge)
+    np.fill_diagonal(correlation, 1 + SMALLEST_CORRELATION_EIGENVALUE)  # sources may agree exactly
     found = np.zeros((len(groups), *covariance.shape))
     for P, group in zip(found, groups, strict=True):
         rows = np.ix_(group, group)
@@ -174,23 +161,11 @@ def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
 def best_allocation(
     covariance: Array, groups: Sequence[Group], costs: Array, budget: float, fixed: dict[Group, int]
 ) -> list[int]:
-    """Return numbers of draws n_g of small variance that a budget pays for.
+    """Return numbers of draws n_g of small variance that a budget pays for, besides those that are ``fixed`` already.
 
     One group after the other, the expensive ones first, the best number is rounded up or down, whichever leaves the
-    smaller variance if the others are optimal.
-
-    Parameters
-    ----------
-    covariance : (L, L) array
-        Covariance matrix of the sources.
-    groups : list of Group
-        The groups that may be drawn.
-    costs : (G,) array
-        Cost of one draw of each.
-    budget : float
-        In units of cost; without ``fixed`` draws it pays for at least one of the group of all sources.
-    fixed : dict
-        Numbers of draws that exist already, by group.
+    smaller variance if the others are optimal. ``costs`` (G,) are those of one draw of each group. Without fixed draws
+    the budget pays for at least one of the group of all sources.
     """
     P = precisions(covariance, groups)
     Psi = sum((n * P[groups.index(group)] for group, n in fixed.items()), np.zeros(covariance.shape))
@@ -200,7 +175,7 @@ def best_allocation(
         n = relaxed_allocation(P[rows], costs[rows], budget, Psi)
         spent = n * costs[rows]
         first = not fixed and not counts[with_primary].any()  # there is no estimate without a primary value
-        wanted = with_primary[rows] if first else spent > SETTINGS.material * budget
+        wanted = with_primary[rows] if first else spent > SETTINGS.tolerance * budget
         if not wanted.any():
             break
         at = int(np.argmax(np.where(wanted, spent if first else costs[rows], 0.0)))
@@ -220,16 +195,7 @@ def best_allocation(
 def relaxed_allocation(P: Array, costs: Array, budget: float, Psi: Array) -> Array:
     """Return the numbers n_g, not rounded, with the least variance that a budget pays for, shape (G,).
 
-    Parameters
-    ----------
-    P : (G, L, L) array
-        What one draw of each group adds to Ψ.
-    costs : (G,) array
-        Cost of one draw of each group.
-    budget : float
-        In units of cost.
-    Psi : (L, L) array
-        Ψ of the draws that exist already.
+    One draw of each group costs ``costs`` (G,) and adds P (G, L, L) to Ψ (L, L), that of the draws that exist already.
     """
     n = np.full(len(costs), budget) / costs / max(len(costs), 1)
     for _ in range(SETTINGS.steps if budget > 0 and len(costs) else 0):
@@ -238,7 +204,8 @@ def relaxed_allocation(P: Array, costs: Array, budget: float, Psi: Array) -> Arr
         # If all of the budget went where q is largest, the variance could fall by at most the difference.
         if (q.max() - (q * n * costs).sum() / budget) * budget <= SETTINGS.tolerance * weights[0]:
             break
-        shares = np.maximum(n * costs * np.sqrt(np.maximum(q, 0.0)), SETTINGS.least * budget)
+        # A share that is lost in rounding keeps every matrix regular.
+        shares = np.maximum(n * costs * np.sqrt(np.maximum(q, 0.0)), np.finfo(float).eps * budget)
         n = shares / shares.sum() * budget / costs
     return n
 

@@ -25,13 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri
 
+from ..common.validation import Array, RNGLike
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..posterior.estimate import Estimate
 from ..results.result import Result
-from ..validation import Array, RNGLike, seed_number
-from .averages import running_averages
+from .averages import average
+from .pilot import SETTINGS as PILOTS
+from .pilot import fewest_values
 from .sampling_run import Draw, SamplingRun, independent_draws
 
 
@@ -40,10 +42,7 @@ class ControlVariateSettings:
     """Constants of the method."""
 
     pilot: int = 6  # locations of all sources, beyond one for each source, before R² is estimated for the first time
-    growth: float = 1.2  # R² is estimated again when the number of such locations has grown by this factor
     confidence: float = 0.95  # that R² is not below the value used: chance agreement in few values is not rewarded
-    least_unexplained: float = 1e-6  # of 1 - R², so that N / n is finite for secondary sources that agree exactly
-    least_dof: int = 2  # residual degrees of freedom; with fewer a plain average is taken
 
 
 SETTINGS = ControlVariateSettings()
@@ -67,25 +66,8 @@ def control_variate(
 
     Parameters
     ----------
-    sources : list of functions or `Source`
-        As in `amsbq.integrate`, the primary one first, and at least one secondary source.
-    measure : measure, or anything that `amsbq.as_measure` takes
-        The distribution of the inputs.
-    budget : float
-        In units of cost.
-    seed : int, optional
-        Seed of the random numbers, by default 0.
-    rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate, as in `amsbq.integrate`.
-    workers : int
-        Number of evaluations at the same time.
-
-    Returns
-    -------
-    Result
-        The integral of the primary source.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`, with at least one secondary source.
 
     References
     ----------
@@ -106,37 +88,35 @@ def control_variate(
     >>> bool(low < np.exp(0.125) < high)
     True
     """
-    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
-    if len(run.sources) < 2:
-        raise ValueError("a control variate needs a secondary source: sources must have two entries or more")
-    stopped = run.evaluate(_draws(run, seed), executor, workers, adaptive=True)
-    return run.progressive_result(stopped, _regression_estimate)
+    run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
+    run.require_secondary("a control variate")
+    run.evaluate(_draws(run), adaptive=True)
+    return run.progressive_result(_regression_estimate)
 
 
-def _draws(run: SamplingRun, seed: int) -> Iterator[Draw]:
+def _draws(run: SamplingRun) -> Iterator[Draw]:
     """Yield the secondary sources at each location, and the primary one too where N / n is at least the best ratio."""
     L = len(run.sources)
     shared, ratio, next_review = 0, 1.0, L + SETTINGS.pilot
-    for total, x in enumerate(independent_draws(run.measure, seed)):
+    for total, x in enumerate(independent_draws(run.measure, run.seed)):
         with_primary = total >= shared * ratio
         yield tuple(range(0 if with_primary else 1, L)), x
         shared += with_primary
         if shared >= next_review:
-            ratio, next_review = _best_ratio(run), 1 + int(SETTINGS.growth * shared)
+            ratio, next_review = _best_ratio(run), 1 + int(PILOTS.growth * shared)
 
 
 def _best_ratio(run: SamplingRun) -> float:
     """Return N / n with the smallest variance for the cost, at least 1, for an upper confidence limit of 1 - R²."""
     table = run.table()
     shared = table[np.isfinite(table).all(axis=1)]
-    y, Y = shared[:, 0], shared[:, 1:]
-    dof = len(y) - Y.shape[1] - 1
-    if dof < SETTINGS.least_dof:
+    n, L = shared.shape
+    if n < fewest_values(L):
         return 1.0
-    _, residuals = _regression(y, Y)
-    largest_variance = residuals @ residuals / chdtri(dof, SETTINGS.confidence)
-    share = largest_variance / max(np.var(y, ddof=1), np.finfo(float).tiny)
-    unexplained = float(np.clip(share, SETTINGS.least_unexplained, 1.0))
+    _, residuals = _regression(shared[:, 0], shared[:, 1:])
+    largest_variance = residuals @ residuals / chdtri(n - L, SETTINGS.confidence)
+    share = largest_variance / max(np.var(shared[:, 0], ddof=1), np.finfo(float).tiny)
+    unexplained = float(np.clip(share, np.finfo(float).eps, 1.0))  # less is rounding error
     costs = run.average_costs()
     return max(math.sqrt((1 / unexplained - 1) * costs[0] / costs[1:].sum()), 1.0)
 
@@ -156,12 +136,12 @@ def _regression_estimate(table: Array) -> Estimate | None:
     everywhere = table[np.isfinite(table[:, 1:]).all(axis=1)]
     shared = everywhere[np.isfinite(everywhere[:, 0])]
     y, Y, all_Y = shared[:, 0], shared[:, 1:], everywhere[:, 1:]
-    dof = len(y) - Y.shape[1] - 1
-    if dof < SETTINGS.least_dof:
-        return next(reversed(running_averages(y)), None)
+    n, L = shared.shape
+    if n < fewest_values(L):
+        return average(y)
     slopes, residuals = _regression(y, Y)
     d = all_Y.mean(axis=0) - Y.mean(axis=0)
     leverage = np.linalg.lstsq((Y - Y.mean(axis=0)).T, d, rcond=None)[0]  # its square is dᵀ (Y_cᵀ Y_c)⁻¹ d
-    of_regression = residuals @ residuals / dof * (1 / len(y) + leverage @ leverage)
+    of_regression = residuals @ residuals / (n - L) * (1 / n + leverage @ leverage)
     of_averages = np.var(all_Y @ slopes, ddof=1) / len(all_Y)
-    return Estimate([y.mean() + d @ slopes], [math.sqrt(of_regression + of_averages)], dof=dof)
+    return Estimate([y.mean() + d @ slopes], [math.sqrt(of_regression + of_averages)], dof=n - L)

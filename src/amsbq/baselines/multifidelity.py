@@ -20,15 +20,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, RNGLike
 from ..design.costs import SETTINGS as COSTS
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..posterior.estimate import Estimate
 from ..results.result import Result
-from ..validation import Array, RNGLike
-from .averages import running_averages
-from .pilot import PilotedRun, joint_values, linear_estimate, sample_covariance
+from .averages import average
+from .pilot import PilotedRun, fewest_values, joint_values, linear_estimate, sample_covariance
 from .sampling_run import Group, Samples
 
 
@@ -55,20 +55,13 @@ def multifidelity_monte_carlo(
 
     Parameters
     ----------
-    sources, measure, budget
-        As in `amsbq.integrate`, with at least one secondary source.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`, with at least one secondary source.
     covariance : (L, L) array, optional
         Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
     pilot : int, optional
         Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
         default as many as 30 % of the budget pays for, between L + 3 and 50.
-    seed, rng, executor, workers
-        As in `amsbq.integrate`.
-
-    Returns
-    -------
-    Result
-        The integral of the primary source. Draws with a failed evaluation are left out.
 
     References
     ----------
@@ -86,8 +79,8 @@ def multifidelity_monte_carlo(
     >>> bool(low < np.exp(0.125) < high)
     True
     """
-    run = PilotedRun(sources, measure, budget, covariance, pilot, seed, rng)
-    C = run.evaluate_pilot(executor, workers)
+    run = PilotedRun(sources, measure, budget, seed, rng, executor, workers)
+    C = run.evaluate_pilot(covariance, pilot)
     order: Group = (0,)
     counts = None
     if C is not None:
@@ -96,20 +89,12 @@ def multifidelity_monte_carlo(
         left = run.budget - run.spent + run.size * costs[list(order)].sum()  # what the pilot evaluated of these is used
         n = nested_counts(C, costs, order, left, max(run.size, 1))
         counts = {order[i:]: int(more) for i, more in enumerate(np.diff(n, prepend=run.size))}
-    stopped = run.evaluate_planned(counts, executor, workers)
-    return run.progressive_result(stopped, lambda table: nested_estimate(run.samples(table), order, run.known))
+    run.evaluate_planned(counts)
+    return run.progressive_result(lambda table: nested_estimate(run.samples(table), order, run.known))
 
 
 def best_order(covariance: Array, costs: Array) -> Group:
-    """Return the sources to use, the primary one first and the others by falling correlation with it.
-
-    Parameters
-    ----------
-    covariance : (L, L) array
-        Covariance matrix of the sources.
-    costs : (L,) array
-        Cost of an evaluation of each.
-    """
+    """Return the sources to use for a covariance matrix (L, L) and costs (L,): the primary one, then by correlation."""
     squared = _squared_correlations(covariance)
     by_correlation = sorted(np.flatnonzero(squared[1:] > 0) + 1, key=lambda source: -squared[source])
     orders = [(0, *map(int, some)) for m in range(len(costs)) for some in combinations(by_correlation, m)]
@@ -119,20 +104,9 @@ def best_order(covariance: Array, costs: Array) -> Group:
 
 
 def nested_counts(covariance: Array, costs: Array, order: Group, budget: float, least: int) -> tuple[int, ...]:
-    """Return the numbers of evaluations n_i with the least variance that a budget pays for.
+    """Return the numbers of evaluations n_i of the sources in order, with the least variance that a budget pays for.
 
-    Parameters
-    ----------
-    covariance : (L, L) array
-        Covariance matrix of the sources.
-    costs : (L,) array
-        Cost of an evaluation of each.
-    order : tuple of int
-        The sources to use, as `best_order` returns them.
-    budget : float
-        In units of cost.
-    least : int
-        The least number of evaluations of the primary source; it is returned for all if there is nothing to choose.
+    There are at least so many of the primary source; as many of all of them, if there is nothing to choose.
     """
     C, w = covariance[np.ix_(order, order)], costs[list(order)]
     options = _roundings(np.sqrt(_steps(covariance, order) / w), w, budget, least)
@@ -148,20 +122,12 @@ def nested_variance(C: Array, n: Array) -> float:
 def nested_estimate(samples: Samples, order: Group, known: Array | None = None) -> Estimate | None:
     """Return μ̂ with its distribution, or None if there are no values of the primary source.
 
-    While there are too few values to estimate a covariance matrix, it is their average.
-
-    Parameters
-    ----------
-    samples : dict
-        The values by group.
-    order : tuple of int
-        The sources to use, as `best_order` returns them.
-    known : (L, L) array, optional
-        The covariance matrix of the sources; by default that of the values at which all sources of ``order`` are known.
+    Without a known covariance matrix (L, L), it is that of the values at which all sources in order are known; while
+    there are too few of them, the estimate is the average of the primary ones.
     """
     joint, k = joint_values(samples, order), len(order)
-    if len(joint) < (1 if known is not None else k + 2):
-        return next(reversed(running_averages(joint_values(samples, order[:1])[:, 0])), None)
+    if len(joint) < (1 if known is not None else fewest_values(k)):
+        return average(joint_values(samples, order[:1])[:, 0])
     C = sample_covariance(joint) if known is None else known[np.ix_(order, order)]
     drawn = [joint, *(samples.get(order[i:], np.zeros((0, k - i))) for i in range(1, k))]
     m = np.array([len(values) for values in drawn])

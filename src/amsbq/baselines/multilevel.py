@@ -7,25 +7,27 @@ costs C_l (both sources of a difference are evaluated), and n_l draws are made, 
     μ̂ = Σ_l Δ̄_l,    Var μ̂ = Σ_l V_l / n_l,    n_l ∝ √(V_l / C_l) for the least variance at the cost Σ_l n_l C_l.
 
 Each draw goes to the term whose variance it reduces most for its cost, V_l (1/n_l - 1/(n_l + 1)) / C_l, which leads to
-these numbers.
+these numbers. Other methods that sum over levels share the order of the levels and their draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
+from ..common.validation import Array, RNGLike, brief, source_number
+from ..design.costs import affordable
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
 from ..measures.adapters import MeasureLike
+from ..posterior.estimate import Estimate
 from ..results.result import Result
-from ..validation import Array, RNGLike, seed_number
 from .averages import sum_of_averages
-from .levels import adaptive_draws, level_differences, level_groups, level_order
+from .pilot import SETTINGS as PILOTS
 from .pilot import pilot_size
-from .sampling_run import SamplingRun, independent_draws
+from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 
 #: draws of each level in the pilot: by default, so that the error bar has four degrees of freedom; and at least
 PILOT, FEWEST = 5, 2
@@ -54,21 +56,14 @@ def multilevel_monte_carlo(
 
     Parameters
     ----------
-    sources, measure, budget
-        As in `amsbq.integrate`, with at least one secondary source.
+    sources, measure, budget, seed, rng, executor, workers
+        As in `monte_carlo`, with at least one secondary source.
     order : list of int, optional
         Numbers of the sources from the finest, 0, to the coarsest; sources that are left out are not used. By default
         all of them by falling cost, or as they are listed where costs are measured.
     pilot : int, optional
         Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for,
         between 5 and 50.
-    seed, rng, executor, workers
-        As in `amsbq.integrate`.
-
-    Returns
-    -------
-    Result
-        The integral of the primary source. Draws with a failed evaluation are left out of the averages.
 
     References
     ----------
@@ -85,24 +80,15 @@ def multilevel_monte_carlo(
     >>> bool(low < np.exp(0.125) < high)
     True
     """
-    seed, run = seed_number(seed, rng), SamplingRun(sources, measure, budget)
+    run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
     groups = level_groups(level_order(run, order, "multilevel Monte Carlo"))
-    size = pilot_size(run, groups, pilot, PILOT, FEWEST)
-    locations = [independent_draws(run.measure, seed)] * len(groups)
-    stopped = run.evaluate(
-        adaptive_draws(run, groups, size, locations, power=2, rate=1.0), executor, workers, adaptive=True
-    )
-    return run.progressive_result(stopped, lambda table: telescoping_sum(level_differences(run.samples(table), groups)))
+    draws = [independent_draws(run.measure, run.seed)] * len(groups)
+    evaluate_levels(run, groups, draws, pilot, PILOT, power=2, rate=1.0)
+    return run.progressive_result(lambda table: telescoping_sum(level_differences(run.samples(table), groups)))
 
 
 def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
-    """Return the sum of the averages of independent values, or None if one of them has no values.
-
-    Parameters
-    ----------
-    differences : list of (n_l,) arrays
-        The values of each term.
-    """
+    """Return the sum of the averages of the values of each term, (n_l,); None if one of them has no values."""
     n = np.array([len(values) for values in differences])
     if not n.all():
         return None
@@ -111,3 +97,85 @@ def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
         return Estimate([mean])
     variances = np.array([values.var(ddof=1) for values in differences])
     return sum_of_averages(mean, variances / n, n - 1)
+
+
+def level_order(run: SamplingRun, order: Sequence[int] | None, method: str) -> list[int]:
+    """Return the sources from the finest to the coarsest, by falling cost unless the user gave an order."""
+    if order is None:
+        costs = run.average_costs()
+        order = [0, *sorted(range(1, len(costs)), key=lambda source: -costs[source])]
+    return checked_order(order, len(run.sources), method)
+
+
+def checked_order(order: Sequence[int] | None, n_sources: int, method: str) -> list[int]:
+    """Return the sources from the finest to the coarsest, as they are numbered unless an order is given."""
+    levels = list(range(n_sources)) if order is None else [source_number(s, n_sources, "order") for s in order]
+    if levels[:1] != [0] or len(set(levels)) < len(levels):
+        raise ValueError(f"order must name different sources, the primary one, 0, first, got {brief(order)}")
+    if len(levels) < 2:
+        raise ValueError(f"{method} needs a coarser source: there must be two or more")
+    return levels
+
+
+def level_groups(levels: Sequence[int]) -> list[Group]:
+    """Return the sources of each term of a telescoping sum: pairs of neighbouring levels, and the coarsest level.
+
+    >>> level_groups([0, 2, 1])
+    [(0, 2), (2, 1), (1,)]
+    """
+    return [*pairwise(levels), (levels[-1],)]
+
+
+def level_differences(samples: Samples, groups: Sequence[Group]) -> list[Array]:
+    """Return the values of each term of a telescoping sum, shape (n_l,): differences, and the coarsest level."""
+    drawn = [samples.get(group, np.zeros((0, len(group)))) for group in groups]
+    return [values[:, 0] - values[:, 1:].sum(axis=1) for values in drawn]
+
+
+def evaluate_levels(
+    run: SamplingRun,
+    groups: list[Group],
+    locations: list[Iterator[Array]],
+    pilot: int | None,
+    default: int,
+    *,
+    power: int,
+    rate: float,
+    most: float = np.inf,
+) -> None:
+    """Evaluate a pilot, and then the level that each draw helps most for its cost, ``most`` draws of one at most.
+
+    The error of level l is taken to be a_l n_l^-r, where n_l is its number of draws, r the ``rate``, and a_l the
+    standard deviation of its term so far to a ``power``: 1 if the error is a standard deviation, 2 if it is a variance.
+    The sum of these errors is least at a given cost if n_l is in proportion to (a_l / C_l)^(1 / (1 + r)), where C_l is
+    the cost of a draw. Taking a_l (n_l^-r - (n_l + 1)^-r) / C_l as the worth of the next draw leads there, in integers
+    and within the budget.
+    """
+    size = pilot_size(run, groups, pilot, default, FEWEST)
+    run.evaluate(_adaptive_draws(run, groups, locations, size, power, rate, most), adaptive=True)
+
+
+def _adaptive_draws(
+    run: SamplingRun,
+    groups: list[Group],
+    locations: list[Iterator[Array]],
+    pilot: int,
+    power: int,
+    rate: float,
+    most: float,
+) -> Iterator[Draw]:
+    for group, points in zip(groups * pilot, locations * pilot, strict=True):
+        yield group, next(points)
+    n, reviewed = np.full(len(groups), float(pilot)), np.zeros(len(groups))
+    while True:
+        if (n >= PILOTS.growth * reviewed).any():
+            terms = level_differences(run.samples(run.table()), groups)
+            # Levels without two values come first: with several workers, they may not have arrived yet.
+            sizes = np.array([values.std(ddof=1) if len(values) > 1 else np.inf for values in terms]) ** power
+            costs, reviewed = run.draw_costs(groups), n.copy()
+        possible = affordable(run.ledger.committed + costs, run.budget) & (n < most)
+        if not possible.any():
+            return
+        level = int(np.argmax(np.where(possible, sizes * (n**-rate - (n + 1) ** -rate) / costs, -np.inf)))
+        n[level] += 1
+        yield groups[level], next(locations[level])

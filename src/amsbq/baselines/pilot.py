@@ -12,13 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..design.accounting import StopReason
+from ..common.validation import Array, brief, correlations, count, numbers
 from ..design.costs import affordable
-from ..design.sources import SourcesLike
-from ..execution.executors import ExecutorLike
-from ..inference.estimate import Estimate
-from ..measures.adapters import MeasureLike
-from ..validation import Array, RNGLike, brief, correlations, count, numbers, seed_number
+from ..measures.gaussian import EIGENVALUE_TOLERANCE
+from ..posterior.estimate import Estimate
 from .averages import sum_of_averages
 from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 
@@ -29,110 +26,68 @@ class PilotSettings:
 
     share: float = 0.3  # of the budget: what is left can still go where the pilot says
     largest: int = 50  # draws: then correlations are known well enough to allocate by
-    rounding: float = 1e-8  # share of its scale by which an eigenvalue of a covariance matrix may be negative
+    growth: float = 1.2  # of the number of draws before variances are estimated again: soon, and without much work
 
 
 SETTINGS = PilotSettings()
 
 
+def fewest_values(n_sources: int) -> int:
+    """Return how many joint values of k sources a regression needs: a factor n - k - 1 of its variance is positive."""
+    return n_sources + 2
+
+
 class PilotedRun(SamplingRun):
     """A run over draws of groups of sources whose numbers depend on the covariance matrix of the sources.
 
-    The matrix is known, or estimated from a pilot of draws of all sources.
-
-    Parameters
-    ----------
-    sources, measure
-        As in `amsbq.integrate`, at least two sources.
-    budget : float
-        In units of cost.
-    covariance : (L, L) array or None
-        The covariance matrix, if it is known.
-    pilot : int or None
-        Number of draws of the pilot, if the user gave one.
-    seed, rng
-        As in `amsbq.integrate`.
-
-    Attributes
-    ----------
-    known : (L, L) array or None
-        The covariance matrix, if it is known.
-    size : int
-        Number of draws of the pilot, zero if the covariance matrix is known.
+    The matrix (L, L) is ``known``, or estimated from a pilot of ``size`` draws of all sources.
     """
 
-    def __init__(
-        self,
-        sources: SourcesLike,
-        measure: MeasureLike,
-        budget: float,
-        covariance: ArrayLike | None,
-        pilot: int | None,
-        seed: RNGLike,
-        rng: RNGLike,
-    ) -> None:
-        super().__init__(sources, measure, budget)
-        self._seed, L = seed_number(seed, rng), len(self.sources)
-        self._all: Group = tuple(range(L))
-        if L < 2:
-            raise ValueError("the method needs a secondary source: sources must have two entries or more")
+    known: Array | None = None
+    size = 0
+
+    def evaluate_pilot(self, covariance: ArrayLike | None, pilot: int | None) -> Array | None:
+        """Return the covariance matrix of the sources, shape (L, L), after a pilot if it is not given.
+
+        None if it cannot be told, because too many evaluations failed or the primary source did not vary.
+        """
+        self.require_secondary("the method")
+        L = len(self.sources)
+        together: Group = tuple(range(L))
         if covariance is None:
-            self.known = None
-            self.size = pilot_size(self, [self._all], pilot, default=L + 3, fewest=L + 2)
-            return
+            self.size = pilot_size(self, [together], pilot, fewest_values(L) + 1, fewest_values(L))
+            self.evaluate(planned_draws(self, {together: self.size}, [self.seed, 0]))
+            values = self.samples(self.table()).get(together, np.zeros((0, L)))
+            varies = len(values) >= fewest_values(L) and np.ptp(values[:, 0]) > 0
+            return sample_covariance(values) if varies else None
         if pilot is not None:
             raise ValueError("give either covariance or pilot, not both: a pilot tells a covariance that is not known")
-        self.known, self.size = checked_covariance(covariance, L), 0
+        self.known = checked_covariance(covariance, L)
         if any(source.measured for source in self.sources):
             raise ValueError("a cost that is measured is not known before a pilot: leave out covariance")
-        price = self.draw_costs([self._all])[0]
+        price = self.draw_costs([together])[0]
         if not affordable(price, self.budget):
             raise ValueError(
                 f"a budget of {self.budget:.6g} does not pay for one evaluation of each source, which costs {price:.6g}"
             )
+        return self.known
 
-    def evaluate_pilot(self, executor: ExecutorLike | None, workers: int) -> Array | None:
-        """Evaluate the pilot if there is one, and return the covariance matrix of the sources, shape (L, L).
-
-        None if it cannot be told, because too many evaluations failed or the primary source did not vary.
-        """
-        self._pilot_stopped = self.evaluate(
-            planned_draws(self, {self._all: self.size}, [self._seed, 0]), executor, workers
-        )
-        if self.known is not None:
-            return self.known
-        values = self.samples(self.table()).get(self._all, np.zeros((0, len(self._all))))
-        if len(values) < len(self._all) + 2 or np.ptp(values[:, 0]) == 0:
-            return None
-        return sample_covariance(values)
-
-    def evaluate_planned(
-        self, counts: Mapping[Group, int] | None, executor: ExecutorLike | None, workers: int
-    ) -> StopReason:
-        """Evaluate so many more draws of each group, and return why the run has stopped.
+    def evaluate_planned(self, counts: Mapping[Group, int] | None) -> None:
+        """Evaluate so many more draws of each group, unless the run was interrupted.
 
         Without counts, because nothing is known of the covariance, the rest of the budget is for the primary source.
         """
-        if self._pilot_stopped == "interrupted":
-            return self._pilot_stopped
         if counts is None:
             counts = {(0,): int((self.budget - self.spent) / self.average_costs()[0]) + 1}
-        return self.evaluate(planned_draws(self, counts, [self._seed, 1]), executor, workers)
+        if self.ended != "interrupted":
+            self.evaluate(planned_draws(self, counts, [self.seed, 1]))
 
 
 def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, default: int, fewest: int) -> int:
     """Return the number of draws of each group in a pilot, or raise if the budget does not pay for it.
 
-    Parameters
-    ----------
-    run : SamplingRun
-        The run, before its first evaluation.
-    groups : list of Group
-        The groups of which the pilot has the same number of draws.
-    pilot : int or None
-        The number that the user gave; None for as many as a share of the budget pays for.
-    default, fewest : int
-        The least number if the user gave none, and the least number that the user may give.
+    ``pilot`` is the number that the user gave, ``fewest`` at least. If it is None, a share of the budget pays for the
+    pilot, which has at least ``default`` draws of each group.
     """
     price = run.draw_costs(groups).sum()
     if pilot is None:
@@ -191,7 +146,7 @@ def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
     if not (np.diagonal(matrix) > 0).all():
         raise ValueError(f"covariance must have positive variances, got {brief(np.diagonal(matrix))}")
     lowest = np.linalg.eigvalsh(correlations(matrix, "covariance"))[0]
-    if lowest < -SETTINGS.rounding:
+    if lowest < -EIGENVALUE_TOLERANCE:
         raise ValueError(f"covariance must be positive semi-definite, got an eigenvalue of {lowest:.1e} of its scale")
     return matrix
 
@@ -199,19 +154,12 @@ def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
 def linear_estimate(terms: Sequence[Array], variances: Sequence[float], n_fitted: int | None) -> Estimate:
     """Return the sum of averages over independent draws of groups of sources, by weights for a covariance matrix.
 
-    With a known matrix it is Gaussian. Otherwise the variance of each term is that of its values, or, for terms with
-    fewer values than the first one, by the formula. If the weights of k sources are fitted to n Gaussian values of
-    each, the variance of these values is too small by (n - k) / (n - 1), and the actual one is too large by
-    (n - 2) / (n - k - 1), as in linear regression (Lavenberg and Welch, 1981).
-
-    Parameters
-    ----------
-    terms : list of (n_g,) arrays
-        The weighted sums of the values of each draw; first those draws from which the matrix was estimated.
-    variances : list of float
-        The variance of one draw of each term by the formula.
-    n_fitted : int or None
-        The number of sources, k, if the matrix was estimated, from at least k + 2 values; None if it is known.
+    Each of the ``terms`` has the weighted sums of the values of each draw, (n_g,); the first one those draws from which
+    the matrix was estimated. ``variances`` are those of one draw by the formula, and ``n_fitted`` is the number k of
+    sources, None if the matrix is known: then the estimate is Gaussian. Otherwise the variance of each term is that of
+    its values, or, for terms with fewer values than the first one, by the formula. If the weights of k sources are
+    fitted to n Gaussian values of each, the variance of these values is too small by (n - k) / (n - 1), and the actual
+    one is too large by (n - 2) / (n - k - 1), as in linear regression (Lavenberg and Welch, 1981).
     """
     mean, n = float(sum(values.mean() for values in terms)), np.array([len(values) for values in terms])
     if n_fitted is None:

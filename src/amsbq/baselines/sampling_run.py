@@ -1,4 +1,4 @@
-"""Accounting of a run whose locations come from a sequence instead of a model, and the result of such a run.
+"""Runs whose locations come from a sequence instead of a model, and the result of such a run.
 
 Methods that average over points of the measure differ in two things: the sequence of draws that they evaluate, and the
 estimate that they make of the values. A *draw* is a location together with the sources that are evaluated there, and is
@@ -14,18 +14,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..design.accounting import Accounting, StopReason
+from ..common.validation import Array, RNGLike, seed_number
 from ..design.costs import affordable
+from ..design.description import Problem, input_names
+from ..design.evaluations import Choice, Query, StopReason
+from ..design.run import Run
 from ..design.sources import SourcesLike
 from ..execution.executors import ExecutorLike
 from ..execution.runner import Runner, no_result_error
-from ..inference.estimate import Estimate
-from ..inference.schedule import scheduled_refit
 from ..measures.adapters import MeasureLike
 from ..measures.base import Measure
-from ..outputs.evaluations import Query
-from ..results.result import Result, input_names
-from ..validation import Array
+from ..posterior.estimate import Estimate
+from ..posterior.schedule import scheduled_refit
+from ..results.result import Result
 
 #: numbers of the sources that are evaluated at the same location
 Group: TypeAlias = tuple[int, ...]
@@ -39,47 +40,54 @@ Samples: TypeAlias = dict[Group, Array]
 class SamplingSettings:
     """Constants of runs over a sequence of draws."""
 
-    chunk: int = 1024  # locations that are drawn at once, of which the run takes as many as it pays for
-    cost_locations: int = 256  # Sobol points over which the cost of a source is averaged before it was evaluated
+    chunk: int = 1024  # points of the measure at once: for draws, and for the average cost before any evaluation
 
 
 SETTINGS = SamplingSettings()
 
 
-class SamplingRun(Accounting):
-    """Accounting of a run over a sequence of draws, for as long as the budget lasts.
+class SamplingRun(Run):
+    """A run over a sequence of draws, for as long as the budget lasts.
 
-    Parameters
-    ----------
-    sources, measure
-        As in `amsbq.integrate`.
-    budget : float
-        In units of cost.
+    The parameters are those of `monte_carlo`; ``seed`` is the seed that they give.
     """
 
-    def __init__(self, sources: SourcesLike, measure: MeasureLike, budget: float) -> None:
-        super().__init__(sources, measure, budget)
+    def __init__(
+        self,
+        sources: SourcesLike,
+        measure: MeasureLike,
+        budget: float,
+        seed: RNGLike,
+        rng: RNGLike,
+        executor: ExecutorLike | None,
+        workers: int,
+    ) -> None:
+        self.seed = seed_number(seed, rng)
+        super().__init__(Problem.of(sources, measure, budget=budget, seed=self.seed))
+        self._executor, self._workers = executor, workers
         self._draws: Iterator[Draw] = iter(())
         self._next: Draw | None = None  # taken from the iterator, and not yet paid for
         self._adaptive = False
         self._left: list[int] = []  # sources of the present draw that were not asked yet
         self._groups: list[Group] = []  # of all draws
         self._draw_of: list[int] = []  # the number of the draw that each query belongs to, by its id
+        self.ended: StopReason = ""  #: why the last sequence has ended
 
-    def evaluate(
-        self, draws: Iterator[Draw], executor: ExecutorLike | None, workers: int, adaptive: bool = False
-    ) -> StopReason:
-        """Evaluate draws in their order, and return why the run has stopped.
+    def require_secondary(self, method: str) -> None:
+        """Raise an error if there is no secondary source."""
+        if len(self.sources) < 2:
+            raise ValueError(f"{method} needs a secondary source: sources must have two entries or more")
+
+    def evaluate(self, draws: Iterator[Draw], adaptive: bool = False) -> None:
+        """Evaluate draws in their order.
 
         The iterator may have no end. If it is ``adaptive``, it looks at ``evaluations`` to decide on the next draw. If
         it ends, it has no draw that the budget pays for.
         """
         self._draws, self.stopped, self._adaptive = draws, None, adaptive
-        return Runner(self, (), executor, workers).run()
+        self.ended = Runner(self, (), self._executor, self._workers).run()
 
-    @property
-    def foreseen(self) -> bool:
-        """Whether what is asked next does not depend on any answer."""
+    def _foreseen(self) -> bool:
         return not self._adaptive and not any(source.measured for source in self.sources)
 
     def ask(self) -> Query | None:
@@ -87,17 +95,17 @@ class SamplingRun(Accounting):
         if not self._left:
             self._next = self._next or next(self._draws, None)
             if self._next is None or not self._can_pay_draw(*self._next):
-                self._stop("budget")
+                self.stopped = None if self.ledger.pending else "budget"
                 return None
             group, self._at = self._next
             self._groups.append(group)
             self._left, self._next = list(group), None
         self._draw_of.append(len(self._groups) - 1)
-        return self._issued(self._left.pop(0), self._at)
+        return self.ledger.issue(Choice(self._left.pop(0), self._at))
 
     def _can_pay_draw(self, group: Group, x: Array) -> bool:
-        price = sum(self.source_costs.expected(source, x) for source in group)
-        return bool(affordable(self.committed + price, self.budget))
+        price = sum(self.ledger.costs.expected(source, x) for source in group)
+        return bool(affordable(self.ledger.committed + price, self.budget))
 
     def average_costs(self) -> Array:
         """Return the average cost of one evaluation of each source, shape (L,): what was charged, or else expected."""
@@ -106,8 +114,8 @@ class SamplingRun(Accounting):
             charged[e.source].append(e.cost)
         if all(charged):
             return np.array([np.mean(costs) for costs in charged])
-        X = self.measure.sobol(SETTINGS.cost_locations, 0)
-        pairs = zip(charged, self.source_costs.costs, strict=True)
+        X = self.measure.sobol(SETTINGS.chunk, 0)
+        pairs = zip(charged, self.ledger.costs.costs, strict=True)
         return np.array([np.mean(paid or cost.expected(X)) for paid, cost in pairs])
 
     def draw_costs(self, groups: Sequence[Group]) -> Array:
@@ -123,28 +131,17 @@ class SamplingRun(Accounting):
         return values
 
     def samples(self, table: Array) -> Samples:
-        """Return the values of the first draws, those without failures, by their groups.
-
-        Parameters
-        ----------
-        table : (n, L) array
-            The first n rows of `table`.
-        """
+        """Return the values of the draws without failures by their groups, from the first n rows of `table`, (n, L)."""
         rows: dict[Group, list[int]] = {}
         for row, group in enumerate(self._groups[: len(table)]):
             rows.setdefault(group, []).append(row)
         by_group = {group: table[np.ix_(some, list(group))] for group, some in rows.items()}
         return {group: values[np.isfinite(values).all(axis=1)] for group, values in by_group.items()}
 
-    def progressive_result(self, stopped: StopReason, estimate: Callable[[Array], Estimate | None]) -> Result:
+    def progressive_result(self, estimate: Callable[[Array], Estimate | None]) -> Result:
         """Return the result of the run, with an estimate of the values so far whenever their number has grown somewhat.
 
-        Parameters
-        ----------
-        stopped : str
-            Why the run has stopped, as `evaluate` returns it.
-        estimate : function of the first n rows of `table`, shape (n, L)
-            Returns the estimate from the first n draws, or None if there are too few values for one.
+        ``estimate`` takes the first n rows of `table`, shape (n, L), and returns None if there are too few values.
         """
         table = self.table()
         estimates: list[Estimate | None] = [None] * len(table)
@@ -152,21 +149,16 @@ class SamplingRun(Accounting):
             if scheduled_refit(n) == n:
                 estimates[draw] = estimate(table[: draw + 1])
         estimates[-1:] = [estimate(table)] if len(table) else []
-        return self.result(stopped, estimates)
+        return self.result(estimates)
 
-    def result(self, stopped: StopReason, estimates: Sequence[Estimate | None]) -> Result:
-        """Return the result of the run, whose answer is the last estimate.
+    def result(self, estimates: Sequence[Estimate | None]) -> Result:
+        """Return the result of the run, from the estimate after each draw, or None where there is no new one.
 
-        Parameters
-        ----------
-        stopped : str
-            Why the run has stopped, as `evaluate` returns it.
-        estimates : sequence of Estimate or None
-            The estimate after each draw; None where there is no new one.
+        The answer is the last estimate; without any, the run's failure is raised as an error.
         """
         answer = next((estimate for estimate in reversed(estimates) if estimate is not None), None)
         if answer is None:
-            raise no_result_error(self, stopped)
+            raise no_result_error(self, self.ended)
         # While the run goes on, evaluations are recorded without an estimate: nothing is decided by it, and the
         # estimates after all draws are computed at once at the end. That is why they are filled in here.
         evaluations, mean, std = [], math.nan, math.nan
@@ -178,7 +170,7 @@ class SamplingRun(Accounting):
                 mean, std = latest.mean, latest.std
             evaluations.append(replace(e, mean=mean, std=std))
         inputs = input_names(self.measure.dim)
-        return Result(answer, evaluations, self.spent, stopped, self.names, self.budget, inputs)
+        return Result(answer, evaluations, self.spent, self.ended, self.names, self.budget, inputs)
 
 
 def independent_draws(measure: Measure, seed: int | Sequence[int]) -> Iterator[Array]:

@@ -6,6 +6,8 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +27,33 @@ class CommandParser(argparse.ArgumentParser):
         return text if self.appendix is None else f"{text}\n{self.appendix()}"
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line, imported when it is called: what most of them need takes longer than their help.
+
+    Attributes
+    ----------
+    module : str
+        The module beside this one that has its function.
+    name : str
+        What a user types.
+    """
+
+    module: str
+    name: str
+
+    @property
+    def function(self) -> Callable[[argparse.Namespace], int]:
+        """What does it."""
+        found: Callable[[argparse.Namespace], int]
+        found = getattr(import_module(f".{self.module}", __package__), f"{self.name}_command")
+        return found
+
+    def __call__(self, options: argparse.Namespace) -> int:
+        """Do what the user has asked for, and return an exit code."""
+        return self.function(options)
+
+
 #: what commands are added to; argparse has no public name for it
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
@@ -32,12 +61,12 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 def add_command(
     subparsers: Subparsers,
     name: str,
-    command: Callable[[argparse.Namespace], int],
+    module: str,
     summary: str,
     description: str,
     examples: str,
 ) -> CommandParser:
-    """Add a command to the command line and return its parser."""
+    """Add a command, whose function is ``{name}_command`` of a module beside this one, and return its parser."""
     parser = subparsers.add_parser(
         name,
         help=summary,
@@ -45,7 +74,7 @@ def add_command(
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=command, parser=parser)
+    parser.set_defaults(command=Command(module, name), parser=parser)
     return parser
 
 
@@ -90,7 +119,9 @@ def journal_path(text: str) -> Path:
     if path.suffix == ".toml":
         beside = path.with_suffix(".jsonl")
         where = (
-            f"its journal is {beside}" if beside.exists() else "it has no journal beside it yet: amsbq run begins one"
+            f"its journal is {beside}"
+            if beside.exists()
+            else "it has no journal beside it yet: amsbq run, or amsbq ask, begins one"
         )
         raise argparse.ArgumentTypeError(f"{path} is a problem file, and {where}")
     return path
@@ -105,6 +136,16 @@ def whole_number(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
     return number
+
+
+def evaluation_number(text: str) -> int:
+    """Return the number of an evaluation that an argument stands for; a table in its place is pointed to --from."""
+    if not text.strip().isdecimal():
+        hint = f"; a table of answers is given as --from {text}" if re.search(r"\.[a-z]\w*$", text) else ""
+        raise argparse.ArgumentTypeError(
+            f"must be the number of an evaluation, as ask or report shows it, got {text!r}{hint}"
+        )
+    return int(text)
 
 
 def positive(text: str) -> float:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..common.validation import Array, numbers_text
 from ..design.failures import recorded_reason, rejection
+from ..design.observations import Observation, OutputsFunction
 from ..design.sources import Source
 from ..execution.evaluate import Outcome
 from ..execution.executors import Dispatcher
-from ..outputs.names import by_output
-from ..outputs.observations import Observation, OutputsFunction
-from ..problems.problem_file import Problem, load_problem
+from ..posterior.outputs import by_output
+from ..problems.problem_file import ProblemFile, load_problem
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
 from ..simulators.commands import Command
@@ -26,8 +27,7 @@ from ..simulators.functions import PythonFunction
 from ..simulators.numerals import Quantity
 from ..simulators.output import as_answer
 from ..simulators.umbridge import UMBridge
-from ..validation import Array, numbers_text
-from .commands import ExitCode, UserError
+from .exits import ExitCode, UserError
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def check_command(options: argparse.Namespace) -> int:
         print(f"\n{name} ({'primary source' if number == 0 else 'secondary source'}, cost {cost})", flush=True)
         for line in _described(source, x):
             print(f"  {line}")
-        checked.append(_evaluated(source, name, x, it.outputs))
+        checked.append(_evaluated(source, it.problem.sources[number].function, name, x, it.outputs))
         for line in _found(checked[-1], it.outputs):
             print(f"  {line}", flush=True)
     wrong = [name for name, one in zip(names, checked, strict=True) if one.wrong]
@@ -78,7 +78,7 @@ def check_command(options: argparse.Namespace) -> int:
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
-def _location(problem: Problem, given: list[str]) -> Array:
+def _location(problem: ProblemFile, given: list[str]) -> Array:
     """Return the medians of the inputs, with those replaced that the user gives as NAME=VALUE; shape (D,)."""
     x = np.array(problem.measure.median, dtype=float)
     for pair in (pair for text in given for pair in text.split(",")):
@@ -114,21 +114,20 @@ def _described(source: Source, x: Array) -> Iterator[str]:
         yield f"umbridge: {function.source_definition()['umbridge']}, model {function.model}"
 
 
-def _evaluated(source: Source, name: str, x: Array, outputs: tuple[str, ...] | None) -> Checked:
-    """Evaluate a source as a run would, with these outputs if there are several."""
-    function: Any = source.function
+def _evaluated(source: Source, function: Any, name: str, x: Array, outputs: tuple[str, ...] | None) -> Checked:
+    """Evaluate a source as a run would, by that function, with these outputs if there are several."""
     found: dict[str, Quantity] = {}
-    if isinstance(function, Command):
-        command = function.numbered(name, "check", source.valid)
+    own = source.outputs or outputs or ()
+    if isinstance(source.function, Command):
+        command = source.function.numbered(name, "check", source.valid)
 
         def function(x: Array) -> Observation | dict[str, float]:
             found.update(command.quantities(x))
             return as_answer(found)
 
-    pool = ResilientProcessPool(1) if isinstance(function, PythonFunction) else None
-    own = source.outputs or outputs or ()
-    if outputs is not None:
-        function = OutputsFunction(function, outputs, own)
+        if outputs is not None:
+            function = OutputsFunction(function, outputs, own)
+    pool = ResilientProcessPool(1) if isinstance(source.function, PythonFunction) else None
     with pool or nullcontext(), closing(Dispatcher(pool, threads=True)) as dispatcher:
         started = dispatcher.start(function, x, source.timeout)
         try:
@@ -172,7 +171,7 @@ def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:
         yield f"its work directory: {outcome.log.folder}"
 
 
-def _outlook(problem: Problem, names: list[str], checked: list[Checked]) -> Iterator[str]:
+def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> Iterator[str]:
     """Yield what the budget buys of each source, and where the costs and the clock disagree."""
     costs = [_cost(source, one) for source, one in zip(problem.sources, checked, strict=True)]
     seconds = [one.outcome.seconds for one in checked]

@@ -9,59 +9,53 @@ import os
 import sys
 import time
 from contextlib import AbstractContextManager, closing, nullcontext
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from ..design.accounting import StopReason
-from ..design.integrator import Integrator
+from ..common.messages import collected_warnings
+from ..design.evaluations import Evaluation, StopReason
+from ..design.stopping import goal_rules
+from ..execution.bulk import BulkError
+from ..execution.integrator import Integrator
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress, working
 from ..execution.reader import read_result
 from ..execution.resume import restore
 from ..execution.revisions import taken_evaluations
 from ..execution.runner import NoResultError, run
-from ..outputs.evaluations import Evaluation
-from ..problems.problem_file import Problem, load_problem
+from ..problems.problem_file import ProblemFile, load_problem
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
+from ..results.result import is_known
 from ..results.summary import as_json
 from ..simulators.answers import error_text
+from .exits import ExitCode, UserError
 
 CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
-
-
-class ExitCode(IntEnum):
-    """Exit codes of the command line."""
-
-    DONE = 0
-    FAILED = 1  #: the run failed
-    WRONG_INPUT = 2  #: as argparse has it for wrong arguments
-    INTERRUPTED = 130  #: as shells have it for Ctrl-C
-    PIPE_CLOSED = 141  #: as shells have it for SIGPIPE
-    TERMINATED = 143  #: as shells have it for SIGTERM
-
-
-class UserError(Exception):
-    """A request that cannot be fulfilled; the message says why and what to do."""
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Run a problem file, or continue the run whose journal is there already."""
     problem = load_problem(options.problem)
     journal = options.journal or problem.path.with_suffix(".jsonl")
-    if options.fresh and journal.exists():
-        aside = _unused_name(journal)
-        with locked(journal):  # not while a run is writing to it
-            journal.rename(aside)
-        print(f"the old journal is {aside}", file=sys.stderr)
-    if options.origin is not None and journal.exists():
-        begun_from = read_journal(journal)[0].get("from")
+    fresh = options.fresh and journal.exists()
+    if options.origin is not None and fresh and options.origin.resolve() == journal.resolve():
+        raise UserError(f"{journal} cannot be set aside and begun from: give the new run another --journal")
+    if options.origin is not None and journal.exists() and not fresh:
+        begun_from = _header(journal).get("from")
         if begun_from is None or _beside(journal, begun_from).resolve() != options.origin.resolve():
             raise UserError(f"{journal} is there already, and did not begin from {options.origin}: use --fresh")
         options.origin = None
-    return _run_to_end(problem, journal, options, options.origin)
+    return _run_to_end(problem, journal, options, options.origin, fresh)
+
+
+def _set_aside(journal: Path) -> None:
+    """Give a journal another name, unless a run is writing to it."""
+    aside = _unused_name(journal)
+    with locked(journal):
+        journal.rename(aside)
+    print(f"the old journal is {aside}", file=sys.stderr)
 
 
 def resume_command(options: argparse.Namespace) -> int:
@@ -69,15 +63,31 @@ def resume_command(options: argparse.Namespace) -> int:
     return _run_to_end(problem_of(options.journal), options.journal, options)
 
 
-def problem_of(journal: Path) -> Problem:
+def problem_of(journal: Path) -> ProblemFile:
     """Return the problem that the problem file of a journal describes."""
-    header, _ = read_journal(journal)
+    header = _header(journal)
     if "file" not in header:
         raise UserError(f"{journal} is of a run from Python: call integrate(..., journal=...) again to continue it")
     return load_problem(_beside(journal, header["file"]))
 
 
-def header_of(problem: Problem, journal: Path) -> dict[str, Any]:
+def integrator_of(problem: ProblemFile, budget: float | None) -> Integrator:
+    """Return the integrator of a problem, with the budget of the option ``--budget`` if it is given."""
+    try:
+        return problem.integrator(budget)
+    except ValueError as error:
+        if budget is None:
+            raise
+        raise UserError(f"--budget: {error}") from error
+
+
+def _header(journal: Path) -> dict[str, Any]:
+    """Return the header of a journal that is opened, with all that there is to warn of, later."""
+    with collected_warnings():
+        return read_journal(journal)[0]
+
+
+def header_of(problem: ProblemFile, journal: Path) -> dict[str, Any]:
     """Return what the header of a new journal holds besides the problem: its file, and the names of the inputs."""
     return {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
 
@@ -87,11 +97,16 @@ def _beside(journal: Path, name: str) -> Path:
     return Path(journal).resolve().parent / name
 
 
-def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, origin: Path | None = None) -> int:
-    """Run a problem, with the values of the journal ``origin`` if there is one, and print the answer."""
+def _run_to_end(
+    problem: ProblemFile, journal: Path, options: argparse.Namespace, origin: Path | None = None, fresh: bool = False
+) -> int:
+    """Run a problem, with the values of the journal ``origin`` if there is one, and print the answer.
+
+    If it is to be a ``fresh`` run, the journal that is there is set aside once all else is right.
+    """
     problem.require_functions()
-    it = problem.integrator(options.budget)
-    rules = problem.stop_rules()
+    it = integrator_of(problem, options.budget)
+    rules = goal_rules(it.problem.goals)
     progress = None if sys.stderr.isatty() and not options.verbose else LineProgress(options.verbose)
     about = header_of(problem, journal)
     taken: list[Evaluation] = []
@@ -99,9 +114,11 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, or
         about["from"] = os.path.relpath(origin, journal.resolve().parent)
         taken = taken_evaluations(origin, it, problem.names, options.accept_changes)
         print(f"{len(taken)} values of {origin} are taken", file=sys.stderr)
+    if fresh:
+        _set_aside(journal)
     with terminable() as signals:
         try:
-            with _executor(problem, options) as executor:
+            with executor_for(problem, options) as executor:
                 result = run(
                     it,
                     rules,
@@ -121,14 +138,16 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, or
         except NoResultError as error:
             print(f"amsbq: {error}{_look_at(it, journal)}", file=sys.stderr)
             return ExitCode.FAILED
+        except BulkError as error:
+            raise UserError(str(error)) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if it.bulk or not it.free:
+            if it.in_bulk.made or not it.in_bulk.sources:
                 raise
             raise UserError(f"a source cannot be evaluated in bulk: {error_text(error)}") from error
         finally:
             if signals:  # one may have come between the start of a program and the moment from which on it is watched
                 GUARDIAN.kill_descendants()
-    answered = result.known
+    answered = is_known(result)
     if options.json:
         print(json.dumps(as_json(result)))
     else:
@@ -153,12 +172,12 @@ def _run_to_end(problem: Problem, journal: Path, options: argparse.Namespace, or
     return ExitCode.FAILED
 
 
-def _resume(problem: Problem, journal: Path, it: Integrator) -> str:
+def _resume(problem: ProblemFile, journal: Path, it: Integrator) -> str:
     """Return the command that continues a run with the budget that it has."""
     return f"amsbq resume {journal}" + ("" if it.budget == problem.budget else f" --budget {it.budget:.12g}")
 
 
-def _next_step(problem: Problem, journal: Path, it: Integrator, stopped: StopReason) -> str:
+def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: StopReason) -> str:
     """Return how to go on with a run that has stopped."""
     if stopped in ("failures", "interrupted"):
         return f"go on with: {_resume(problem, journal, it)}"
@@ -176,18 +195,19 @@ def _look_at(it: Integrator, journal: Path) -> str:
     return f" Evaluation {last.id} failed: {last.reason}. What it printed: amsbq show {journal} {last.id}."
 
 
-def _executor(problem: Problem, options: argparse.Namespace) -> AbstractContextManager[Any]:
+def executor_for(problem: ProblemFile, options: argparse.Namespace) -> AbstractContextManager[Any]:
     """Return where evaluations are made: a Dask cluster, processes, or None for threads of this process."""
     if options.dask is not None:
         try:
             from distributed import Client
+            from distributed.comm.addressing import resolve_address
         except ImportError:
             raise ImportError("--dask needs distributed: pip install 'amsbq[dask]'") from None
         try:
-            client: Any = Client(options.dask)  # type: ignore[no-untyped-call]
-        except ValueError as error:
+            address = resolve_address(options.dask)
+        except ValueError as error:  # asked before a Client, which can wait for ever when it fails and is collected
             raise UserError(f"--dask takes an address such as tcp://127.0.0.1:8786: {error}") from None
-        return closing(client)
+        return closing(Client(address))  # type: ignore[no-untyped-call]
     if problem.needs_processes:
         return ResilientProcessPool(options.workers)
     return nullcontext()

@@ -13,22 +13,26 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from ..design.accounting import StopReason
-from ..design.integrator import Integrator
-from ..design.stopping import repeated_failure
+from ..common.validation import numbers_text
+from ..design.description import input_names
+from ..design.evaluations import Query, StopReason
+from ..design.stopping import goal_rules, repeated_failure
+from ..execution.bulk import beside_here, evaluate_in_bulk, evaluated_here
+from ..execution.integrator import Integrator
 from ..execution.journal import Journal
 from ..execution.resume import begin_or_resume
 from ..execution.revisions import Answer, Given, tell
 from ..execution.state import read_state
-from ..outputs.evaluations import Query
-from ..problems.problem_file import Problem, load_problem
-from ..results.result import REASONS, Result, input_names
+from ..problems.problem_file import load_problem
+from ..results.result import REASONS, result_of
+from ..simulators.numerals import decimal_comma
+from ..simulators.tables import separator
 from ..simulators.template import filled_template
-from ..validation import numbers_text
-from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, positive, whole_number
-from .commands import ExitCode, UserError, header_of, problem_of
+from .commands import header_of, integrator_of, problem_of
+from .exits import ExitCode, UserError
 from .revisions import given_values
 
 #: columns of a table of answers; the first two are needed
@@ -49,30 +53,29 @@ def ask_command(options: argparse.Namespace) -> int:
         _print_queries(None, journal, options)
         return ExitCode.DONE
     problem = load_problem(options.run) if is_problem else problem_of(journal)
-    it = problem.integrator(options.budget)
+    it = integrator_of(problem, options.budget)
     middle = Query(0, 0, problem.measure.median, 1.0)
     _filled_job(middle, it.names, problem.names, journal, options.template)  # before anything is asked
     with Journal(journal, options.wait, shared=True) as opened:
         about, changed = header_of(problem, journal), options.accept_changes
         log = begin_or_resume(opened, it, about, changed, reinstate=options.retry)
-        for made in it.evaluate_bulk():
+        for made in evaluate_in_bulk(it, partial(evaluated_here, it)):
             log.bulk(made)
-        stopped = _reason_to_stop(it, problem, options.retry)
+        stopped = _reason_to_stop(it, options.retry)
         queries = it.ask(options.n) if stopped is None else []
         for query in queries:
-            log.asked(query, it.values_beside(query.x))  # which cannot be had where answers are told
+            log.asked(query, beside_here(it, query.x))  # which cannot be had where answers are told
         if not queries and not it.pending:
-            known = any(e.source == 0 and e.status == "ok" for e in it.evaluations)
-            log.stopped(stopped or it.stopped or "", Result.of(it, "").estimate if known else None)
+            log.stopped(stopped or it.stopped or "", result_of(it, "") if len(it.learner) else None)
     _print_queries(queries, journal, options)
     if len(queries) < options.n:
         print(_why_fewer(it, stopped, len(queries)), file=sys.stderr)
     return ExitCode.DONE
 
 
-def _reason_to_stop(it: Integrator, problem: Problem, retry: bool) -> StopReason | None:
+def _reason_to_stop(it: Integrator, retry: bool) -> StopReason | None:
     """Return why nothing more is to be asked, by the rules that also end a run which is not detached."""
-    rules = [*problem.stop_rules(), repeated_failure(len(it.evaluations) if retry else 0)]
+    rules = [*goal_rules(it.problem.goals), repeated_failure(len(it.evaluations) if retry else 0)]
     return next((reason for rule in rules if (reason := rule(it))), None)
 
 
@@ -119,6 +122,8 @@ def _filled_job(
         )
     except UnicodeDecodeError:
         raise UserError(f"{template} is not a text file in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"--template: {template} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -133,7 +138,7 @@ def tell_command(options: argparse.Namespace) -> int:
         if options.id is None or bool(options.value) == (options.failed is not None):
             raise UserError("give an ID and its value, or an ID and --failed with the reason, or --from and a table")
         value, variance = given_values(options) if options.value else (math.nan, 0.0)
-        answers = [Answer(options.id, value, variance, options.cost, options.failed or "")]
+        answers = [Answer(options.id, value, variance, options.cost, options.gradient, options.failed or "")]
     for answer in answers:
         if answer.cost is not None and not 0 < answer.cost < math.inf:
             raise UserError(f"the cost of query {answer.id} must be positive, got {answer.cost:g}")
@@ -159,7 +164,9 @@ def _answers(table: Path) -> Iterator[Answer]:
     """
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file, skipinitialspace=True)
+            mark = separator(file.readline())
+            file.seek(0)
+            rows = csv.DictReader(file, skipinitialspace=True, delimiter=mark or ",")
             columns = list(rows.fieldnames or ())
             wrong = [name for name in columns if name not in COLUMNS and not name.startswith(BY_OUTPUT)]
             if wrong or "id" not in columns or not any(name.split(".")[0] == "value" for name in columns):
@@ -168,9 +175,11 @@ def _answers(table: Path) -> Iterator[Answer]:
                     f"outputs value.NAME for each, and may be variance.NAME"
                 )
             for row in rows:
-                cost = float(row["cost"]) if row.get("cost") else None
+                cost = _number(row["cost"], math.nan) if row.get("cost") else None
                 value, variance = _cells(row, "value", math.nan), _cells(row, "variance", 0.0)
-                yield Answer(int(row["id"]), value, variance, cost, row.get("reason") or "")
+                if not row["id"].strip().isdecimal():
+                    raise ValueError(f"id must be the number of a query, got {row['id']!r}")
+                yield Answer(int(row["id"]), value, variance, cost, reason=row.get("reason") or "")
     except OSError as error:
         raise UserError(f"{table} cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError) as error:
@@ -181,77 +190,12 @@ def _cells(row: dict[str, str], name: str, empty: float) -> Given:
     """Return the number in a column of a row, or those of several outputs by name; what it is if a cell is empty."""
     cells = {column.partition(".")[2]: cell for column, cell in row.items() if column.startswith(f"{name}.")}
     if not cells:
-        return float(row.get(name) or empty)
-    return {output: float(cell or empty) for output, cell in cells.items()}
+        return _number(row.get(name), empty)
+    return {output: _number(cell, empty) for output, cell in cells.items()}
 
 
-def add_ask(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq ask``."""
-    parser = add_command(
-        subparsers,
-        "ask",
-        ask_command,
-        "what to evaluate next, elsewhere",
-        """\
-Choose the next evaluations of a run, and print one line of JSON for each: its
-id, source, inputs and expected cost. They are in the journal first; nothing
-is evaluated, and nothing goes on running. Answer with amsbq tell, whenever and
-wherever the results are there.""",
-        """\
-examples:
-  amsbq ask problem.toml --n 4                     begins problem.jsonl
-  amsbq ask problem.jsonl --n 4                    the next four
-  amsbq ask problem.jsonl --pending                those without an answer
-  amsbq ask problem.jsonl --template job.sh        writes jobs/job-7.sh, with
-                 {id}, {source}, {journal} and the inputs by name filled in
-""",
-    )
-    parser.add_argument("run", type=Path, metavar="problem.toml|run.jsonl", help="problem file or journal of the run")
-    parser.add_argument("--n", type=whole_number, default=1, metavar="N", help="how many, chosen jointly (default: 1)")
-    parser.add_argument("--pending", action="store_true", help="those that were asked before and have no answer")
-    parser.add_argument("--template", type=Path, metavar="JOB", help="write a job file for each, instead of JSON")
-    parser.add_argument("--into", type=Path, metavar="FOLDER", help="of the job files (default: jobs/, by the journal)")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
-    parser.add_argument("--budget", type=positive, metavar="B", help="replaces the budget of the problem file")
-    parser.add_argument("--retry", action="store_true", help="ask also for sources that have failed again and again")
-    parser.add_argument("--accept-changes", action="store_true", help="continue although the problem has changed")
-    _add_wait(parser)
-    return parser
-
-
-def add_tell(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq tell``."""
-    parser = add_command(
-        subparsers,
-        "tell",
-        tell_command,
-        "the value of a query that was evaluated elsewhere",
-        """\
-Write the value of a query, or why it has none, into the journal. Only the
-journal is needed, and several hosts may tell at the same time. A table has the
-columns id and value, and may have variance, cost and reason; with several
-outputs it has value.NAME, and may have variance.NAME, for each. Answers that
-the journal has already are left out, so a growing table can be told again.""",
-        """\
-examples:
-  amsbq tell problem.jsonl 7 1.62
-  amsbq tell problem.jsonl 7 1.62 12               several outputs, in order
-  amsbq tell problem.jsonl 7 peak=1.62 time=nan    by name; time has no value
-  amsbq tell problem.jsonl 8 --failed 'did not converge'
-  amsbq tell problem.jsonl --from results.csv
-""",
-    )
-    add_journal(parser)
-    parser.add_argument("id", type=int, nargs="?", metavar="ID", help="number of the query, as ask has printed it")
-    add_values(parser, "what the source has returned", "*")
-    parser.add_argument("--cost", type=float, metavar="C", help="what it has cost (default: as expected)")
-    parser.add_argument("--failed", metavar="REASON", help="instead of a value")
-    parser.add_argument("--from", dest="table", type=Path, metavar="TABLE.csv", help="answers in a table")
-    _add_wait(parser)
-    return parser
-
-
-def _add_wait(parser: CommandParser) -> None:
-    parser.add_argument(
-        "--wait", type=positive, default=300.0, metavar="S", help="seconds, for other writers (default: %(default)g)"
-    )
+def _number(cell: str | None, empty: float) -> float:
+    try:
+        return float(cell or empty)
+    except ValueError:
+        raise ValueError(f"{cell!r} is no number{decimal_comma(cell or '')}") from None

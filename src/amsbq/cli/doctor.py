@@ -14,10 +14,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from threadpoolctl import threadpool_info
 
 from .. import __version__
+from ..common.threads import MANY_OBSERVATIONS
 from ..execution.locks import one_host_only
-from ..threads import MANY_OBSERVATIONS
-from .arguments import CommandParser, Subparsers, add_command
-from .commands import ExitCode
+from .exits import ExitCode
 
 #: one requirement in the metadata of a package: name, least version, and the extra that it belongs to
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*(?:>=([\d.]+))?[^;]*(?:;.*extra == ['\"](\w+)['\"])?")
@@ -98,18 +97,3 @@ def _locks() -> str:
     if local:
         return f"this file system ({local}) has locks that hold on one host only: ask and tell refuse to write here"
     return "locks hold on all hosts that share this file system, as far as can be seen"
-
-
-def add_doctor(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq doctor``."""
-    return add_command(
-        subparsers,
-        "doctor",
-        doctor_command,
-        "what is installed, and what is missing",
-        """\
-Print the versions of everything that amsbq uses, the extras that are missing,
-and the threads that linear algebra takes: for a look before a long run, and
-for reports of bugs.""",
-        "example:\n  amsbq doctor",
-    )

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from .commands import ExitCode, UserError
+from .exits import ExitCode, UserError
 
 KINDS = ("python", "command", "umbridge")
 

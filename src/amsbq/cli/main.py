@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from ..execution.journal import AnotherRunError, JournalError
-from ..problems.problem_file import ProblemError
-from .commands import ExitCode, UserError
+from ..problems.errors import ProblemError
+from .exits import ExitCode, UserError
 from .parser import build_parser
 
 #: what is printed instead of a character that the encoding of a terminal does not have; others are escaped
@@ -43,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (JournalError, UserError) as error:
             print(f"amsbq: {error}", file=sys.stderr)
             return ExitCode.WRONG_INPUT
-        except (ImportError, OSError, RuntimeError) as error:
+        except OSError as error:
+            said = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+            print(f"amsbq: {said}", file=sys.stderr)
+            return ExitCode.FAILED
+        except (ImportError, RuntimeError) as error:
             print(f"amsbq: {error}", file=sys.stderr)
             return ExitCode.FAILED
         except KeyboardInterrupt:

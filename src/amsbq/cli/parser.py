@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from .. import __version__
-from . import commands
 from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, whole_number
-from .detached import add_ask, add_tell
-from .doctor import add_doctor
+from .certify_parser import add_certify
+from .detached_parsers import add_ask, add_tell
 from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
-from .viewing import add_compare, add_report, add_status, add_watch
+from .viewing_parsers import add_compare, add_report, add_status, add_watch
 
 DESCRIPTION = """\
 Estimate the expected output of an expensive simulator, with an honest error
@@ -32,6 +31,7 @@ a first session:
 more:
   amsbq status problem.jsonl               the state of a run, while it runs
   amsbq watch problem.jsonl                its page, as it goes on
+  amsbq certify problem.jsonl --budget 5   an answer that rests on no model
   amsbq ask problem.toml --n 4             what to evaluate elsewhere
   amsbq tell problem.jsonl 0 1.62          and what came of it
   amsbq run problem.toml --workers 4       four evaluations at a time
@@ -85,10 +85,11 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
         add_watch(subparsers),
         add_compare(subparsers),
         _add_forecast(subparsers),
+        add_certify(subparsers),
         add_show(subparsers),
         add_exclude(subparsers),
         add_correct(subparsers),
-        add_doctor(subparsers),
+        _add_doctor(subparsers),
         _add_demo(subparsers),
         _add_reproduce(subparsers),
         _add_completion(subparsers),
@@ -101,7 +102,7 @@ def _add_run(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "run",
-        commands.run_command,
+        "commands",
         "run a problem file, or continue its run",
         """\
 Evaluate the sources of a problem file until its budget is spent, its
@@ -131,7 +132,7 @@ def _add_resume(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "resume",
-        commands.resume_command,
+        "commands",
         "continue a run",
         """\
 Continue the run of a journal, as if it had never stopped: after a crash, an
@@ -158,7 +159,7 @@ def _add_forecast(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "forecast",
-        commands.forecast_command,
+        "commands",
         "the error to expect for a larger budget",
         """\
 Print the standard deviation to expect if a budget were spent, by what the
@@ -173,11 +174,25 @@ run has learned so far. The run may be in progress.""",
     return parser
 
 
+def _add_doctor(subparsers: Subparsers) -> CommandParser:
+    return add_command(
+        subparsers,
+        "doctor",
+        "doctor",
+        "what is installed, and what is missing",
+        """\
+Print the versions of everything that amsbq uses, the extras that are missing,
+and the threads that linear algebra takes: for a look before a long run, and
+for reports of bugs.""",
+        "example:\n  amsbq doctor",
+    )
+
+
 def _add_demo(subparsers: Subparsers) -> CommandParser:
     return add_command(
         subparsers,
         "demo",
-        commands.demo_command,
+        "commands",
         "the paper's two-source example",
         """\
 Integrate the Forrester function over [0, 1], with a cheap relative beside
@@ -191,7 +206,7 @@ def _add_reproduce(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "reproduce",
-        commands.reproduce_command,
+        "commands",
         "the paper's experiments, and whether its claims hold",
         """\
 Run experiments of the paper, with the default model beside the paper's; all
@@ -224,7 +239,7 @@ def _add_completion(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "completion",
-        commands.completion_command,
+        "commands",
         "completion for a shell",
         "Print a script that lets a shell complete this command line.",
         'example, in ~/.bashrc:\n  eval "$(amsbq completion bash)"',

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from ..common.validation import numbers_text
+from ..design.description import input_names
+from ..design.evaluations import Evaluation, Query
 from ..execution.revisions import Given, correct, exclude, shown_evaluation
-from ..execution.state import RunState
-from ..outputs.evaluations import Evaluation, Query
-from ..results.result import input_names
-from ..validation import numbers_text
+from ..execution.state import RunState, read_state
 from .arguments import numbers_by_output
-from .commands import ExitCode, UserError
+from .exits import ExitCode, UserError
 
 
 def show_command(options: argparse.Namespace) -> int:
@@ -61,7 +61,19 @@ def exclude_command(options: argparse.Namespace) -> int:
 
 def correct_command(options: argparse.Namespace) -> int:
     """Replace the value of one evaluation, or with several outputs all of them."""
-    return _revised(correct(options.journal, options.id, *given_values(options)), options.journal)
+    now = correct(options.journal, options.id, *given_values(options))
+    others = [e for e in read_state(options.journal).evaluations if e.status == "ok" and e.id != now.id]
+    print("".join(f"note: {text}\n" for text in _far_from(now, others)), end="")
+    return _revised(now, options.journal)
+
+
+def _far_from(now: Evaluation, others: Sequence[Evaluation]) -> Iterator[str]:
+    """Yield a remark for each value that is outside the range of all others by more than that range."""
+    for m, value in enumerate(np.atleast_1d(now.value)):
+        known = [y for e in others if np.isfinite(y := np.atleast_1d(e.value)[m])] or [value]
+        low, high = min(known), max(known)
+        if high > low and max(low - value, value - high) > high - low:
+            yield f"{value:g} is far from all other values, {low:g} to {high:g}"
 
 
 def given_values(options: argparse.Namespace) -> tuple[Given, Given]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values
-from .check import check_command
-from .init import KINDS, init_command
-from .revisions import correct_command, exclude_command, show_command
+from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, evaluation_number
+from .init import KINDS
 
 
 def add_init(subparsers: Subparsers) -> CommandParser:
@@ -15,7 +13,7 @@ def add_init(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "init",
-        init_command,
+        "init",
         "a problem file to begin with",
         """\
 Write a commented problem file, and a simulator that it runs, to be replaced
@@ -42,7 +40,7 @@ def add_check(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "check",
-        check_command,
+        "check",
         "evaluate each source once, before any money is spent",
         """\
 Evaluate each source of a problem file once, at the medians of the inputs.
@@ -67,7 +65,7 @@ def add_show(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "show",
-        show_command,
+        "revisions",
         "one evaluation, and what it printed",
         """\
 Print where a source was evaluated, what was found or why it failed, and the
@@ -82,7 +80,7 @@ def add_exclude(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "exclude",
-        exclude_command,
+        "revisions",
         "take a bad value out of a run",
         """\
 Write into the journal that the value of an evaluation does not count. It
@@ -99,7 +97,7 @@ def add_correct(subparsers: Subparsers) -> CommandParser:
     parser = add_command(
         subparsers,
         "correct",
-        correct_command,
+        "revisions",
         "replace a value of a run",
         """\
 Write another value of an evaluation into the journal. An evaluation that has
@@ -117,5 +115,7 @@ examples:
 
 def _with_evaluation(parser: CommandParser) -> CommandParser:
     add_journal(parser)
-    parser.add_argument("id", type=int, metavar="ID", help="number of the evaluation, as report --text shows it")
+    parser.add_argument(
+        "id", type=evaluation_number, metavar="ID", help="number of the evaluation, as report --text shows it"
+    )
     return parser

@@ -1,9 +1,8 @@
-"""``amsbq status``, ``report``, ``watch`` and ``compare``: runs to look at, in progress or not."""
+"""``amsbq report``, ``watch`` and ``compare``: runs to look at, in progress or not."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -15,24 +14,15 @@ from ..execution.progress import working
 from ..execution.reader import read_result
 from ..measures.base import Measure
 from ..problems.problem_file import load_inputs
-from ..results.result import Result
-from ..results.summary import comparison, of_each_output, state, state_text, table
-from ..visualization.comparison import compare
+from ..results.result import Result, furthest
+from ..results.summary import comparison, of_each_output, table
 from ..visualization.live import LiveContent, PageServer
-from ..visualization.output_curves import what_if_rows
-from ..visualization.report import report
-from .arguments import CommandParser, Subparsers, add_command, add_journal, journal_path, positive
-from .commands import ExitCode, UserError
+from ..visualization.plots import compare
+from ..visualization.report import report, what_if_rows
+from .exits import ExitCode, UserError
 
 #: outputs of a run that are drawn in a comparison: as many rows of panels fit on two pages
 MOST_DRAWN = 6
-
-
-def status_command(options: argparse.Namespace) -> int:
-    """Print the state of a run in a few lines, or as JSON."""
-    now = state(read_result(options.journal, model=False))
-    print(json.dumps(now) if options.json else state_text(now))
-    return ExitCode.DONE
 
 
 def report_command(options: argparse.Namespace) -> int:
@@ -128,7 +118,7 @@ def compare_command(options: argparse.Namespace) -> int:
 def _drawn(runs: dict[str, Result]) -> dict[str, Result]:
     """Return the runs for a picture: of many outputs, of which it would have no end, that furthest from its goal."""
     return {
-        name: result.furthest() if len(result.outputs or ()) > MOST_DRAWN else result for name, result in runs.items()
+        name: furthest(result) if len(result.outputs or ()) > MOST_DRAWN else result for name, result in runs.items()
     }
 
 
@@ -140,97 +130,3 @@ def _named_results(journals: list[Path]) -> dict[str, Result]:
     kept = next((n for n in range(1, longest) if len({parts[-n:] for parts in paths}) == len(paths)), longest)
     names = ["/".join(parts[-kept:]) for parts in paths]
     return {name: read_result(journal, model=False) for name, journal in zip(names, journals, strict=True)}
-
-
-def add_status(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq status``."""
-    parser = add_command(
-        subparsers,
-        "status",
-        status_command,
-        "the state of a run",
-        """\
-Print the estimate so far, what was spent, and how many evaluations of each
-source were made. The run may be in progress: nothing is locked or changed.""",
-        "example:\n  amsbq status problem.jsonl",
-    )
-    add_journal(parser)
-    parser.add_argument("--json", action="store_true", help="print it as one JSON object")
-    return parser
-
-
-def add_report(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq report``."""
-    parser = add_command(
-        subparsers,
-        "report",
-        report_command,
-        "a page that shows a run",
-        """\
-Write one HTML file that shows a run: the answer, whether to trust it,
-interactive figures, and every evaluation. It needs no network and can be
-mailed. The run may be in progress: nothing is locked or changed.""",
-        """\
-examples:
-  amsbq report run.jsonl           write run.html
-  amsbq report run.jsonl --watch   write it again while the run continues:
-                                   keep it open in a browser
-  amsbq report run.jsonl --text    print a table instead
-  amsbq report run.jsonl --under heavier.toml    what if the inputs were these?
-""",
-    )
-    add_journal(parser)
-    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
-    parser.add_argument("--of", metavar="NAME", help="of several outputs: the only one to show (default: all)")
-    parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
-    parser.add_argument(
-        "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
-    )
-    parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
-    parser.add_argument(
-        "--under",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="other.toml",
-        help="also show the mean under the [inputs] of another file: what if they were these?",
-    )
-    return parser
-
-
-def add_watch(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq watch``."""
-    parser = add_command(
-        subparsers,
-        "watch",
-        watch_command,
-        "the page of a run, as it goes on",
-        """\
-Serve the page of a run to browsers on this machine, and renew it within a
-second or two as the run goes on; zoom and choices are kept. Nothing can be
-changed through it, and the address, which is another one each time, is
-needed. From elsewhere: ssh -L PORT:127.0.0.1:PORT, with --port PORT.""",
-        "example:\n  amsbq watch problem.jsonl",
-    )
-    add_journal(parser)
-    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="(default: any that is free)")
-    return parser
-
-
-def add_compare(subparsers: Subparsers) -> CommandParser:
-    """Add ``amsbq compare``."""
-    parser = add_command(
-        subparsers,
-        "compare",
-        compare_command,
-        "several runs side by side",
-        """\
-Print estimates, error bars, costs and numbers of evaluations of several runs
-in one table, and draw estimates and error bars against cost in one picture.""",
-        "example:\n  amsbq compare with.jsonl without.jsonl --output both.png",
-    )
-    parser.add_argument("journals", type=journal_path, nargs="+", metavar="run.jsonl", help="journals of the runs")
-    parser.add_argument(
-        "--output", type=Path, default=Path("comparison.png"), metavar="PATH", help="picture (default: %(default)s)"
-    )
-    return parser

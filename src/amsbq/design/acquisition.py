@@ -16,7 +16,7 @@ A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -24,10 +24,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..common.validation import Array, IntArray, numbers
 from ..gp.data import VALUE, Data, Sites
 from ..gp.posterior_batch import PosteriorBatch
-from ..validation import Array, IntArray, numbers
 from .costs import ConstantCost, Cost
+from .evaluations import Option
 
 AcquisitionName: TypeAlias = Literal["mi", "ivr", "ip", "nv"]
 
@@ -94,7 +95,7 @@ class Rate:
     ----------
     posteriors : PosteriorBatch
         K of them.
-    costs : list of Cost, one for each source, and then for each source with its gradient
+    costs : dict of Cost by Option
     kind : str
         The name of the utility.
     between : float
@@ -110,13 +111,10 @@ class Rate:
         Sources that are observed wherever another one is, at no cost.
     silent : frozenset of int
         Sources that say nothing of this integral: they lack the output.
-    gradients : tuple of int
-        Sources that have gradients. With its gradient, each of them is another source, by a number beyond those of all
-        sources.
     """
 
     posteriors: PosteriorBatch
-    costs: Sequence[Cost]
+    costs: Mapping[Option, Cost]
     kind: str = "mi"
     between: float = 0.0
     left: Array | None = None
@@ -124,21 +122,17 @@ class Rate:
     shares: Array | None = None
     given: tuple[int, ...] = ()
     silent: frozenset[int] = frozenset()
-    gradients: tuple[int, ...] = ()
 
-    def source_of(self, option: int) -> int:
-        """Return the source of an option: a source, or, by a number beyond those, one with its gradient."""
-        n = len(self.costs) - len(self.gradients)
-        return option if option < n else self.gradients[option - n]
-
-    def values(self, sources: Sequence[int], X: Array) -> Array:
-        """Return the rate of one more observation of each of several sources at each X_i, shape (sources, n)."""
-        heard = [source for source in sources if source not in self.silent and self.source_of(source) == source]
-        found = dict(zip(heard, self.posteriors.squared_correlations(heard, X, self.given), strict=True))
-        found |= {s: self._with_gradient(self.source_of(s), X) for s in sources if self.source_of(s) != s}
+    def values(self, options: Sequence[Option], X: Array) -> Array:
+        """Return the rate of one more observation with each of several options at each X_i, shape (options, n)."""
+        heard = [option for option in options if option.source not in self.silent]
+        plain = [option for option in heard if not option.gradient]
+        rho2 = self.posteriors.squared_correlations([option.source for option in plain], X, self.given)
+        found = dict(zip(plain, rho2, strict=True))
+        found |= {option: self._with_gradient(option.source, X) for option in heard if option.gradient}
         nothing = np.zeros((len(self.posteriors.models), len(X)))
-        told = np.array([self._utility(self._joint(found.get(s, nothing))) for s in sources])
-        paid = np.array([self.paid + self.costs[s].effective(X) for s in sources])
+        told = np.array([self._utility(self._joint(found.get(option, nothing))) for option in options])
+        paid = np.array([self.paid + self.costs[option].effective(X) for option in options])
         return np.asarray(np.divide(told, paid, out=np.zeros_like(told), where=told != 0))  # nothing may cost nothing
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
@@ -152,13 +146,15 @@ class Rate:
 
     def _rho2_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences where sources are given."""
-        if not self.given:
-            rho2, gradients = self.posteriors.squared_correlation_and_grad(source, X)
-            if self.silent:
-                heard = self._heard(np.broadcast_to(source, len(X)))
-                rho2, gradients = rho2 * heard, gradients * heard[:, None]
-            return rho2, gradients
         sources, D = np.broadcast_to(source, len(X)), X.shape[1]
+        if not (heard := self._heard(sources)).all():
+            K = len(self.posteriors.models)
+            rho2, gradients = np.zeros((K, len(X))), np.zeros((K, *X.shape))
+            if heard.any():
+                rho2[:, heard], gradients[:, heard] = self._rho2_and_grad(sources[heard], X[heard])
+            return rho2, gradients
+        if not self.given:
+            return self.posteriors.squared_correlation_and_grad(source, X)
         steps = DIFFERENCE * np.diag(self.posteriors.models.measure.width)
         moved = np.concatenate([X, *(X + step for step in steps), *(X - step for step in steps)])
         found = self.posteriors.squared_correlations([np.tile(sources, 2 * D + 1)], moved, self.given)[0]
@@ -166,11 +162,10 @@ class Rate:
         gradients = (found[:, 1 : D + 1] - found[:, D + 1 :]).swapaxes(1, 2) / (2 * np.diagonal(steps))
         return found[:, 0], gradients
 
-    def joint(self, sources: IntArray, X: Array) -> float:
+    def joint(self, options: Sequence[Option], X: Array) -> float:
         """Return the rate of a whole set of observations."""
-        heard = self._heard(sources)
-        rho2 = self.posteriors.squared_correlation_joint(self._sites(sources[heard], X[heard]))[:, None]
-        cost = self.paid + sum(float(self.costs[s].effective(x[None])[0]) for s, x in zip(sources, X, strict=True))
+        rho2 = self.posteriors.squared_correlation_joint(self._sites(options, X))[:, None]
+        cost = self.paid + sum(float(self.costs[o].effective(x[None])[0]) for o, x in zip(options, X, strict=True))
         return float(self._utility(self._joint(rho2))[0] / cost)
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
@@ -184,37 +179,41 @@ class Rate:
         rate = float(self._utility(joint)[0] / cost)
         return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
-    def after(self, source: int, x: Array) -> Rate:
+    def after(self, option: Option, x: Array) -> Rate:
         """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
         rho2 = np.zeros(len(self.posteriors.models))
-        if self.source_of(source) != source:
-            rho2 = self._with_gradient(self.source_of(source), x)[:, 0]
-        elif source not in self.silent:
-            rho2 = self.posteriors.squared_correlations([source], x, self.given)[0][:, 0]
+        if option.source in self.silent:
+            pass
+        elif option.gradient:
+            rho2 = self._with_gradient(option.source, x)[:, 0]
+        else:
+            rho2 = self.posteriors.squared_correlations([option.source], x, self.given)[0][:, 0]
         return replace(
-            self.having(np.array([source]), x),
+            self.having([option], x),
             left=1 - rho2 if self.left is None else self.left * (1 - rho2),
-            paid=self.paid + float(self.costs[source].effective(x)[0]),
+            paid=self.paid + float(self.costs[option].effective(x)[0]),
             shares=self._shares,
         )
 
-    def having(self, sources: IntArray, X: Array) -> Rate:
+    def having(self, options: Sequence[Option], X: Array) -> Rate:
         """Return the rate if observations were there already, whatever their values."""
-        heard = self._heard(sources)
-        sources, X, n = sources[heard], X[heard], int(heard.sum())
-        if not n:
+        if all(option.source in self.silent for option in options):
             return self
-        for other in self.given:
-            sources, X = np.append(sources, np.full(n, other)), np.concatenate([X, X[:n]])
-        sites = self._sites(sources, X)
+        heard = [i for i, option in enumerate(options) if option.source not in self.silent]
+        together = [options[i] for i in heard] + [Option(other) for other in self.given for _ in heard]
+        sites = self._sites(together, np.concatenate([X[heard]] * (1 + len(self.given))))
         values = self.posteriors.models.prior_mean(sites)[0]  # they do not matter: variances do not depend on them
         new = Data(sites.s, sites.X, values, np.zeros(len(sites)), sites.by)
         return replace(self, posteriors=self.posteriors.extend(new))
 
-    def _sites(self, options: IntArray, X: Array) -> Sites:
-        """Return what is observed with options (n,) at X: values, and then the derivatives of those with gradients."""
-        sources = np.array([self.source_of(int(option)) for option in options], dtype=np.intp)
-        values, which = Sites.values(sources, X), options != sources
+    def _sites(self, options: Sequence[Option], X: Array) -> Sites:
+        """Return what is observed with options at X (n, D): values, and then the derivatives of those with gradients.
+
+        Sources that are silent are left out.
+        """
+        heard = np.array([option.source not in self.silent for option in options], dtype=bool)
+        sources, X = np.array([option.source for option in options], dtype=np.intp)[heard], X[heard]
+        values, which = Sites.values(sources, X), np.array([option.gradient for option in options], dtype=bool)[heard]
         if not which.any():
             return values
         inputs = self.posteriors.models.measure.continuous
@@ -243,7 +242,7 @@ class Rate:
         return np.asarray(np.mean(self.posteriors.integral()[1]))
 
     def _heard(self, sources: IntArray) -> NDArray[np.bool_]:
-        """Return which observations of these sources (n,) say something of the integral."""
+        """Return which of these sources (n,) are informative about the integral."""
         return ~np.isin(sources, list(self.silent))
 
     def _effective_and_grad(self, sources: int | IntArray, X: Array) -> tuple[Array, Array]:
@@ -253,14 +252,15 @@ class Rate:
         costs, gradients = np.empty(len(X)), np.empty_like(X)
         for source in set(sources.tolist()):
             of = sources == source
-            costs[of], gradients[of] = self.costs[source].effective_and_grad(X[of])
+            costs[of], gradients[of] = self.costs[Option(source)].effective_and_grad(X[of])
         return costs, gradients
 
     @cached_property
     def _constant_costs(self) -> Array | None:
         """The cost of each source, if none of them depends on the input."""
-        costs = [cost.cost for cost in self.costs if isinstance(cost, ConstantCost)]
-        return np.array(costs) if len(costs) == len(self.costs) else None
+        plain = [cost for option, cost in self.costs.items() if not option.gradient]
+        costs = [cost.cost for cost in plain if isinstance(cost, ConstantCost)]
+        return np.array(costs) if len(costs) == len(plain) else None
 
     @cached_property
     def _shares(self) -> Array:
@@ -292,3 +292,72 @@ class Rate:
         """Return the derivative of the utility in ρ² of each posterior, shape (K, n)."""
         slopes = _slope(self._expected(joint), self.kind) * self._shares
         return slopes if self.left is None else self.left[:, None] * slopes
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rate of observations: what they tell of the integral of each channel, weighted and added up.
+
+    Parameters
+    ----------
+    parts : tuple of Rate
+        One for each channel; all have the same costs.
+    weights : (M,) array
+        How much each of them counts.
+    """
+
+    parts: tuple[Rate, ...]
+    weights: Array
+
+    @property
+    def costs(self) -> Mapping[Option, Cost]:
+        """The cost of each option."""
+        return self.parts[0].costs
+
+    @property
+    def paid(self) -> float:
+        """The effective cost of the observations of a set that are chosen already."""
+        return self.parts[0].paid
+
+    @property
+    def n_observations(self) -> int:
+        """The number of observations of all outputs that the posteriors are conditioned on."""
+        return sum(part.n_observations for part in self.parts)
+
+    @property
+    def within(self) -> float:
+        """The smallest share of the variance of an integral that is not between its posteriors."""
+        return min(part.within for part in self.parts)
+
+    def variance(self) -> Array:
+        """Return the variance of each integral, averaged over its posteriors, in their units: shape (M,)."""
+        return np.array([part.variance() for part in self.parts])
+
+    def values(self, options: Sequence[Option], X: Array) -> Array:
+        """Return the rate of one more observation with each of several options at each X_i, shape (options, n)."""
+        return self._sum([part.values(options, X) for part in self.parts])
+
+    def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
+        """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
+        values, gradients = zip(*(part.value_and_grad(source, X) for part in self.parts), strict=True)
+        return self._sum(values), self._sum(gradients)
+
+    def joint(self, options: Sequence[Option], X: Array) -> float:
+        """Return the rate of a whole set of observations."""
+        return float(self._sum([np.array(part.joint(options, X)) for part in self.parts]))
+
+    def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
+        """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
+        values, gradients = zip(*(part.joint_and_grad(sources, X) for part in self.parts), strict=True)
+        return float(self._sum([np.array(value) for value in values])), self._sum(gradients)
+
+    def after(self, option: Option, x: Array) -> Rates:
+        """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
+        return replace(self, parts=tuple(part.after(option, x) for part in self.parts))
+
+    def having(self, options: Sequence[Option], X: Array) -> Rates:
+        """Return the rate if observations were there already, whatever their values."""
+        return replace(self, parts=tuple(part.having(options, X) for part in self.parts))
+
+    def _sum(self, terms: Sequence[Array]) -> Array:
+        return np.asarray(sum(weight * term for weight, term in zip(self.weights.tolist(), terms, strict=True)))

@@ -8,8 +8,6 @@ then on it is evaluated wherever another source is: that shows how the two diffe
 from __future__ import annotations
 
 import math
-import time
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,17 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..inference.schedule import Learner
-from ..measures.adapters import NamedMeasureLike
-from ..measures.base import Measure
-from ..messages import collected_warnings, warn
-from ..outputs.evaluations import Evaluation
-from ..outputs.learner import OutputsLearner
-from ..outputs.names import OutputsLike
-from ..validation import Array, read_only
-from .accounting import Accounting
-from .costs import ConstantCost, Cost
-from .sources import Source, SourcesLike
+from ..common.messages import warn
+from ..common.validation import Array, Values, read_only
+from ..posterior.outputs import by_output
+from .costs import ConstantCost
+from .description import Problem
+from .evaluations import Evaluation
+from .ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -43,10 +37,6 @@ class BulkSettings:
     most: int = 1 << 14
     #: independent randomisations of the points, whose averages tell the error
     replicates: int = 8
-    #: a function that is called with one location at a time is not evaluated in bulk by default if the first few of
-    #: these calls take longer, in seconds each: that would be hours for all of them
-    tried: int = 8
-    longest: float = 0.01
     #: values that the model learns from, for each input and at most
     modelled_per_input: int = 16
     most_modelled: int = 64
@@ -67,25 +57,34 @@ class Bulk:
         How many there were.
     seed : int
         Seed of the points.
-    mean, std : float
+    mean, std : float, or (M,) with several outputs
         Its integral, and the standard error of that; NaN if there were failures.
     cost : float
         What all of them cost.
     digest : str
         Of all values: two runs with the same digest had the same values.
-    X, values : (m, D) and (m,) arrays
-        Those that the model learns from.
+    X : (m, D) array
+        Locations of those that the model learns from.
+    values, variances : (m,) or (m, M) array
+        Their values, NaN for outputs that are missing, and the variances of their noise.
+    failed : int
+        How many of all have failed.
+    reason : str
+        Why the first of these has failed.
     """
 
     source: int
     n: int
     seed: int
-    mean: float
-    std: float
+    mean: Values
+    std: Values
     cost: float
     digest: str
     X: Array
     values: Array
+    variances: Array
+    failed: int = 0
+    reason: str = ""
 
     def with_those_beside(self, evaluations: Sequence[Evaluation]) -> tuple[int, float]:
         """Return how often the source was evaluated, in bulk and beside evaluations of others, and what that cost."""
@@ -94,25 +93,42 @@ class Bulk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as numbers, text and lists."""
-        return {**vars(self), "X": self.X.tolist(), "values": self.values.tolist()}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Bulk:
         """Return the evaluations of which `to_dict` made ``content``; other entries are ignored."""
-        plain = {name: content[name] for name in ("source", "n", "seed", "mean", "std", "cost", "digest")}
-        X, values = (read_only(np.array(content[name], dtype=float)) for name in ("X", "values"))
-        if values.ndim != 1 or X.shape[:1] != values.shape or not np.isfinite(values).all():
+        plain = {name: content[name] for name in ("source", "n", "seed", "cost", "digest")}
+        plain |= {"failed": int(content.get("failed", 0)), "reason": str(content.get("reason", ""))}
+        numbers = {name: np.array(content[name], dtype=float) for name in ("mean", "std", "X", "values")}
+        numbers["variances"] = np.array(content.get("variances", np.zeros_like(numbers["values"])), dtype=float)
+        X, values = numbers["X"], numbers["values"]
+        shapes = numbers["variances"].shape == values.shape and numbers["mean"].shape == values.shape[1:]
+        if X.shape[:1] != values.shape[:1] or not shapes or np.isinf(values).any():
             raise ValueError(f"the bulk of source {plain['source']} has {X.shape} locations and {values.shape} values")
-        return cls(**plain, X=X, values=values)
+        arrays: Any = {name: read_only(each) if each.ndim else each.item() for name, each in numbers.items()}
+        return cls(**plain, **arrays)
 
 
-def bulk_counts(
-    sources: Sequence[Source], costs: Sequence[Cost], names: Sequence[str], budget: float
-) -> dict[int, int]:
+def _rounded(n: float) -> int:
+    """Return the largest number, up to n, of which each replicate gets the same power of two."""
+    return int(SETTINGS.replicates << int(max(math.log2(max(n, 1) / SETTINGS.replicates), 0)))
+
+
+def _average(values: Array, logarithms: bool) -> tuple[float, float]:
+    """Return the average of values in replicates (R, n), and its standard error; or the logarithm of that of exp."""
+    top = values.max() if logarithms else 0.0
+    averages = (np.exp(values - top) if logarithms else values).mean(axis=1)
+    mean, error = averages.mean(), averages.std(ddof=1) / math.sqrt(len(averages))
+    return (float(top + np.log(mean)), float(error / mean)) if logarithms else (float(mean), float(error))
+
+
+def bulk_counts(problem: Problem, ledger: Ledger) -> dict[int, int]:
     """Return the sources to be evaluated in bulk and how often; raise an error if that cannot be."""
+    costs, names, budget = ledger.costs.costs, problem.names, problem.budget
     counts = {}
-    dear = float(costs[0].expected(costs[0].measure.median[None])[0]) if not sources[0].measured else math.inf
-    for number, (source, cost, name) in enumerate(zip(sources, costs, names, strict=True)):
+    dear = math.inf if problem.sources[0].measured else ledger.costs.expected(0, problem.measure.median)
+    for number, (source, cost, name) in enumerate(zip(problem.sources, costs, names, strict=True)):
         free = isinstance(cost, ConstantCost) and cost.cost == 0
         if number == 0 and (free or source.bulk):
             raise ValueError(f"{name} is the primary source: it must cost something, and is not evaluated in bulk")
@@ -128,7 +144,8 @@ def bulk_counts(
             cheap = left // dear >= (1 - SETTINGS.budget_share) * (budget // dear)
         if source.bulk or free or (own and cheap):
             if isinstance(source.bulk, bool | None):
-                counts[number] = _rounded(min(SETTINGS.most, affordable))
+                most = SETTINGS.most if own or source.vectorized else SETTINGS.fewest
+                counts[number] = _rounded(min(most, affordable))
             else:  # as many as the user wants, the same for each replicate
                 counts[number] = max(source.bulk // SETTINGS.replicates, 1) * SETTINGS.replicates
             if counts[number] * cost.cost > budget:
@@ -136,133 +153,98 @@ def bulk_counts(
     return counts
 
 
-def _rounded(n: float) -> int:
-    """Return the largest number, up to n, of which each replicate gets the same power of two."""
-    return int(SETTINGS.replicates << int(max(math.log2(max(n, 1) / SETTINGS.replicates), 0)))
-
-
-def evaluate_bulk(source: Source, number: int, cost: float, measure: Measure, n: int, seed: int) -> Bulk:
-    """Return n evaluations of a source at randomised Sobol points of the measure."""
-    rng, each = np.random.default_rng([seed, number]), n // SETTINGS.replicates
-    X = [measure.sobol(each, rng) for _ in range(SETTINGS.replicates)]
-    values = np.array([source.many(points) for points in X])
-    low, high = source.valid or (-np.inf, np.inf)
-    good = np.isfinite(values) & (values >= low) & (values <= high)
-    mean = std = math.nan
-    if good.all():
-        averages = values.mean(axis=1)
-        mean, std = float(averages.mean()), float(averages.std(ddof=1) / SETTINGS.replicates**0.5)
-    some = np.flatnonzero(good[0])[: min(SETTINGS.modelled_per_input * measure.dim, SETTINGS.most_modelled)]
-    digest = sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()[:16]
-    return Bulk(
-        number, n, seed, mean, std, cost * n, digest, read_only(X[0][some].copy()), read_only(values[0][some].copy())
-    )
-
-
-class BulkAccounting(Accounting):
-    """Accounting with sources that are evaluated in bulk, and then wherever another source is.
+class InBulk:
+    """The sources that are evaluated in bulk, and then wherever another source is.
 
     Attributes
     ----------
-    learner : Learner
-        What learns from their values.
-    seed : int
-        Seed of all randomness.
-    bulk : list of Bulk
-        What was evaluated in bulk.
+    counts : dict of int by source
+        How often each of them is to be evaluated.
+    made : list of Bulk
+        What was evaluated.
     """
 
-    learner: Learner | OutputsLearner
-    seed: int
+    def __init__(self, problem: Problem, ledger: Ledger, counts: Mapping[int, int]) -> None:
+        self.problem, self.ledger, self.made = problem, ledger, list[Bulk]()
+        self.keep(counts)
 
-    def __init__(
-        self,
-        sources: SourcesLike,
-        measure: NamedMeasureLike,
-        budget: float | None,
-        outputs: OutputsLike | None = None,
-    ) -> None:
-        super().__init__(sources, measure, budget, outputs)
-        #: sources to be evaluated in bulk, and how often
-        self._counts = bulk_counts(self.sources, self.source_costs.costs, self.names, self.budget)
-        if self.outputs is not None:
-            for source in self._counts:
-                if self.sources[source].bulk or self._price_of(source) == 0:
-                    raise ValueError(
-                        f"{self.names[source]} is not evaluated in bulk with several outputs: give it a cost"
-                    )
-            self._counts = {}
-        self.bulk: list[Bulk] = []
-
-    @abstractmethod
-    def _usable(self) -> range:
-        """Return the numbers of the sources that the model can use."""
+    def keep(self, counts: Mapping[int, int]) -> None:
+        """Evaluate these sources in bulk, so often, and others one by one."""
+        self.counts = dict(counts)
+        self.ledger.beside = math.fsum(self.price_of(source) for source in self.sources)
 
     @property
-    def free(self) -> tuple[int, ...]:
+    def sources(self) -> tuple[int, ...]:
         """The sources that are evaluated in bulk, and wherever another one is."""
-        used = (source for source in {*self._counts, *(bulk.source for bulk in self.bulk)} if source in self._usable())
-        return tuple(sorted(used))
+        found = {*self.counts, *(bulk.source for bulk in self.made)}
+        return tuple(sorted(source for source in found if source in self.problem.usable))
 
     @property
-    def _cost_beside(self) -> float:
-        return math.fsum(self._price_of(source) for source in self.free)
+    def wanted(self) -> list[int]:
+        """The sources that are to be evaluated in bulk before anything else is asked."""
+        return [] if self.made else list(self.sources)
 
-    def _price_of(self, source: int) -> float:
-        return self.source_costs.expected(source, self.measure.median)
+    def price_of(self, source: int) -> float:
+        """Return the expected cost of one evaluation of a source."""
+        return self.ledger.costs.expected(source, self.problem.measure.median)
 
-    def _slow(self, source: int) -> bool:
-        """Return whether a few calls of a source take so long that it should not be evaluated in bulk."""
-        if self.sources[source].vectorized:
-            return False
-        start = time.perf_counter()
-        self.sources[source].many(self.measure.sobol(SETTINGS.tried, np.random.default_rng([self.seed, source])))
-        return time.perf_counter() - start > SETTINGS.tried * SETTINGS.longest
+    def may_be_slow(self, source: int) -> bool:
+        """Return whether a source is evaluated in bulk only if that does not take too long: nobody has asked for it."""
+        of = self.problem.sources[source]
+        return of.bulk is None and self.price_of(source) > 0 and not of.vectorized
 
-    def values_beside(self, x: Array) -> list[float]:
-        """Return the values at x of the sources that are evaluated in bulk, NaN where they fail."""
-        return [float(self.sources[source].many(x[None])[0]) for source in self.free]
+    def points(self, source: int) -> Array:
+        """Return the points at which a source is evaluated in bulk, randomisations of a set of them: (R, n/R, D).
 
-    def evaluate_bulk(self) -> list[Bulk]:
-        """Evaluate sources in bulk, unless that was done before, and return what they gave."""
-        if self.bulk:
-            return []
-        made = []
-        for source in self.free:
-            if self.sources[source].function is None:
-                raise ValueError(f"{self.names[source]} is evaluated in bulk: give it a function, or another cost")
-            if self.sources[source].bulk is None and self._price_of(source) > 0 and self._slow(source):
-                del self._counts[source]
-        for source in self.free:
-            cost, n = self._price_of(source), self._counts[source]
-            made.append(evaluate_bulk(self.sources[source], source, cost, self.measure, n, self.seed))
-        for bulk in made:
-            self._use_bulk(bulk)
-        return made
+        They are those of the measure that models are learned by, whose integral is known then: of many samples, it has
+        some.
+        """
+        rng, each = np.random.default_rng([self.problem.seed, source]), self.counts[source] // SETTINGS.replicates
+        measure = self.problem.measure.for_learning()
+        return np.array([measure.sobol(each, rng) for _ in range(SETTINGS.replicates)])
 
-    def _use_bulk(self, bulk: Bulk) -> None:
-        """Learn from evaluations in bulk."""
-        if not len(bulk.values):
-            raise ValueError(f"{self.names[bulk.source]} has failed at all {bulk.n} locations")
-        if math.isnan(bulk.mean):
-            warn(
-                f"{self.names[bulk.source]} has failed at some of {bulk.n} locations: its integral is not used",
-            )
-        self.bulk.append(bulk)
-        self._charge(bulk.cost)
-        for x, value in zip(bulk.X, bulk.values, strict=True):
-            self.learner.add(bulk.source, x, float(value), 0.0)
-        if not math.isnan(bulk.mean):
-            self.learner.integrals += ((bulk.source, bulk.mean, bulk.std**2),)
+    def summary(self, source: int, X: Array, values: Array, variances: Array, reason: str = "") -> Bulk:
+        """Return what is kept of all evaluations of a source in bulk.
 
-    def _restore_bulk(self, bulk: Sequence[Bulk], begun: bool) -> None:
-        """Learn from the evaluations in bulk of a run that may have begun: others are not made any more.
+        Parameters
+        ----------
+        source : int
+        X : (R, n/R, D) array
+            Its points.
+        values, variances : (n,) or (n, M) array
+            Values at the points in turn, NaN where an evaluation has failed, and the variances of their noise.
+        reason : str
+            Why the first one that has failed did so, if that is known.
+        """
+        problem, n = self.problem, self.counts[source]
+        columns, outputs = values.reshape(n, -1), problem.outputs or ("",)
+        bounds = [limits or (-np.inf, np.inf) for limits in by_output(problem.sources[source].valid, outputs)]
+        low, high = np.array(bounds).T
+        good = np.isfinite(columns) & (columns >= low) & (columns <= high)
+        own = [name in (problem.sources[source].outputs or ("",)) for name in outputs]
+        usable = np.where(good, columns, np.nan).reshape(SETTINGS.replicates, -1, len(bounds))
+        mean, std = np.array([_average(usable[..., m], is_log) for m, is_log in enumerate(problem.logarithms)]).T
+        most = min(SETTINGS.modelled_per_input * problem.measure.dim, SETTINGS.most_modelled)
+        some = np.flatnonzero(good[: n // SETTINGS.replicates].any(axis=1))[:most]
+        kept = np.where(good[some], columns[some], np.nan)
+        noise = np.where(good[some], variances.reshape(n, -1)[some], 0.0)
+        if problem.outputs is None:
+            mean, std, kept, noise = mean[0], std[0], kept[:, 0], noise[:, 0]
+        if not len(some):
+            raise ValueError(f"{problem.names[source]} has failed at all {n} locations")
+        failed = int(np.count_nonzero(~good[:, own].all(axis=1)))
+        if failed:
+            why = f", the first time with: {reason}" if reason else ""
+            warn(f"{problem.names[source]} has failed at {failed} of {n} locations{why}. Its integral is not used")
+        digest = sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()[:16]
+        about = {"source": source, "n": n, "seed": problem.seed, "cost": self.price_of(source) * n, "digest": digest}
+        about |= {"failed": failed, "reason": reason} if failed else {}
+        return Bulk.from_dict({**about, "mean": mean, "std": std, "X": X[0][some], "values": kept, "variances": noise})
+
+    def begun(self) -> None:
+        """Keep to what was evaluated in bulk when a run began: others are not any more.
 
         Sources that cost nothing are an exception: they cannot be asked for.
         """
-        with collected_warnings():  # they were issued when it happened
-            for made in bulk:
-                self._use_bulk(made)
-        if begun:
-            nothing = {source: n for source, n in self._counts.items() if not self._price_of(source)}
-            self._counts = {**nothing, **{made.source: made.n for made in bulk}}
+        nothing = {source: n for source, n in self.counts.items() if not self.price_of(source)}
+        self.keep({**nothing, **{bulk.source: bulk.n for bulk in self.made}})

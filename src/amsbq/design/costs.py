@@ -8,27 +8,26 @@ Gaussian process over log c, with mean μ and variance σ², they are exp(μ - �
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from ..common.messages import warn
+from ..common.validation import Array, brief, positive_number, read_only
 from ..gp.data import Data
 from ..gp.posterior_batch import PosteriorBatch
-from ..inference.belief import SETTINGS as LEARNING
 from ..inference.log_posterior import LogPosterior
+from ..inference.particles import SETTINGS as LEARNING
 from ..inference.priors import LogGamma, Normal, StudentT
 from ..inference.sampling import most_probable
-from ..inference.schedule import scheduled_refit
 from ..inference.structures import ModelPrior, TermPrior
 from ..measures.base import Measure
-from ..messages import warn
-from ..validation import Array, brief, non_negative_number, positive_number, read_only
+from ..posterior.schedule import scheduled_refit
+from .evaluations import Option
 from .sources import CostLike
 
 
@@ -42,8 +41,6 @@ class CostSettings:
     difference_step: float = 1e-5
     #: relative rounding error that the sum of costs may have before it counts as above the budget
     rounding: float = 1e-12
-    #: latest decisions whose average is what the next one is expected to cost
-    recent_decisions: int = 5
 
 
 SETTINGS = CostSettings()
@@ -221,9 +218,6 @@ class MeasuredCost(Cost):
         return self.level + mean[0], variance[0] + self.posterior.models.noise[0, 0]
 
 
-GradientCosts: TypeAlias = Sequence[tuple[int, float | None]]
-
-
 class CostWithGradient(Cost):
     """The cost of a value and its gradient, which costs as much as the value, or a given number."""
 
@@ -251,12 +245,12 @@ class SourceCosts:
         Names of the sources, for error messages.
     measure : Measure
         The distribution of the inputs.
-    gradients : GradientCosts
-        Sources that have gradients, and the cost of these; None if it is that of the value.
+    gradients : dict of float or None by source
+        The cost of the gradient of each source that has one; None if it is that of the value.
     """
 
     def __init__(
-        self, costs: Sequence[CostLike], names: Sequence[str], measure: Measure, gradients: GradientCosts = ()
+        self, costs: Sequence[CostLike], names: Sequence[str], measure: Measure, gradients: Mapping[int, float | None]
     ) -> None:
         self.measure, self._gradients = measure, gradients
         self._costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
@@ -291,13 +285,13 @@ class SourceCosts:
         self._due.clear()
         return self._costs
 
-    @property
-    def of_options(self) -> list[Cost]:
-        """The cost of each source, and then of those that have gradients, with these."""
-        return [*self.costs, *(self._with_gradient(*pair) for pair in self._gradients)]
+    def of_options(self) -> dict[Option, Cost]:
+        """Return the cost of each source, and of each that has a gradient, with that."""
+        plain = {Option(source): cost for source, cost in enumerate(self.costs)}
+        return plain | {Option(source, True): self._with_gradient(source) for source in self._gradients}
 
-    def _with_gradient(self, source: int, gradient_cost: float | None) -> Cost:
-        cost, at = CostWithGradient(self._costs[source], gradient_cost), self.measure.median[None]
+    def _with_gradient(self, source: int) -> Cost:
+        cost, at = CostWithGradient(self._costs[source], self._gradients[source]), self.measure.median[None]
         return ConstantCost(self.measure, cost.effective(at)[0]) if isinstance(cost.of_value, ConstantCost) else cost
 
     def dearest_first(self) -> list[int] | None:
@@ -311,14 +305,15 @@ class SourceCosts:
         """Return whether nothing is known of the cost of a source."""
         return isinstance(self._costs[source], MeasuredCost) and not self._paid[source]
 
-    def expected(self, source: int, x: Array) -> float:
-        """Return the cost to reserve for an evaluation at x, shape (D,)."""
-        return float((self.costs if source < len(self._costs) else self.of_options)[source].expected(x[None])[0])
+    def expected(self, source: int, x: Array, gradient: bool = False) -> float:
+        """Return the cost to reserve for an evaluation at x, shape (D,), with its gradient or without."""
+        plain = self.costs[source]
+        return float((self._with_gradient(source) if gradient else plain).expected(x[None])[0])
 
     def paid(self, source: int, x: Array, cost: float, gradient: bool = False) -> None:
         """Record what an evaluation at x, shape (D,), has cost, with its gradient or without."""
-        if gradient and source in (more := dict(self._gradients)):  # only what the value has cost is learned
-            cost = 0.5 * cost if (extra := more[source]) is None else max(cost - extra, 0.1 * cost)
+        if gradient and source in self._gradients:  # only what the value has cost is learned
+            cost = 0.5 * cost if (extra := self._gradients[source]) is None else max(cost - extra, 0.1 * cost)
         self._paid[source].append((*x, cost))
         self._largest = max(self._largest, cost)
         for other, model in enumerate(self._costs):
@@ -327,45 +322,3 @@ class SourceCosts:
         n = len(self._paid[source])
         if isinstance(self._costs[source], MeasuredCost) and scheduled_refit(n) == n:
             self._due[source] = n
-
-
-class DecisionCosts:
-    """What decisions cost: the time that they take, and what is learned from answers for them.
-
-    Parameters
-    ----------
-    per_second : float
-        The cost of a second, in the unit of all costs; zero if decisions cost nothing.
-    """
-
-    def __init__(self, per_second: float = 0.0) -> None:
-        self.per_second = non_negative_number(per_second, "decision_cost")
-        self._charged: list[float] = []
-        self._seconds = 0.0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Count the time that is spent inside towards the next decision."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds += time.perf_counter() - began
-
-    @property
-    def expected(self) -> float:
-        """What the next decision is expected to cost."""
-        recent = self._charged[-SETTINGS.recent_decisions :]
-        return sum(recent) / len(recent) if recent else 0.0
-
-    def charge(self, most: float) -> float:
-        """Return what the time since the last decision costs, but no more than is left."""
-        cost = min(self.per_second * self._seconds, max(most, 0.0))
-        self._seconds = 0.0
-        self.charged(cost)
-        return cost
-
-    def charged(self, cost: float) -> None:
-        """Record what a decision has cost, unless it was nothing: it was then a part of another one."""
-        if cost:
-            self._charged.append(cost)

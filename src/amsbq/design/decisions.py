@@ -1,398 +1,366 @@
-"""Decisions: which evaluation has the best rate, conditioned on what was told and on the pending queries.
-
-The k-th query draws its randomness from ``default_rng([seed, k])``, and hyperparameters are refitted on a schedule that
-depends only on the number of observations: a run is a function of its seed and of what it was told.
-"""
+"""`Decisions`: what to evaluate next, and the integral by what came of it. `amsbq.Integrator` is these and a result."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..gp.posterior import MultiSourceGP
-from ..gp.posterior_batch import PosteriorBatch
-from ..inference.belief import Belief
-from ..inference.schedule import Learner
-from ..inference.structures import ModelName, checked_order, model_named
-from ..measures.adapters import NamedMeasureLike
-from ..messages import warn
-from ..outputs.beliefs import OutputsBelief
-from ..outputs.evaluations import Evaluation, Query
-from ..outputs.goals import Goals, Weights, checked_weights
-from ..outputs.learner import OutputsLearner
-from ..outputs.names import OutputsLike, by_output
-from ..outputs.rates import AnyRate, SummedRate
-from ..outputs.reduced_learner import learner_of
-from ..quantities.targets import Target, checked_target, targeted
-from ..ranges.learner import RangedLearner
-from ..ranges.transforms import checked_range
-from ..ranges.warping import WarpingLearner
-from ..threads import threads_for
-from ..validation import Array, Values, source_number
-from . import initial as initial_design
-from .acquisition import PATHOLOGIES, AcquisitionName, Rate, checked_kind
-from .bulk import BulkAccounting
-from .costs import SETTINGS as COSTS
-from .costs import ConstantCost, DecisionCosts, affordable
-from .failures import Failures, missing_text, rejection, retired_text
-from .forecast import worth_of_cheap
-from .initial import Initial, checked_design
-from .search import Choice, Search
-from .sources import SourcesLike
+from ..common.messages import collected_warnings, warn
+from ..common.threads import threads_for
+from ..common.validation import Array, Values, count, source_number
+from ..posterior.estimates import AnyEstimate
+from ..posterior.learner import Learner
+from ..posterior.outputs import output_number
+from ..posterior.posterior import Posterior
+from ..posterior.targets import target_estimate
+from .acquisition import PATHOLOGIES
+from .bulk import Bulk, InBulk, bulk_counts
+from .costs import affordable
+from .description import Problem
+from .evaluations import Choice, Evaluation, Option, Query, StopReason
+from .failures import usable
+from .forecast import SETTINGS as AHEAD
+from .forecast import Forecast, budget_ahead, forecast_rows, planned_first
+from .initial import remove_planned
+from .policy import Policy
+from .run import Run, locked
+
+AnyDecisions = TypeVar("AnyDecisions", bound="Decisions")
 
 
-@dataclass(frozen=True)
-class DecisionSettings:
-    """How the rest of a budget is spent."""
-
-    #: nothing more is asked if the rest of the budget, at the present rate, would take less than this off the log
-    #: variance of the integral
-    worthwhile: float = 0.01
-    #: cheap evaluations that are planned ahead, before they use up what an evaluation of the primary source costs
-    planned: int = 8
-    #: a source that costs less than this share of a decision is asked for sets, of so many evaluations at most
-    far_cheaper: float = 0.5
-    largest_set: int = 32
-
-
-SETTINGS = DecisionSettings()
-
-
-class DecisionMaker(BulkAccounting):
-    """The state of a run with a model, and the choice of what to evaluate next.
+class Decisions(Run):
+    """The decisions of a run, which evaluate nothing: `amsbq.Integrator` is what users have, and explains them.
 
     Attributes
     ----------
-    model : Model or MultiSourceGP
-        The model of the sources, and ``model_name``, what to call it.
-    acquisition : str
-        The kind of utility.
-    seed : int
-        Seed of all randomness.
     learner : Learner
-        The observations, and the belief that decisions are based on.
-    failures : Failures
-        The failures of each source.
-    initial : list of Choice or None
-        What the user wants to be evaluated first; None for the default design.
-    order : list of int or None
-        The sources in order of fidelity, if the user gave it.
-    goals : Goals
-        How accurate each of several outputs is to be, and how much it matters.
+        The observations, and the posterior.
+    policy : Policy
+        Chooses what to evaluate next.
     rate : float
         The acquisition rate at which the latest query was chosen.
-    target : str, Exceedance or Quantile
-        What the evaluations are chosen to learn.
-    range : OutputRange or None
-        What is known of the values of all sources.
-    deciding : DecisionCosts
-        What decisions cost.
     """
 
-    def __init__(
-        self,
-        sources: SourcesLike,
-        measure: NamedMeasureLike,
-        budget: float | None,
-        model: ModelName | MultiSourceGP,
-        acquisition: AcquisitionName,
-        seed: int,
-        initial: Initial | None,
-        order: Sequence[int] | None = None,
-        target: Target = "mean",
-        outputs: OutputsLike | None = None,
-        weights: Weights | None = None,
-        output_range: tuple[float, float] | None = None,
-        log: bool = False,
-        decision_cost: float = 0.0,
-    ) -> None:
-        self.range, self.deciding = checked_range(output_range, log), DecisionCosts(decision_cost)
-        self._set: list[Choice] = []  # evaluations that were decided on together, and are not asked yet
-        super().__init__(sources, measure, budget, outputs)
-        if self.range is not None:
-            if self.outputs is not None:
-                raise ValueError("output_range and log are for sources with one output: leave outputs out")
-            self.sources = tuple(source.within(self.range.low, self.range.high) for source in self.sources)
-        self.target = checked_target(target, self.outputs is not None)
-        self.model = model if isinstance(model, MultiSourceGP) else model_named(model)
-        if isinstance(self.model, MultiSourceGP):
-            self.model.check_for(len(self.sources), self.measure)
-        self.model_name = model if isinstance(model, str) else repr(model)
-        self.acquisition, self.seed = checked_kind(acquisition), seed
-        self.order = None if order is None else checked_order(order, len(self.sources))
-        self.goals = Goals(importance=None if weights is None else checked_weights(weights, self.outputs))
-        self.learner = self._new_learner(self.order or self.source_costs.dearest_first())
-        self.rate, self.failures = math.nan, Failures(len(self.sources))
-        #: of each output, where it was missing, and sources that seem to have none
-        self.missing = [Failures(len(self.sources)) for _ in self.outputs or ()]
-        self.initial: list[Choice] | None = None
-        if initial is not None:
-            self.initial = checked_design(initial, self.measure, self._used_source, self._price, self.budget)
-        #: what is left of the initial design; None until it is made, and when observations have changed the default one
-        self._planned: list[Choice] | None = None if self.initial is None else list(self.initial)
-        self._initial_design()
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.in_bulk = InBulk(problem, self.ledger, bulk_counts(problem, self.ledger))
+        order = problem.modelled_order(problem.known_order or self.ledger.costs.dearest_first())
+        learning = (problem.model, problem.measure, problem.noise, problem.seed, problem.modelled, order)
+        self.learner = Learner(*learning, outputs=problem.outputs, ranges=problem.ranges)
+        self.policy = Policy(problem, self.ledger, self.learner, self.in_bulk, self.evaluations)
+        self.rate = math.nan
+        if problem.acquisition in PATHOLOGIES:
+            warn(f"acquisition {problem.acquisition!r}: {PATHOLOGIES[problem.acquisition]}")
 
     @property
     def starting(self) -> bool:
         """Whether the initial design is not yet asked completely, or the primary source has no value."""
-        return bool(self._initial_design()) or not self.learner.has_primary
+        return bool(self.policy.initial_design()) or not self.learner.has_primary
 
-    @property
-    def foreseen(self) -> bool:
-        """Whether what is asked next does not depend on any answer: it is part of the initial design or of a set."""
-        return bool(self._set) or any(self._possible(choice) for choice in self._initial_design())
+    @overload
+    def ask(self) -> Query | None: ...
 
-    def _new_learner(self, order: Sequence[int] | None) -> Learner | OutputsLearner:
-        """Return what learns from the values of the sources, of one output or of several."""
-        if self.outputs is None:
-            noise = [source.noise for source in self.sources]
-            learning = (self.model, self.measure, noise, self.seed, self.names, order)
-            return WarpingLearner(*learning) if self.range is None else RangedLearner(self.range, *learning)
-        given = [by_output(source.noise, self.outputs) for source in self.sources]
-        levels = [[level or 0.0 for level in of_output] for of_output in zip(*given, strict=True)]
-        several = learner_of(self.outputs, self.model)
-        return several(self.outputs, self.model, self.measure, levels, self.seed, self.names, order, WarpingLearner)
+    @overload
+    def ask(self, n: int) -> list[Query]: ...
 
-    def distances(self) -> Array:
-        """Return how far each of several outputs is from its goal, shape (M,): see `Goals.distances`."""
-        belief = self.learner.belief
-        if not isinstance(belief, OutputsBelief):
-            raise ValueError("distances are those of several outputs, after the first evaluations")
-        return self.goals.distances(belief.estimate, self.learner.data.of_source(0).y)
+    @locked
+    def ask(self, n: int | None = None) -> Query | list[Query] | None:
+        """Return what to evaluate next: the best rate, conditioned on all observations and on the pending queries.
 
-    def _used_source(self, source: Any, name: str, among: range | None = None) -> int:
-        """Return the number of a source if the model uses it, or if it is among others, or raise an error."""
-        number_of_source = source_number(source, len(self.sources), name, self.names)
-        if number_of_source not in (self._used() if among is None else among):
-            why = "" if number_of_source not in self._usable() else ", of which others tell nothing"
-            raise ValueError(f"{name} is {number_of_source}, but the model uses source 0 only{why}")
-        return number_of_source
+        All sources that cost nothing are evaluated in bulk first.
 
-    def _usable(self) -> range:
-        """Return the numbers of the sources that the model can use."""
-        return range(len(self.sources) if isinstance(self.model, MultiSourceGP) or self.model.secondaries else 1)
+        Parameters
+        ----------
+        n : int, optional
+            Ask for that many at once, chosen jointly: a list, shorter than n if the budget does not allow more.
 
-    def _used(self) -> range:
-        """Return the numbers of the sources that the model uses: those that can tell something of the primary one."""
-        return range(1) if self.learner.alone else self._usable()
-
-    def _available(self) -> list[int]:
-        """Return the sources that can be asked: those of unknown cost one evaluation at a time."""
-        waiting = {query.source for query in self._pending.values() if self.source_costs.unknown(query.source)}
-        return [s for s in self._usable() if s not in self.failures.retired | waiting and s not in self.free]
-
-    def _telling(self) -> list[int]:
-        """Return the sources that can be asked, of those that the model uses."""
-        return [source for source in self._available() if source in self._used()]
-
-    def _options(self, sources: Sequence[int]) -> list[int]:
-        """Return what can be asked of sources: values, and values with gradients, by numbers beyond the sources."""
-        plain = [source for source in sources if self.sources[source].gradient is not True]
-        return plain + [self.option(source, True) for source in sources if source in self.with_gradients]
-
-    def _shown(self, choice: Choice) -> Choice:
-        """Return a choice of an option as one of a source, with its gradient or without."""
-        return replace(choice, source=self.source_of(choice.source), gradient=choice.source >= len(self.sources))
-
-    def _rng(self, k: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, k])
-
-    def _price(self, choice: Choice) -> float:
-        return self.source_costs.expected(choice.source, choice.x) + self.deciding.expected  # with the decision on it
-
-    def _possible(self, choice: Choice) -> bool:
-        total = self.committed + self._price(choice) + self._cost_beside
-        return self.source_of(choice.source) in self._available() and bool(affordable(total, self.budget))
-
-    def _initial_design(self) -> list[Choice]:
-        """Return what is left of the initial design: removing a choice takes it out of the design."""
-        if self._planned is None:
-            data, candidates = self.learner.data, initial_design.candidate_locations(self.measure, self._rng(0))
-            sources, price, budget = self._available(), self._price, self.budget
-            values = initial_design.default_design(candidates, data, sources, price, budget, self.names[0])
-            options = {source: self.option(source, True) for source in sources if source in self.with_gradients}
-            self._planned = initial_design.with_first_gradients(values, candidates, data, options, price, budget)
-        return self._planned
-
-    def _next_of_design(self) -> list[Choice]:
-        """Return the next evaluation of the initial design that can be paid; there is one until a value is told."""
-        waiting = set(self._usable()) - self.failures.retired - set(self._available())
-        waiting |= {self.option(source, True) for source in waiting}
-        choice = initial_design.next_planned(self._initial_design(), waiting, self._possible)
-        if choice is not None:
-            return [choice]
-        if self.learner.belief is None:
-            asked = {(q.source, *q.x) for q in self.pending} | {(e.source, *e.x) for e in self.evaluations}
-            locations = initial_design.candidate_locations(self.measure, self._rng(0))
-            more = [Choice(s, x) for x in locations for s in self._available() if (s, *x) not in asked]
-            cheapest = min(more, key=self._price, default=None)
-            if cheapest is not None and self._possible(cheapest):
-                return [cheapest]
-            self._stop("budget" if more else "exhausted")
-        return []
-
-    def _next(self, n: int) -> list[Choice]:
-        """Return what to ask next, of n evaluations that are wanted: of the initial design, of a set, or the best."""
-        return self._next_of_design() or self._next_of_set() or self._chosen(n)
-
-    def _chosen(self, n: int) -> list[Choice]:
-        """Return the n evaluations with the best joint rate."""
-        belief = self.learner.belief
-        if belief is None:
-            return []
-        avoided = self.failures.avoided(len(self.evaluations))
-        committed = self.committed + self._cost_beside + self.deciding.expected
-        options = self._options(self._telling())
-        search = Search(self.measure, options, self._rng(self._n_asked), self.budget, committed, avoided)
-        rate = self._next_rate(belief)
-        points = initial_design.spread_out(self.measure, self._rng(0), self.learner.data, self._pending_options())
-        one = None if points is None or n > 1 else search.best(rate, points)
-        choices = search.best_set(rate, n) if n > 1 else [c for c in [one or search.best(rate)] if c is not None]
-        # Where posteriors disagree, any of them says that little is left to gain; more evaluations tell which is right.
-        rest = (self.budget - self.committed) / max(rate.within, np.finfo(float).tiny)
-        if choices and not all(self._worthless(choice, rest) for choice in choices):
-            return choices if n > 1 else self._or_set(self._or_last_primary(choices[0], rate, search), rate, search)
-        too_expensive = any(not self._possible(Choice(s, self.measure.median)) for s in self._available())
-        self._stop("budget" if too_expensive else "exhausted")
-        return []
-
-    def _or_set(self, choice: Choice, rate: AnyRate, search: Search) -> list[Choice]:
-        """Return a choice, or the first of a set if it costs much less than the decision; the others are asked next."""
-        cheap = self._price(choice) <= (1 + SETTINGS.far_cheaper) * self.deciding.expected
-        first, *self._set = (search.rising_set(rate, SETTINGS.largest_set) if cheap else []) or [choice]
-        return [first]
-
-    def _next_of_set(self) -> list[Choice]:
-        """Return the next evaluation of a set, unless it cannot be paid or strands one of the primary source."""
-        primary = Choice(0, self.measure.median)
-        if self._set and self._possible(self._set[0]) and not self._strands(self._set[0], self._price(primary)):
-            return [self._set.pop(0)]
-        self._set = []
-        return []
-
-    def _charge_decision(self, queries: list[Query]) -> None:
-        """Charge the first of new queries, or the last one of a set, with the time since the last decision."""
-        if queries and not self._set:
-            queries[0] = replace(queries[0], decision=self.deciding.charge(self.budget - self.committed))
-            self._pending[queries[0].id] = queries[0]
-
-    def _best(
-        self, rate: AnyRate, k: int = 0, committed: float = 0.0, *, sources: Sequence[int], budget: float = math.inf
-    ) -> Choice | None:
-        """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
-        options = self._options(sources)
-        choice = Search(self.measure, options, self._rng(self._n_asked + k), budget, committed).best(rate)
-        return None if choice is None or self._worthless(choice) else choice
-
-    def _worthless(self, choice: Choice, rest: float = math.inf) -> bool:
-        """Return whether the rest of a budget, spent at the rate of a choice, would tell next to nothing."""
-        return self.acquisition not in PATHOLOGIES and (choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile)
-
-    def _or_last_primary(self, cheap: Choice, rate: AnyRate, search: Search) -> Choice:
-        """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
-
-        It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
+        Returns
+        -------
+        A `Query`, or None if nothing more is to be asked; if nothing is pending either, ``stopped`` says why.
         """
-        of_primary, unlimited = self._options([0]), self.acquisition in PATHOLOGIES or math.isinf(self.budget)
-        if unlimited or cheap.source in of_primary or not set(of_primary) & set(search.sources):
-            return cheap
-        cost = self.source_costs.costs[0]
-        if isinstance(cost, ConstantCost) and not self._strands(cheap, cost.cost):
-            return cheap  # wherever the best location is: no need to search for it
-        primary = search.among(of_primary).best(rate)
-        if primary is None or not self._strands(cheap, self._price(primary)):
-            return cheap
-        cheap_ones, price = [source for source in search.sources if source not in of_primary], self._price(primary)
-        otherwise = worth_of_cheap(rate, search.among(cheap_ones), self.committed, price, SETTINGS.planned)
-        return primary if primary.rate * price >= otherwise else cheap
+        wanted = 1 if n is None else count(n, "n")
+        self._evaluate_in_bulk()
+        queries: list[Query] = []
+        with threads_for(len(self.learner)), self.ledger.decisions.timed():
+            while len(queries) < wanted and self.stopped is None:
+                choices, reason = self.policy.next(wanted - len(queries))
+                if not choices:
+                    self.stopped = None if self.ledger.pending else reason  # an answer may change it
+                    break
+                queries += [self.ledger.issue(choice) for choice in choices]
+                self.rate = queries[-1].rate
+        if queries and not self.policy.within_set:  # the last one of a set is charged for all of it
+            queries[0] = self.ledger.charge_decision(queries[0])
+        return queries if n is not None else next(iter(queries), None)
 
-    def _strands(self, choice: Choice, price: float) -> bool:
-        """Return whether fewer evaluations of that price can be paid after a choice than before it."""
-        rest = self.budget * (1 + COSTS.rounding) - self.committed
-        return math.isfinite(rest) and bool((rest - self._price(choice)) // price != rest // price)
+    @locked
+    def observe(
+        self,
+        source: int | str,
+        x: ArrayLike,
+        value: ArrayLike | Mapping[str, ArrayLike],
+        variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
+        gradient: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        """Add a value that exists already and costs nothing.
 
-    def _next_rate(self, belief: Belief | OutputsBelief) -> AnyRate:
-        rate = self._having(self._rate(belief), self._pending_options() + self.failures.avoided(len(self.evaluations)))
-        if not isinstance(rate, SummedRate) or not isinstance(belief, OutputsBelief) or belief.reduced:
-            return rate
-        # as if each output were observed where it was missing: it would be missing again
-        known = [missing for missing, part in zip(self.missing, belief.parts, strict=True) if part is not None]
-        avoided = [missing.avoided(len(self.evaluations)) for missing in known]
-        return replace(rate, parts=tuple(map(self._having, rate.parts, avoided)))
+        Its entry in ``evaluations`` has NaN for the mean and the standard deviation of the integral: it is used when
+        the integral is next estimated, so that many observations can be added quickly.
 
-    def _having(self, rate: AnyRate, points: Sequence[tuple[int, Array]]) -> AnyRate:
-        """Return a rate conditioned on observations at (option, x) as well, whatever their values."""
-        used = [(option, x) for option, x in points if self.source_of(option) in self._used()]
-        options = np.array([option for option, _ in used], dtype=np.intp)
-        return rate.having(options, np.array([x for _, x in used]).reshape(-1, self.measure.dim))
+        Parameters
+        ----------
+        source : int or str
+            Number or name of the source.
+        x : (D,) array
+            The location.
+        value : float; with several outputs M numbers, or a dictionary by name
+            The value of the source; NaN for an output that has none.
+        variance : float, or M numbers
+            Variance of the noise on this value.
+        gradient : D numbers; with several outputs (M, D), or a dictionary by output; optional
+            The derivatives of the value by each input, NaN where they are not known.
+        """
+        source, x = source_number(source, len(self.sources), names=self.names), self.problem.location(x)
+        (y, noise), slopes = self._checked(source, value, variance), self._checked_gradient(source, x, gradient)
+        for known, each in zip(self.problem.ranges, np.atleast_1d(y), strict=True):
+            if known is not None and np.isfinite(each):
+                known.check(each)
+        self.evaluations.append(Evaluation(None, source, x, y, noise, 0.0, "ok", "", gradient=slopes))
+        self._learn(self.evaluations[-1])
+        self.policy.observed()
 
-    def _rate(self, belief: Belief | OutputsBelief, every: int = 1) -> AnyRate:
-        """Return the acquisition rate by a belief, made of every so many of its posteriors."""
-        if not isinstance(belief, OutputsBelief):
-            some = belief.posteriors.select(slice(None, None, every))
-            return self._rate_of(targeted(some, belief, self.measure, self.target))
-        rates = {}
-        for m, part, some in belief.deciding(every):
-            mean = targeted(some, part, self.measure, "mean")
-            rates[m] = self._rate_of(mean, None if belief.reduced else m)
-        weights = belief.part_weights(self.goals.weights(belief.estimate, self.learner.data.of_source(0).y))
-        return SummedRate(tuple(rates.values()), weights[list(rates)])
+    @locked
+    def estimate(self) -> AnyEstimate:
+        """Return the distribution of the integral, conditioned on all that was told or observed.
 
-    def _rate_of(self, posteriors: PosteriorBatch, output: int | None = None) -> Rate:
-        between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
-        rate = Rate(
-            posteriors.expecting_noise(),
-            self.source_costs.of_options,
-            self.acquisition,
-            between,
-            paid=self.deciding.expected,
-            given=tuple(source for source in self.free if source < used),
-            gradients=self.with_gradients,
-            silent=frozenset(range(used, len(self.sources))),
+        Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters are those of
+        the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned before. With
+        several outputs, these are `Estimates`.
+        """
+        posterior = self._known_posterior("there is nothing to estimate from: tell or observe something first")
+        for message in self.learner.refit_warnings:
+            warn(message)
+        with threads_for(len(self.learner)):
+            return posterior.estimate
+
+    @locked
+    def predict(self, source: int | str, X: ArrayLike) -> tuple[Array, Array]:
+        """Return mean and variance (n,), or (n, M), of a source without its noise, averaged over hyperparameters.
+
+        Parameters
+        ----------
+        source : int or str
+            Number or name of the source; "limit" is what sources tend to as they are refined, where that is wanted.
+        X : (n, D) array
+            Locations.
+        """
+        number_of_source, points = (
+            self.problem.predicted_number(source),
+            self.measure.check_points(X, inputs=self.problem.inputs),
         )
-        if output is None or self.outputs is None:
-            return rate
-        name = self.outputs[output]
-        lacking = {s for s in self._usable() if name not in (self.sources[s].outputs or ())}
-        return replace(rate, silent=frozenset(lacking | self.missing[output].retired))
+        nothing = "there is nothing to predict from: tell or observe something first"
+        posterior = self._known_posterior(nothing)
+        if not posterior.tells_of(number_of_source):
+            posterior = self._known_posterior(nothing, whole=True)
+        with threads_for(len(self.learner)):
+            mean, std = posterior.predict(number_of_source, points)
+        return mean, std**2
+
+    @locked
+    def rates(self, X: ArrayLike) -> Array:
+        """Return the acquisition rate of each source at each X_i: shape (sources, n)."""
+        with threads_for(len(self.learner)):
+            posterior = self.learner.posterior
+            if posterior is None:
+                raise ValueError("nothing is known yet: look at rates after the first evaluations")
+            usable = [Option(source) for source in self.problem.usable]
+            return self.policy.next_rate(posterior).values(
+                usable, self.measure.check_points(X, inputs=self.problem.inputs)
+            )
+
+    @locked
+    def preview(self) -> Choice | None:
+        """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
+        with threads_for(len(self.learner)):
+            posterior = self.learner.posterior
+            if posterior is None:
+                return None
+            return self.policy.best(self.policy.next_rate(posterior), sources=self.policy.worth_asking)
+
+    @locked
+    def forecast(self, budget: float, sources: Sequence[int | str] | None = None, steps: int = AHEAD.steps) -> Forecast:
+        """Return the standard deviation to expect if the budget were spent by the present model.
+
+        Parameters
+        ----------
+        budget : float
+            Total budget, with what is spent or reserved already: no less than that.
+        sources : list of int or str, optional
+            The only sources to be evaluated from now on: what would it be without the others?
+        steps : int
+            The largest number of evaluations to look ahead.
+
+        Returns
+        -------
+        A list of (total cost, standard deviation), from now until the budget is spent. It is exact if hyperparameters
+        are fixed; where they are learned it is an estimate, and its attribute ``exact`` says so.
+        """
+        budget, policy, price = budget_ahead(budget, self.ledger.committed), self.policy, self.ledger.price
+        among = policy.worth_asking if sources is None else [self._used_source(source) for source in sources]
+        unknown = [self.names[source] for source in among if self.ledger.costs.unknown(source)]
+        if unknown:
+            raise ValueError(f"what {unknown[0]} costs is not known yet: forecast after its first evaluation")
+        with threads_for(len(self.learner)):
+            posterior = self.learner.posterior
+            if posterior is None:
+                raise ValueError("nothing is known yet: forecast after the first evaluations")
+            std = target_estimate(posterior, self.problem.targets).std
+            exact = self.problem.model.given
+            now = policy.rate(posterior, 1 if exact else AHEAD.every)
+            planned = [choice for choice in policy.initial_design() if choice.source in among]
+            following = planned_first(planned, price, budget, partial(policy.best, sources=among, budget=budget))
+            power, cost = 1.0 if exact else AHEAD.learning, self.ledger.committed
+            rate = policy.after_pending(now)
+            rows, choices = forecast_rows(posterior, std, now.variance(), rate, cost, following, price, steps, power)
+        return Forecast(rows, exact, self.outputs, choices)
+
+    def _known_posterior(self, otherwise: str, whole: bool = False) -> Posterior:
+        """Return the posterior on all observations, of all sources if it is to be whole, or raise an error."""
+        with threads_for(len(self.learner)):
+            posterior = (self.learner.whole() if whole else self.learner.posterior) if len(self.learner) else None
+        if posterior is None:
+            raise ValueError(otherwise)
+        return posterior
+
+    def _evaluate_in_bulk(self) -> None:
+        """Evaluate sources that cost nothing, unless that was done; this class has nothing to evaluate them with."""
+
+    def _use_bulk(self, bulk: Bulk) -> None:
+        self.in_bulk.made.append(bulk)
+        self.ledger.charge(bulk.cost)
+        for row in zip(bulk.X, bulk.values, bulk.variances, strict=True):
+            self.learner.add(bulk.source, *row)
+        for m, (mean, std) in enumerate(zip(np.atleast_1d(bulk.mean), np.atleast_1d(bulk.std), strict=True)):
+            if np.isfinite(mean):
+                self.learner.integrals[m] += ((bulk.source, float(mean), float(std) ** 2),)
+
+    def _used_source(self, source: int | str) -> int:
+        """Return the number of a source if the model uses it, or raise an error."""
+        found = self.problem.source_number(source, "sources")
+        if found not in self.policy.used:
+            raise ValueError(
+                f"sources is {found}, but the model uses source 0 only, about which others are not informative"
+            )
+        return found
 
     def _use(self, made: Evaluation) -> None:
-        source, x = made.source, made.x
-        if not made.reason:
-            # There are none beside a failure that was corrected, or if there was no bulk when this was told.
-            for other, known in zip(self.free, made.free, strict=True) if made.free else ():
-                if not rejection(known, self.sources[other].valid):
-                    self.learner.add(other, x, known, 0.0)
-            self._learn(made)
-            self.failures.succeeded(source)
-            self._note_missing(source, x, made.value)
-            super()._use(made)
-        elif self.failures.failed(source, x, len(self.evaluations)):
-            self.stopped = "failures" if source == 0 else self.stopped
-            warn(retired_text(self.names[source], source == 0, made.reason))
+        if made.reason:
+            self.stopped = self.policy.failed(made) or self.stopped
+            return
+        # There are none beside a failure that was corrected, or if there was no bulk when this was told.
+        for other, (value, variance) in zip(self.in_bulk.sources, made.free, strict=True) if made.free else ():
+            known, reason = usable(self.sources[other].valid, self.outputs, value, variance)
+            if not reason:
+                self.learner.add(other, made.x, known, variance)
+        self._learn(made)
+        self.policy.succeeded(made)
+        super()._use(made)
 
     def _learn(self, made: Evaluation) -> None:
         """Add an evaluation to what the model learns from."""
-        gradient = (made.gradient,) if isinstance(self.learner, Learner) else ()
-        self.learner.add(made.source, made.x, made.value, made.variance, *gradient)
-
-    def _note_missing(self, source: int, x: Array, value: Values) -> None:
-        """Note which of several outputs are missing in an evaluation, although its source should have them."""
-        for m, (name, missing) in enumerate(zip(self.outputs or (), self.missing, strict=True)):
-            if np.isfinite(value[m]):
-                missing.succeeded(source)
-            elif name in (self.sources[source].outputs or ()) and missing.failed(source, x, len(self.evaluations)):
-                warn(missing_text(self.names[source], name))
+        self.learner.add(made.source, made.x, made.value, made.variance, made.gradient)
 
     def _integral(self) -> tuple[Values, Values]:
         if not len(self.learner):
             return math.nan, math.nan
-        with threads_for(len(self.learner)), self.deciding.timed():
-            belief = self.learner.belief
-            assert belief is not None
-            estimate = belief.estimate
+        with threads_for(len(self.learner)), self.ledger.decisions.timed():
+            posterior = self.learner.posterior
+            assert posterior is not None
+            estimate = posterior.estimate
         return estimate.mean, estimate.std
+
+    def _foreseen(self) -> bool:
+        return self.policy.foreseen
+
+
+@locked
+def of_output(it: AnyDecisions, output: str | int) -> AnyDecisions:
+    """Return the decisions on one of several outputs alone, by its name or number, with its values so far.
+
+    It is for looking at: what is told to it, or asked of it, does not count in the run.
+    """
+    if it.outputs is None:
+        raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
+    m, view = output_number(it.outputs, output), copy(it)
+    lacking = {s for s, source in enumerate(it.sources) if it.outputs[m] not in (source.outputs or ())}
+    view.problem, view.learner, view.ledger = it.problem.of_output(m), it.learner.of_output(m), copy(it.ledger)
+    view.ledger.pending = {k: query for k, query in it.ledger.pending.items() if query.source not in lacking}
+    view.evaluations = [e.of_output(m) for e in it.evaluations if e.source not in lacking]
+    view.policy = it.policy.of_output(view.problem, view.ledger, view.learner, view.evaluations, lacking)
+    view._describe()
+    return view
+
+
+def tell_bulk(it: Decisions, source: int, X: Array, values: Array, variances: Array, reason: str = "") -> Bulk:
+    """Learn from all evaluations of a source in bulk, and return what is kept of them: see `InBulk.summary`."""
+    bulk = it.in_bulk.summary(source, X, values, variances, reason)
+    it._use_bulk(bulk)
+    return bulk
+
+
+def reinstate(it: Decisions) -> None:
+    """Give retired sources another chance, also if nothing was left to evaluate without them."""
+    if it.policy.failures.retired and it.stopped in ("failures", "exhausted"):
+        it.stopped = None
+    it.policy.reinstate()
+
+
+def restore(
+    it: Decisions,
+    queries: Sequence[Query],
+    evaluations: Sequence[Evaluation],
+    fitted: dict[str, Any] | None,
+    stopped: StopReason | None,
+    unknown: int = 0,
+    bulk: Sequence[Bulk] = (),
+) -> None:
+    """Set the state of new decisions ``it`` to that of a run, without deciding or learning anything again.
+
+    ``queries`` are all that were asked, in order, and ``evaluations`` all that answer one of them, as they were told.
+    ``fitted`` is the latest refit that is known, as `Learner.fitted` returned it. The last ``unknown``
+    evaluations do not have the integral after them: it is evaluated.
+    """
+    for each in bulk:
+        it._use_bulk(each)
+    if queries:
+        it.in_bulk.begun()
+    planned = it.policy.initial_design()  # before any answer changes it
+    for query in queries:
+        it.ledger.asked, it.rate = query.id + 1, query.rate
+        it.ledger.decisions.charged(query.decision)
+        if math.isnan(query.rate):
+            remove_planned(planned, query.source, query.x)
+    for number_of_evaluation, e in enumerate(evaluations, 1):
+        with collected_warnings():  # they were issued when it happened
+            it._use(e)
+        it._charge_for(e)
+        if fitted is not None and len(it.learner) >= fitted["n"] != it.learner.refitted_at:
+            it.learner.restore(fitted)
+            fitted = None
+        if number_of_evaluation > len(evaluations) - unknown:
+            mean, std = it._integral()
+            e = replace(e, mean=mean, std=std)
+        it.evaluations.append(e)
+    answered = {e.id for e in evaluations}
+    for query in queries:  # the budget may be smaller than it was when they were asked
+        total = it.ledger.committed + query.cost + query.decision
+        if query.id not in answered and affordable(total, it.budget):
+            it.ledger.pending[query.id] = query
+    it.stopped = it.stopped or stopped

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..validation import Array, read_only
+from ..common.validation import Array, Values, read_only
+from ..posterior.outputs import by_output
 
 #: failures in a row that retire a source: five in a row have a probability of 0.4 % if a third of them fails
 RETIRED_AFTER = 5
@@ -32,8 +34,10 @@ LARGEST = 2e300
 TIMED_OUT = "it took more than"
 
 #: what follows in a reason is quoted from a simulator, and may differ each time
-QUOTED = re.compile(r"; it said: |; it ends with: |; the simulator returned |is no number: ")
-NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
+QUOTED = re.compile(r"; it said: |; it ends with: |; the simulator returned |is no number: |, got ")
+#: the value and the range in the reason of an evaluation whose value was refused
+OUTSIDE = re.compile(r"the value (\S+) is outside the valid range, ([^;]+)")
+NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 
 
 class Failures:
@@ -103,6 +107,33 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
     if valid is not None and not valid[0] <= value <= valid[1]:
         return f"the value {value:.6g} is outside the valid range, {valid[0]:.6g} to {valid[1]:.6g}"
     return ""
+
+
+def wrong_range(reasons: Sequence[str]) -> str:
+    """Return that a range is probably wrong if all evaluations of a source have failed because of it; else nothing.
+
+    >>> wrong_range([rejection(212.0, (0, 100)), rejection(188.0, (0, 100))])
+    'all values are outside the range that was declared, 0 to 100: they are between 188 and 212. That range is probably
+    wrong: change output_range, or valid of the source'
+    """
+    found = [outside for reason in reasons if (outside := OUTSIDE.search(reason))]
+    if not found or len(found) < len(reasons):
+        return ""
+    values = [float(outside[1]) for outside in found]
+    return (
+        f"all values are outside the range that was declared, {found[-1][2]}: they are between {min(values):.6g} and "
+        f"{max(values):.6g}. That range is probably wrong: change output_range, or valid of the source"
+    )
+
+
+def usable(valid: Any, outputs: Sequence[str] | None, value: Values, variance: Values) -> tuple[Values, str]:
+    """Return what can be used of a value of a source, and why it cannot be used; an empty text if it can.
+
+    Of several outputs, those that cannot be used are NaN; the value can be used if one of them can.
+    """
+    if outputs is None:
+        return value, rejection(value, valid, variance)
+    return usable_outputs(value, variance, by_output(valid, outputs), outputs)
 
 
 def usable_outputs(

@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..inference.belief import Belief
-from ..markup import curve, table
-from ..outputs.beliefs import OutputsBelief
-from ..outputs.rates import AnyRate
-from ..validation import Array, Values, positive_number
+from ..common.markup import curve, table
+from ..common.validation import Array, Values, positive_number
+from ..posterior.posterior import Posterior
+from .acquisition import Rates
 from .costs import affordable
+from .evaluations import Choice
 from .initial import next_planned
-from .search import Choice, Search
+from .search import Search
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def budget_ahead(budget: float, committed: float) -> float:
 
 
 #: a function of a rate, the number of evaluations before, and the cost so far: the next evaluation, or None
-Following: TypeAlias = Callable[[AnyRate, int, float], Choice | None]
+Following: TypeAlias = Callable[[Rates, int, float], Choice | None]
 
 
 def planned_first(
@@ -139,7 +139,7 @@ def planned_first(
     """Return the evaluations of a plan that a budget pays for, and then the best ones."""
     left = list(planned)
 
-    def following(rate: AnyRate, n: int, cost: float) -> Choice | None:
+    def following(rate: Rates, n: int, cost: float) -> Choice | None:
         paid = next_planned(left, (), lambda choice: bool(affordable(cost + price(choice), budget)))
         return paid or best(rate, n, cost)
 
@@ -147,10 +147,10 @@ def planned_first(
 
 
 def forecast_rows(
-    belief: Belief | OutputsBelief,
+    posterior: Posterior,
     std: Values,
-    before: Values,
-    rate: AnyRate,
+    before: Array,
+    rate: Rates,
     cost: float,
     next_choice: Following,
     price: Callable[[Choice], float],
@@ -161,14 +161,14 @@ def forecast_rows(
 
     Parameters
     ----------
-    belief : Belief or OutputsBelief
-        What is believed now.
+    posterior : Posterior
+        What is known now.
     std : float; with several outputs an array (M,)
         Standard deviation of the integral now.
-    before : float, or (parts,)
-        Variance of the integral, or of those of the parts of the belief, by the posteriors that the rate is made of,
-        conditioned on all observations.
-    rate : Rate or SummedRate
+    before : (channels,) array
+        Variance of the integral of each channel, by the posteriors that the rate is made of, conditioned on all
+        observations.
+    rate : Rates
         The acquisition rate by the same posteriors, extended by the pending queries.
     cost : float
         What is spent, and what the pending queries will cost.
@@ -181,28 +181,29 @@ def forecast_rows(
     learning : float
         Power of the expected shrinkage: one, if hyperparameters are fixed.
     """
-    shrinkage = belief.shrinkage if isinstance(belief, OutputsBelief) else np.sqrt
     rows: list[tuple[float, Values]] = []
     choices: list[Choice] = []
     while True:
-        expected = std * shrinkage((rate.variance() / before) ** learning)
-        rows.append((cost, expected if np.ndim(expected) else float(expected)))
+        expected = std * posterior.shrinkage((rate.variance() / before) ** learning)
+        rows.append((cost, expected if np.ndim(std) else float(expected[0])))
         choice = next_choice(rate, len(choices), cost) if len(choices) < steps else None
         if choice is None:
             return rows, choices
         choices.append(choice)
-        rate = rate.having(np.array([choice.source]), choice.x[None])
+        rate = rate.having([choice.option], choice.x[None])
         cost += price(choice)
 
 
-def worth_of_cheap(rate: AnyRate, search: Search, committed: float, price: float, planned: int) -> float:
+def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float, price: float, planned: int) -> float:
     """Return what the best cheap evaluations that a price pays for are worth together, from a few of them.
 
     Parameters
     ----------
-    rate : Rate or SummedRate
+    rate : Rates
     search : Search
         Among the cheap evaluations.
+    points : (n, D) array
+        Where they may be.
     committed, price : float
         What is spent or reserved, and what they may cost.
     planned : int
@@ -210,10 +211,11 @@ def worth_of_cheap(rate: AnyRate, search: Search, committed: float, price: float
     """
     worth, so_far = [0.0], rate
     for _ in range(planned):
-        choice = search.among(search.sources, committed + price, committed + so_far.paid - rate.paid).best(so_far)
+        rest = search.among(search.options, committed + price, committed + so_far.paid - rate.paid)
+        choice = rest.best(so_far, points)
         if choice is None:
             break
-        so_far = so_far.after(choice.source, choice.x[None])
+        so_far = so_far.after(choice.option, choice.x[None])
         worth.append(choice.rate * so_far.paid)
     return extrapolated(np.array(worth), price / max(so_far.paid - rate.paid, 1e-300))
 

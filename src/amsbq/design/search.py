@@ -13,11 +13,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..common.optimizer import clip, maximise_batch
+from ..common.validation import Array, IntArray
 from ..measures.base import Measure
-from ..optimizer import clip, maximise_batch
-from ..outputs.rates import AnyRate
-from ..validation import Array, IntArray
+from .acquisition import Rates
 from .costs import affordable
+from .evaluations import Choice, Option
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class SearchSettings:
     many_observations: int = 1000  #: above which fewer points are screened
     polished: int = 12  #: local maxima of the screening that are polished
     worth_polishing: float = 0.3  #: share of the best rate seen, for a source to be polished
-    tolerance: float = 1e-5  #: share of the best rate seen that is given up when polishing ends
+    tolerance: float = 3e-4  #: share of the best rate seen that is given up when polishing ends
     hopeless: float = 0.02  #: share of the best rate that a run is behind when it ends early
     longest_step: float = 0.2  #: of polishing, in u
     digits: int = 6  #: of u: nobody needs locations to more than a millionth of the width
@@ -45,27 +46,17 @@ class SearchSettings:
 SETTINGS = SearchSettings()
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A source, where to evaluate it, and the rate of doing so."""
-
-    source: int
-    x: Array  # (D,)
-    rate: float = np.nan
-    gradient: bool = False  # whether with its gradient, where `source` is not the number of an option
-
-
 @dataclass(frozen=True)
 class _Set:
     """Observations to be made together, and their joint rate."""
 
-    sources: IntArray
+    options: tuple[Option, ...]
     X: Array
     rate: float
 
     @property
     def choices(self) -> list[Choice]:
-        return [Choice(int(source), x, self.rate) for source, x in zip(self.sources, self.X, strict=True)]
+        return [Choice(o.source, x, self.rate, o.gradient) for o, x in zip(self.options, self.X, strict=True)]
 
 
 class Search:
@@ -74,7 +65,7 @@ class Search:
     Parameters
     ----------
     measure : Measure
-    sources : list of ints
+    options : list of Option
         Those to choose from.
     rng : Generator
     budget, committed : float
@@ -86,69 +77,73 @@ class Search:
     def __init__(
         self,
         measure: Measure,
-        sources: Sequence[int],
+        options: Sequence[Option],
         rng: np.random.Generator,
         budget: float = np.inf,
         committed: float = 0.0,
         avoided: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        self.measure, self.sources, self.rng = measure, sources, rng
+        self.measure, self.options, self.rng = measure, options, rng
         self.budget, self.committed, self.avoided = budget, committed, avoided
         self.axes, self.inverse_axes = measure.axes, np.linalg.inv(measure.axes)
 
-    def among(self, sources: Sequence[int], budget: float | None = None, committed: float | None = None) -> Search:
-        """Return the search among other sources, or with another budget."""
+    def among(self, options: Sequence[Option], budget: float | None = None, committed: float | None = None) -> Search:
+        """Return the search among other options, or with another budget."""
         budget = self.budget if budget is None else min(budget, self.budget)
         committed = self.committed if committed is None else committed
-        return Search(self.measure, sources, self.rng, budget, committed, self.avoided)
+        return Search(self.measure, options, self.rng, budget, committed, self.avoided)
 
     def best(
         self,
-        rate: AnyRate,
+        rate: Rates,
         points: Array | None = None,
         most: int = SETTINGS.most_starts,
         polished: int = SETTINGS.polished,
     ) -> Choice | None:
         """Return the best choice over all sources and inputs, or at given points; None if nothing is allowed."""
-        starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
-        while starts > SETTINGS.fewest_starts and starts * rate.n_observations > most * SETTINGS.many_observations:
-            starts, polished = starts // 2, max(polished // 2, 2)  # where screening is much work
-        low, high = self.measure.reach.T
-        X = self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), low, high)) if points is None else points
-        plain = [source for source in self.sources if rate.source_of(source) == source]
+        X = self.points(rate, most) if points is None else points
+        polished = max(polished * len(X) // min(SETTINGS.starts_per_input * self.measure.dim, most), 2)
+        plain = [option for option in self.options if not option.gradient]
         values = self._screened(rate, plain, X)
         highest = values.max(axis=1, initial=-np.inf)
         found, polishing, neighbours = [], [], self._neighbours(X)
-        for source, screened, top in zip(plain, values, highest, strict=True):
+        for option, screened, top in zip(plain, values, highest, strict=True):
             if not np.isfinite(top) and top < 0:
                 continue
             i = int(screened.argmax())
-            found.append(Choice(source, X[i], float(screened[i])))
+            found.append(Choice(option.source, X[i], float(screened[i])))
             if points is None and np.isfinite(top) and (top >= SETTINGS.worth_polishing * highest.max() or top <= 0):
-                polishing.append((source, X[_peaks(screened, neighbours, polished)]))
+                polishing.append((option.source, X[_peaks(screened, neighbours, polished)]))
         if polishing:
             found += self._polished(rate, polishing, float(np.abs(highest[np.isfinite(highest)]).max()) or 1.0)
         found += [
             choice
-            for option in self.sources
-            if option not in plain and (choice := self._with_gradient(rate, option, X, found)) is not None
+            for option in self.options
+            if option.gradient and (choice := self._with_gradient(rate, option, X, found)) is not None
         ]
         if not found:
             return None
         # of several perfect steps the cheapest
-        return max(found, key=lambda c: (c.rate, -float(rate.costs[c.source].effective(c.x[None])[0])))
+        return max(found, key=lambda c: (c.rate, -float(rate.costs[c.option].effective(c.x[None])[0])))
 
-    def _with_gradient(self, rate: AnyRate, option: int, X: Array, found: Sequence[Choice]) -> Choice | None:
+    def points(self, rate: Rates, most: int = SETTINGS.most_starts) -> Array:
+        """Return points of the measure at which a rate is screened, fewer where that is much work."""
+        starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
+        while starts > SETTINGS.fewest_starts and starts * rate.n_observations > most * SETTINGS.many_observations:
+            starts //= 2
+        return self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), *self.measure.reach.T))
+
+    def _with_gradient(self, rate: Rates, option: Option, X: Array, found: Sequence[Choice]) -> Choice | None:
         """Return the best choice of a source with its gradient, at some of the points X and where it was found best."""
-        source, n = rate.source_of(option), SETTINGS.with_gradient // 2
-        order = np.argsort(-rate.values([source], X)[0], kind="stable")
+        source, n = option.source, SETTINGS.with_gradient // 2
+        order = np.argsort(-rate.values([Option(source)], X)[0], kind="stable")
         some = np.concatenate([order[:n], order[n :: max((len(X) - n) // n, 1)]])
-        points = np.array([*X[some], *(choice.x for choice in found if choice.source == source)])
+        points = np.array([*X[some], *(choice.x for choice in found if choice.option == Option(source))])
         values = self._screened(rate, [option], points)[0]
         best = int(values.argmax())
-        return Choice(option, points[best], float(values[best])) if values[best] > -np.inf else None
+        return Choice(source, points[best], float(values[best]), True) if values[best] > -np.inf else None
 
-    def best_set(self, rate: AnyRate, n: int) -> list[Choice]:
+    def best_set(self, rate: Rates, n: int) -> list[Choice]:
         """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
 
         The set may be smaller than n if no more can be paid or nothing more can be learned.
@@ -164,56 +159,57 @@ class Search:
                     break
         return found.choices
 
-    def rising_set(self, rate: AnyRate, most: int) -> list[Choice]:
+    def rising_set(self, rate: Rates, most: int) -> list[Choice]:
         """Return a greedy set that grows as long as its joint rate rises: its members share what a decision costs."""
         return self._greedy(rate, most, rising=True).choices
 
-    def _greedy(self, rate: AnyRate, n: int, rising: bool = False) -> _Set:
-        found, so_far = _Set(np.zeros(0, dtype=np.intp), np.zeros((0, self.measure.dim)), 0.0), rate
+    def _greedy(self, rate: Rates, n: int, rising: bool = False) -> _Set:
+        found, so_far = _Set((), np.zeros((0, self.measure.dim)), 0.0), rate
         while len(found.X) < n:
             choice = self._after(rate, found).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
             if choice is None or (len(found.X) and not choice.rate > 0):
                 break
-            sources, X = np.append(found.sources, choice.source), np.concatenate([found.X, choice.x[None]])
-            larger = _Set(sources, X, rate.joint(sources, X))
+            options, X = (*found.options, choice.option), np.concatenate([found.X, choice.x[None]])
+            larger = _Set(options, X, rate.joint(options, X))
             if rising and not larger.rate > found.rate:
                 break
             found = larger
-            so_far = so_far.after(choice.source, choice.x[None])
+            so_far = so_far.after(choice.option, choice.x[None])
         return found
 
-    def _exchanged(self, rate: AnyRate, found: _Set, i: int) -> _Set:
+    def _exchanged(self, rate: Rates, found: _Set, i: int) -> _Set:
         """Return the set with the best observation of all in place of its i-th."""
-        sources, X = found.sources.copy(), found.X.copy()
-        others = _Set(np.delete(sources, i), np.delete(X, i, axis=0), 0.0)
+        others = _Set((*found.options[:i], *found.options[i + 1 :]), np.delete(found.X, i, axis=0), 0.0)
         so_far = rate
-        for source, x in zip(others.sources, others.X, strict=True):
-            so_far = so_far.after(int(source), x[None])
+        for option, x in zip(others.options, others.X, strict=True):
+            so_far = so_far.after(option, x[None])
         choice = self._after(rate, others).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
         if choice is None:
             return found
-        sources[i], X[i] = choice.source, choice.x
-        return _Set(sources, X, rate.joint(sources, X))
+        options, X = (*found.options[:i], choice.option, *found.options[i + 1 :]), found.X.copy()
+        X[i] = choice.x
+        return _Set(options, X, rate.joint(options, X))
 
-    def _after(self, rate: AnyRate, found: _Set) -> Search:
+    def _after(self, rate: Rates, found: _Set) -> Search:
         """Return the search for one more choice, after these are paid too."""
-        return self.among(self.sources, committed=self._total(rate, found))
+        return self.among(self.options, committed=self._total(rate, found))
 
-    def _total(self, rate: AnyRate, found: _Set) -> float:
-        pairs = zip(found.sources, found.X, strict=True)
-        return self.committed + sum(float(rate.costs[s].expected(x[None])[0]) for s, x in pairs)
+    def _total(self, rate: Rates, found: _Set) -> float:
+        pairs = zip(found.options, found.X, strict=True)
+        return self.committed + sum(float(rate.costs[option].expected(x[None])[0]) for option, x in pairs)
 
-    def _better(self, rate: AnyRate, old: _Set, new: _Set) -> _Set:
+    def _better(self, rate: Rates, old: _Set, new: _Set) -> _Set:
         allowed = affordable(self._total(rate, new), self.budget) and not any(
-            self._near(x[None], rate.source_of(int(source)))[0] for source, x in zip(new.sources, new.X, strict=True)
+            self._near(x[None], option.source)[0] for option, x in zip(new.options, new.X, strict=True)
         )
         return new if new.rate > old.rate and allowed else old
 
-    def _refined(self, rate: AnyRate, found: _Set) -> _Set:
+    def _refined(self, rate: Rates, found: _Set) -> _Set:
         """Return the set with the same sources after all locations have been optimised together."""
-        sources, X, scale = found.sources, found.X, found.rate or 1.0
-        if any(rate.source_of(int(source)) != source for source in sources):
+        X, scale = found.X, found.rate or 1.0
+        if any(option.gradient for option in found.options):
             return found  # a set with gradients is improved by exchanges alone
+        sources = np.array([option.source for option in found.options], dtype=np.intp)
 
         def objective(u: Array) -> tuple[float, Array]:
             value, gradient = rate.joint_and_grad(sources, self._x(u.reshape(X.shape)))
@@ -225,18 +221,18 @@ class Search:
                 objective, self._u(X).ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}
             )
         X = self._rounded(end.x.reshape(X.shape))
-        return _Set(sources, X, rate.joint(sources, X))
+        return _Set(found.options, X, rate.joint(found.options, X))
 
-    def _screened(self, rate: AnyRate, sources: Sequence[int], X: Array) -> Array:
-        """Return the rate of each source at each point, -inf where it is not allowed: shape (sources, n)."""
-        values = np.full((len(sources), len(X)), -np.inf)
-        if not sources:
+    def _screened(self, rate: Rates, options: Sequence[Option], X: Array) -> Array:
+        """Return the rate of each option at each point, -inf where it is not allowed: shape (options, n)."""
+        values = np.full((len(options), len(X)), -np.inf)
+        if not options:
             return values
-        total = self.committed + np.array([rate.costs[source].expected(X) for source in sources])
-        allowed = affordable(total, self.budget) & ~np.array([self._near(X, rate.source_of(s)) for s in sources])
+        total = self.committed + np.array([rate.costs[option].expected(X) for option in options])
+        allowed = affordable(total, self.budget) & ~np.array([self._near(X, option.source) for option in options])
         rows = np.flatnonzero(allowed.any(axis=1))
         if len(rows):
-            found = rate.values([sources[row] for row in rows.tolist()], X)
+            found = rate.values([options[row] for row in rows.tolist()], X)
             values[rows] = np.where(allowed[rows], found, -np.inf)
         return values
 
@@ -253,7 +249,7 @@ class Search:
         _, neighbours = scipy.spatial.cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
         return np.asarray(neighbours)
 
-    def _polished(self, rate: AnyRate, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
+    def _polished(self, rate: Rates, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
         """Return the best polished choice of each source, from the starts of all; ``unit`` is the size of rates."""
         sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 
@@ -269,7 +265,7 @@ class Search:
                 scaled, u, self.measure.reach, SETTINGS.tolerance, SETTINGS.longest_step, SETTINGS.hopeless
             )
         ends, polishing = self._rounded(u), [source for source, _ in starts]
-        found = zip(polishing, self._screened(rate, polishing, ends), strict=True)
+        found = zip(polishing, self._screened(rate, [Option(source) for source in polishing], ends), strict=True)
         return [Choice(source, ends[values.argmax()], float(values.max())) for source, values in found]
 
     def _u(self, X: Array) -> Array:

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..definitions import Composition, definition_of
+from ..common.definitions import Chained, ChainedGradient, Composition, definition_of
+from ..common.validation import Array, brief, count, non_negative_number, positive_number, value_range
 from ..inference.structures import Noise, noise_level
-from ..outputs.names import by_output, output_names
-from ..outputs.observations import Observation, OutputsFunction, WithGradient
-from ..validation import Array, brief, count, non_negative_number, positive_number, read_only, value_range
+from ..posterior.outputs import by_output, checked_names, output_names
+from ..posterior.transforms import OutputRange
+from .calls import GradientCall, as_call, own_inputs
+from .fidelities import checked_fidelity
+from .observations import Observation, OutputsFunction, WithGradient
 
 Function: TypeAlias = Callable[[Array], ArrayLike | Mapping[str, Any] | Observation]
 Range: TypeAlias = tuple[float, float]
 CostLike: TypeAlias = float | Callable[[Array], float] | Literal["measured"]
+
+
+class WrongShape(ValueError):
+    """What a vectorized function returns has not the shape that it must have, wherever it is called."""
 
 
 class Source:
@@ -27,8 +36,9 @@ class Source:
     Parameters
     ----------
     function : callable, optional
-        Called with x of shape (D,); returns a number, or an `Observation`; with several outputs M numbers, as an array,
-        a sequence or a dictionary by name. Not needed where evaluations are made elsewhere and told to an `Integrator`.
+        Called with x of shape (D,), or, if it has two or more parameters that are names of inputs, with these by name;
+        returns a number, or an `Observation`; with several outputs M numbers, as an array, a sequence or a dictionary
+        by name. Not needed where evaluations are made elsewhere and told to an `Integrator`.
     cost : float, callable or "measured"
         Cost of an evaluation, in any unit that all sources share: a positive number, or zero for a secondary source; a
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
@@ -57,6 +67,12 @@ class Source:
     outputs : list of str, optional
         The outputs that it has, if it lacks some of those of the run; it then returns these only, in that order, or NaN
         for the others.
+    inputs : list of str, optional
+        The inputs that it knows, by name, if these are fewer than those of the run: x then has only these, in that
+        order, and so has the array of its derivatives.
+    fidelity : dictionary of float, optional
+        How far its errors are refined, by a number for each knob of the simulator that tends to zero with the error,
+        such as ``{"h": 1/32}`` for the width of its cells. With `amsbq.levels`, several sources are made at once.
 
     >>> Source(abs, cost=0.05)
     Source(abs, cost=0.05)
@@ -76,6 +92,8 @@ class Source:
         gradient: Callable[[Array], ArrayLike] | Literal[True] | None = None,
         gradient_cost: float | None = None,
         outputs: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        fidelity: Mapping[str, float] | None = None,
     ) -> None:
         if function is not None and not callable(function):
             raise TypeError(f"function must be callable with x of shape (D,), got {brief(function)}")
@@ -83,7 +101,9 @@ class Source:
             raise ValueError(f"cost must be a positive number, a function of x, or 'measured', got {cost!r}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a string, got {brief(name)}")
-        self.vectorized, self.name = bool(vectorized), name
+        if not isinstance(vectorized, bool):
+            raise TypeError(f"vectorized must be True or False, got {brief(vectorized)}")
+        self.vectorized, self.name = vectorized, name
         self.bulk = bulk if bulk is None or isinstance(bulk, bool) else count(bulk, "bulk")
         self.function = _OneByOne(function) if vectorized and function is not None else function
         self.cost = cost if callable(cost) or isinstance(cost, str) else non_negative_number(cost, "cost")
@@ -91,6 +111,8 @@ class Source:
         self.timeout = None if timeout is None else positive_number(timeout, "timeout")
         self.valid = None if valid is None else _each(valid, value_range)
         self.outputs = None if outputs is None else output_names(outputs)
+        self.inputs = None if inputs is None else checked_names(inputs, "inputs", such_as="['speed', 'angle']")
+        self.fidelity = None if fidelity is None else checked_fidelity(fidelity)
         if gradient is not None and gradient is not True and not callable(gradient):
             raise TypeError(f"gradient must be callable with x of shape (D,), or True, got {brief(gradient)}")
         if gradient_cost is not None and not callable(gradient):
@@ -103,16 +125,6 @@ class Source:
     def __repr__(self) -> str:
         cost = getattr(self.cost, "__name__", repr(self.cost))
         return f"Source({self.label('function')}, cost={cost})"
-
-    def many(self, X: Array) -> Array:
-        """Return the values of the source at each X_i, shape (n,), in one call if it is vectorized; NaN where it fails.
-
-        Raise an error if it returns another number of values.
-        """
-        if isinstance(self.function, _OneByOne):
-            return self.function.many(X)
-        assert self.function is not None
-        return np.array([_value_or_nan(self.function, x) for x in X])
 
     def label(self, otherwise: str) -> str:
         """Return its name, or that of its function, or else the text ``otherwise``."""
@@ -133,15 +145,39 @@ class Source:
         """Return the source whose function, and function for its cost, are called with what another one returns."""
         if transformation is None:
             return self
-        if self.gradient is not None:
-            raise ValueError(f"{self.label('source')} is called with a function of the inputs: leave its gradient out")
         other = copy(self)
+        if callable(self.gradient):
+            other.gradient = ChainedGradient(self.gradient, transformation)
         if isinstance(self.function, _OneByOne):
             other.function = _OneByOne(self.function.function, transformation)
         elif self.function is not None:
-            other.function = Composition(self.function, transformation)
+            other.function = (Composition if self.gradient is None else Chained)(self.function, transformation)
         if callable(self.cost):
             other.cost = Composition(self.cost, transformation)
+        return other
+
+    def of_inputs(self, names: Sequence[str], categories: Mapping[int, tuple[str, ...]], source: str) -> Source:
+        """Return the source whose functions are called with x of all inputs, whatever form they take them in.
+
+        Parameters
+        ----------
+        names : list of str
+            Names of all inputs.
+        categories : dict of tuple of str by input
+            The names of the values of inputs that have categories.
+        source : str
+            What error messages call it.
+        """
+        called = partial(as_call, names=names, own=own_inputs(self.inputs, names, source), categories=categories)
+        other = copy(self)
+        if isinstance(self.function, _OneByOne):
+            other.function = replace(self.function, function=called(self.function.function))
+        elif self.function is not None:
+            other.function = called(self.function)
+        if callable(self.gradient):
+            other.gradient = called(self.gradient, kind=GradientCall)
+        if callable(self.cost):
+            other.cost = called(self.cost)
         return other
 
     def of_outputs(self, names: Sequence[str] | None, name: str) -> Source:
@@ -150,8 +186,6 @@ class Source:
         With several outputs its function returns them in one form, `CheckedObservation`.
         """
         settings = [each for each in (self.noise, self.valid) if isinstance(each, Mapping)]
-        if names is not None and self.gradient is not None:
-            raise ValueError(f"{name} has gradients, which are for a single output: leave gradient or outputs out")
         if names is None:
             if self.outputs is not None or settings:
                 raise ValueError(f"{name} has outputs by name: name all of them, as in outputs=['peak', 'time']")
@@ -164,8 +198,8 @@ class Source:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         if self.function is not None:
-            function = self.function.outputs if isinstance(self.function, _OneByOne) else self.function
-            other.function = OutputsFunction(function, tuple(names), other.outputs)
+            rows = self.function.rows if isinstance(self.function, _OneByOne) else None
+            other.function = OutputsFunction(self.function, tuple(names), other.outputs, rows)
         return other
 
     def of_output(self, names: Sequence[str], output: int) -> Source:
@@ -176,16 +210,16 @@ class Source:
         other.valid = by_output(self.valid, names)[output]
         return other
 
-    def within(self, low: float, high: float) -> Source:
-        """Return the source with a range of acceptable values that is no wider than from low to high."""
-        if np.isinf([low, high]).all():
+    def within(self, ranges: Sequence[OutputRange | None], outputs: Sequence[str] | None) -> Source:
+        """Return the source with acceptable values that are no wider than the known range of each output."""
+        if all(known is None or known.log for known in ranges):
             return self
+        own = by_output(self.valid, outputs or ("",))
+        narrowed = [_narrowed(valid, known, self) for valid, known in zip(own, ranges, strict=True)]
         other = copy(self)
-        assert not isinstance(self.valid, Mapping)  # as those of several outputs are
-        lowest, highest = self.valid or (low, high)
-        other.valid = max(low, lowest), min(high, highest)
-        if not other.valid[0] < other.valid[1]:
-            raise ValueError(f"{self.label('a source')} has no acceptable value in output_range, {low:g} to {high:g}")
+        other.valid = narrowed[0]
+        if outputs is not None:
+            other.valid = {name: each for name, each in zip(outputs, narrowed, strict=True) if each is not None}
         return other
 
     def with_gradient(self) -> Function:
@@ -209,22 +243,32 @@ class _OneByOne:
     def __call__(self, x: Array) -> float:
         return float(self.many(x[None])[0])
 
-    def outputs(self, x: Array) -> Array:
-        """Return all outputs at x, shape (M,)."""
-        values: Array = np.asarray(self.function(self._inputs(x[None])))
-        if values.ndim != 2 or len(values) != 1:
-            raise ValueError(
-                f"{self.__name__} is vectorized: for X of shape (n, D) it must return an array (n, M), a column "
-                f"for each output, got shape {values.shape} for one location"
+    def _apart(self, X: Array) -> tuple[Array, ...]:
+        """Return locations in parts that have not as many rows as columns: mistaken axes would go unnoticed."""
+        return (X[:-1], X[-1:]) if 1 < len(X) == X.shape[1] else (X,)
+
+    def rows(self, X: Array) -> Array:
+        """Return all outputs at each X_i, shape (n, M)."""
+        return np.concatenate([self._rows(part) for part in self._apart(X)])
+
+    def _rows(self, X: Array) -> Array:
+        values: Array = np.asarray(self.function(self._inputs(X)))
+        if values.ndim != 2 or len(values) != len(X):
+            raise WrongShape(
+                f"{self.__name__} is vectorized: for X of shape {X.shape} it must return an array ({len(X)}, M), a "
+                f"column for each output, got shape {values.shape}"
             )
-        return np.asarray(values[0])
+        return values
 
     def many(self, X: Array) -> Array:
         """Return the values at each X_i, shape (n,)."""
+        return np.concatenate([self._many(part) for part in self._apart(X)])
+
+    def _many(self, X: Array) -> Array:
         inputs = self._inputs(X)
         values = np.asarray(self.function(inputs), dtype=float)
         if values.shape not in ((len(X),), (len(X), 1)):
-            raise ValueError(
+            raise WrongShape(
                 f"{self.__name__} is vectorized: for X of shape {inputs.shape} it must return {len(X)} numbers, "
                 f"got shape {values.shape}"
             )
@@ -243,15 +287,6 @@ class _OneByOne:
         return {**definition_of(self.function), **of}
 
 
-def _value_or_nan(function: Function, x: Array) -> float:
-    """Return the value of a source at x, or NaN if it raises an error or returns no number."""
-    try:
-        found = function(read_only(x.copy()))
-        return float(found.value if isinstance(found, Observation) else np.asarray(found, dtype=float).item())
-    except Exception:
-        return np.nan
-
-
 SourceLike: TypeAlias = Source | Function
 SourcesLike: TypeAlias = SourceLike | Sequence[SourceLike]
 
@@ -264,11 +299,18 @@ def as_sources(sources: SourcesLike) -> tuple[Source, ...]:
     """
     listed: Any = [sources] if isinstance(sources, Source) or callable(sources) else sources
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        raise TypeError(f"sources must be a list of functions or Sources, the primary one first, got {brief(sources)}")
+        called = isinstance(sources, Real) or (isinstance(sources, np.ndarray) and sources.ndim < 2)
+        hint = "; give the function itself, without calling it" if called else ""
+        hint = "; in a list, a name is given with Source(function, name=...)" if isinstance(sources, Mapping) else hint
+        raise TypeError(
+            f"sources must be a list of functions or Sources, the primary one first, got {brief(sources)}{hint}"
+        )
     made = []
     for i, source in enumerate(listed):
         if not isinstance(source, Source) and not callable(source):
-            raise TypeError(f"sources[{i}] must be a function or a Source, got {brief(source)}")
+            pair = isinstance(source, Sequence) and len(source) == 2 and callable(source[0])
+            hint = "; a cost is given with Source(function, cost=...)" if pair else ""
+            raise TypeError(f"sources[{i}] must be a function or a Source, got {brief(source)}{hint}")
         made.append(source if isinstance(source, Source) else Source(source))
     return tuple(made)
 
@@ -284,6 +326,19 @@ def source_names(sources: Sequence[Source]) -> list[str]:
         name = source.label(f"source {i}")
         names.append(f"source {i}" if name == "<lambda>" else name if name not in names else f"{name} ({i})")
     return names
+
+
+def _narrowed(valid: Range | None, known: OutputRange | None, source: Source) -> Range | None:
+    """Return the acceptable values of an output, no wider than its range."""
+    if known is None or known.log:
+        return valid
+    lowest, highest = valid or (known.low, known.high)
+    low, high = max(known.low, lowest), min(known.high, highest)
+    if not low < high:
+        raise ValueError(
+            f"{source.label('a source')} has no acceptable value in output_range, {known.low:g} to {known.high:g}"
+        )
+    return low, high
 
 
 def _each(given: Any, checked: Callable[[Any], Any]) -> Any:

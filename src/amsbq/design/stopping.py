@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..inference.belief import FixedBelief
-from ..outputs.names import by_output
-from ..quantities.targets import target_estimate
-from ..validation import Array, count, number, positive, positive_number, vector
-from .accounting import StopReason
+from ..common.validation import Array, count, number
+from ..posterior.targets import target_estimate
+from .decisions import Decisions
+from .evaluations import StopReason
 from .failures import TIMED_OUT, failure_kind
-from .integrator import Integrator
+from .goals import Goals, Tolerance, constant, tolerances
 
-#: a number; with several outputs also one for each of them, in a list or by name
-Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
-StopRule: TypeAlias = Callable[[Integrator], StopReason | None]
+StopRule: TypeAlias = Callable[[Any], StopReason | None]
 
 
 @dataclass(frozen=True)
@@ -37,34 +34,6 @@ class ToleranceSettings:
 SETTINGS = ToleranceSettings()
 
 
-def tolerances(
-    relative: Tolerance | None, absolute: Tolerance | None, outputs: Sequence[str] | None
-) -> dict[str, Array]:
-    """Return the ``relative`` and the ``absolute`` tolerance of each output, or of the only one: arrays of one shape.
-
-    Zero where there is none. An output that has neither, because dictionaries leave it out, has an infinite one.
-    """
-    share, size = (_of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
-    return {"relative": share, "absolute": np.where((share == 0) & (size == 0), np.inf, size)}
-
-
-def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | None) -> Array:
-    """Return a tolerance of each output, zero where there is none, or raise an error."""
-    if given is None:
-        return np.zeros(()) if outputs is None else np.zeros(len(outputs))
-    if outputs is None:
-        return np.array(positive_number(given, name))  # type: ignore[arg-type]
-    if isinstance(given, Mapping):
-        listed = by_output(given, outputs)
-        return np.array(
-            [
-                0.0 if each is None else positive_number(each, f"{name} of {m}")
-                for m, each in zip(outputs, listed, strict=True)
-            ]
-        )
-    return positive(np.broadcast_to(vector(given, name, len(outputs)), len(outputs)), name)
-
-
 def tolerance(
     relative: Tolerance | None = None, absolute: Tolerance | None = None, outputs: Sequence[str] | None = None
 ) -> StopRule:
@@ -72,8 +41,9 @@ def tolerance(
 
     It must have been within it after each of the latest five evaluations, with two of the primary source among them, or
     after three of the primary source: an interval that is narrow for the first time may happen to look so. The rule
-    waits until the initial design is evaluated. With fixed hyperparameters, and for another target than the mean, the
-    first narrow interval is taken.
+    waits until the initial design is evaluated. Outputs that have had one value only are not waited for, unless all
+    have: how much they vary is a guess. With fixed hyperparameters, and for another target than the mean, the first
+    narrow interval is taken.
 
     Parameters
     ----------
@@ -84,18 +54,29 @@ def tolerance(
     outputs : list of str, optional
         Names of several outputs: tolerances may then be M numbers or dictionaries by name, and all must be met.
     """
-    share, size = tolerances(relative, absolute, outputs).values()
+    return within(*tolerances(relative, absolute, outputs))
 
-    def rule(it: Integrator) -> StopReason | None:
-        belief = None if it.starting else it.learner.belief
-        if belief is None:
+
+def goal_rules(goals: Goals) -> list[StopRule]:
+    """Return the rule that stops when the goals are reached, if they have tolerances."""
+    return [] if goals.relative is None or goals.absolute is None else [within(goals.relative, goals.absolute)]
+
+
+def within(share: Array, size: Array) -> StopRule:
+    """Return the rule of `tolerance` for tolerances of each output, shape (M,), or of the only one, shape ()."""
+
+    def rule(it: Decisions) -> StopReason | None:
+        posterior = None if it.starting else it.learner.posterior
+        if posterior is None:
             return None
-        estimate = target_estimate(belief, it.measure, it.target)
+        estimate = target_estimate(posterior, it.problem.targets)
         low, high = estimate.interval(SETTINGS.level)
         half, goal = 0.5 * (np.asarray(high) - low), np.fmax(share * np.abs(estimate.mean), size)
+        if it.outputs is not None and not (same := constant(it.learner.data.of_source(0).y)).all():
+            goal = np.where(same, np.inf, goal)  # how much those vary that never did is a guess
         if not ((half <= goal) | np.isinf(goal)).all():  # an output without a tolerance may have no values
             return None
-        if isinstance(belief, FixedBelief) or it.target != "mean":
+        if it.problem.model.given or any(target != "mean" for target in it.problem.targets):
             return "tolerance"
         with np.errstate(divide="ignore", invalid="ignore"):
             widest = np.where((half > 0) & np.isfinite(goal), goal * estimate.std / half, goal)
@@ -104,7 +85,7 @@ def tolerance(
     return rule
 
 
-def _stayed_below(it: Integrator, widest: Array) -> bool:
+def _stayed_below(it: Decisions, widest: Array) -> bool:
     """Return whether the standard deviation has been small enough for some evaluations.
 
     Values that were there before the run were not looked at one by one.
@@ -136,7 +117,7 @@ def repeated_failure(since: int) -> StopRule:
         The number of evaluations after which failures count: those from before a run was resumed do not.
     """
 
-    def rule(it: Integrator) -> StopReason | None:
+    def rule(it: Decisions) -> StopReason | None:
         if any(e.source == 0 and e.status == "ok" for e in it.evaluations):
             return None
         kinds = [failure_kind(e.reason) for e in it.evaluations[since:] if e.source == 0]
@@ -150,7 +131,7 @@ def evaluations(most: int) -> StopRule:
     """Return a rule that stops after that many evaluations, failed and pending ones included."""
     limit = count(most, "max_evaluations")
     if limit < 1:
-        raise ValueError("max_evaluations must be at least 1")
+        raise ValueError(f"max_evaluations must be at least 1, got {limit}")
     return lambda it: "evaluations" if len(it.evaluations) + len(it.pending) >= limit else None
 
 

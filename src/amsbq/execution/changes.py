@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..design.integrator import Integrator
+from ..common.serialisation import from_json, to_json
 from ..design.sources import Source
-from ..gp.posterior import MultiSourceGP, gp_from_dict, gp_to_dict
+from ..gp.posterior import gp_from_dict
 from ..measures.adapters import measure_from_dict
-from ..quantities.targets import target_to_dict
-from ..serialisation import from_json, to_json
 from .format1 import described
+from .integrator import Integrator
 from .journal import Event, JournalPath
 
 #: lists in the description of a problem that have an entry for each source, with what an entry is called
@@ -98,31 +97,9 @@ def described_problem(it: Integrator, path: JournalPath) -> Event:
 
     Folders are relative to that of the journal, ``path``: both may be moved together.
     """
-    several: Event = {}
-    if it.outputs is not None:
-        several = {"outputs": it.outputs, "weights": it.goals.importance}
-    return {
-        "sources": [_described_source(name, source) for name, source in zip(it.names, it.sources, strict=True)],
-        "functions": [_described_function(source, Path(path)) for source in it.sources],
-        "measure": it.measure.to_dict(),
-        "model": gp_to_dict(it.model) if isinstance(it.model, MultiSourceGP) else it.model_name,
-        "acquisition": it.acquisition,
-        "seed": it.seed,
-        "initial": None if it.initial is None else [[choice.source, choice.x.tolist()] for choice in it.initial],
-        "order": it.order,
-        "target": target_to_dict(it.target),
-        **({"output_range": None, "log": False} if it.range is None else it.range.arguments),
-        "observed": len(it.learner),  # observations from before the journal, which it does not hold
-        **several,
-    }
-
-
-def _described_source(name: str, source: Source) -> dict[str, Any]:
-    cost = f"function {getattr(source.cost, '__name__', 'of x')}" if callable(source.cost) else source.cost
-    described = {"name": name, "cost": cost, "noise": source.noise, "valid": source.valid}
-    if source.gradient is not None:
-        described["gradient_cost"] = source.gradient_cost
-    return described if source.outputs is None else {**described, "outputs": source.outputs}
+    functions = [_described_function(source, Path(path)) for source in it.sources]
+    # observations from before the journal, which it does not hold
+    return {**it.problem.to_dict(), "functions": functions, "observed": len(it.learner)}
 
 
 def _described_function(source: Source, path: Path) -> dict[str, Any] | None:

@@ -14,13 +14,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ..outputs.observations import Observation, checked_observation
+import numpy as np
+
+from ..common.messages import is_ours
+from ..common.validation import Array, read_only
+from ..design.observations import Observation
+from ..design.sources import WrongShape
 from ..simulators.answers import EvaluationLog, SimulatorError, as_observation, error_text, evaluation_log
-from ..validation import Array, read_only
 
 #: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again at
 #: once, one that restarts needs a few seconds; a server that is gone should not hold up a run for longer.
 RETRY_PAUSES = (0.2, 1.0, 5.0)
+
+#: what is raised where an array is taken for something else
+MISTAKEN = (AttributeError, LookupError, TypeError, ValueError)
+
+#: in place of what a function has returned that has returned nothing yet
+UNCALLED: Any = object()
 
 
 @dataclass(frozen=True)
@@ -60,10 +70,11 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
     seconds = 0.0
     with evaluation_log() as log:
         for pause in (*RETRY_PAUSES, None):
-            observation, reason, unreachable = None, "", False
+            observation, returned, reason, unreachable = None, UNCALLED, "", False
             start = time.perf_counter()
             try:
-                observation = as_observation(function(read_only(x.copy())))  # not to be changed between two calls
+                returned = function(read_only(x.copy()))  # not to be changed between two calls
+                observation = as_observation(returned)
             except ConnectionError as error:
                 reason, unreachable = error_text(error), True
             except SimulatorError as error:
@@ -71,7 +82,7 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, GeneratorExit and others that sources raise by mistake
-                reason = f"{error_text(error)}{_place(error)}"
+                reason = f"{error_text(error)}{_remedy(error, x, returned)}"
                 _log_traceback(log, error)
             seconds += time.perf_counter() - start
             if pause is None or not unreachable:
@@ -83,21 +94,34 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
 def evaluate_together(function: Any, X: Array) -> list[Outcome]:
     """Call the function of a vectorized source once at all X_i, shape (n, D), and return the outcomes.
 
-    If that call fails, they are evaluated one by one, so that each failure has its own reason.
+    If that call fails, they are evaluated one by one, so that each failure has its own reason; if what it returns has
+    a wrong shape, that is the reason of all of them.
     """
-    start = time.perf_counter()
     try:
-        values = function.many(X)
+        return evaluate_all(function, X)
     except KeyboardInterrupt:
         raise
+    except WrongShape as error:
+        return [Outcome(None, str(error), 0.0)] * len(X)
     except BaseException:
         return [evaluate(function, x) for x in X]
+
+
+def evaluate_each(function: Any, X: Array, vectorized: bool) -> list[Outcome]:
+    """Return the outcomes of a function at all X_i, shape (n, D), in one call if it is that of a vectorized source."""
+    return evaluate_together(function, X) if vectorized else [evaluate(function, x) for x in X]
+
+
+def evaluate_all(function: Any, X: Array) -> list[Outcome]:
+    """Call the function of a vectorized source once at all X_i, shape (n, D); raise what the call raises."""
+    start = time.perf_counter()
+    values = function.many(X)
     seconds = (time.perf_counter() - start) / len(X)
-    made = (evaluate(partial(_returned, value), x) for value, x in zip(values.tolist(), X, strict=True))
+    made = (evaluate(partial(_returned, value), x) for value, x in zip(values, X, strict=True))
     return [replace(outcome, seconds=seconds) for outcome in made]
 
 
-def _returned(value: float, x: Array) -> float:
+def _returned(value: Any, x: Array) -> Any:
     return value
 
 
@@ -109,16 +133,37 @@ def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: 
         future.set_exception(error)
 
 
-def _place(error: BaseException) -> str:
-    """Return the function and the line of a source that raised an error; nothing if it is about what was returned.
+def _remedy(error: BaseException, x: Array, returned: Any) -> str:
+    """Return where a source raised an error at x (D,), and what to do if it has mistaken the array for something else.
 
-    If it cannot be called at all, return how sources are called.
+    If the source cannot be called at all, return how sources are called. An error may also be about what it returned.
     """
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    if where.filename == __file__:
-        return "; sources are called with one array x, which has a number for each input"
-    ours = (as_observation.__name__, checked_observation.__name__)
-    return "" if where.name in ours else f" ({where.name}, line {where.lineno})"
+    text, called = error_text(error), list(traceback.walk_tb(error.__traceback__))
+    theirs = [(frame, line) for frame, line in called if not is_ours(frame)]
+    if not theirs:
+        by_us, how = called[-1][0].f_code, "one array x, which has a number for each input, or with all inputs by name"
+        if returned is UNCALLED and (by_us.co_filename == __file__ or isinstance(error, TypeError)):
+            return f"; sources are called with {how}"
+        whole = isinstance(returned, np.ndarray) and returned.shape == x.shape != (1,)
+        return f". Or, if it was to be one number: {_held_by('x', x)}" if whole else ""
+    last, line = theirs[-1]
+    place = f" ({last.f_code.co_name}, line {line})"
+    for name, given in theirs[0][0].f_locals.items():
+        if isinstance(given, np.ndarray) and given.ndim == 1:  # the first one is what it was called with
+            about = "array" in text or "to unpack" in text or f"with size {len(given)}" in text
+            about &= isinstance(error, MISTAKEN) and "read-only" not in text
+            return f"{place}; {_held_by(name, given)}" if about else place
+    return place
+
+
+def _held_by(name: str, x: Array) -> str:
+    """Return how many inputs an array x (D,) of that name holds, and how to use them one by one."""
+    if len(x) == 1:
+        return f"there is one input, {name}[0]"
+    return (
+        f"{name} is an array with a number for each of the {len(x)} inputs: use {name}[0] to {name}[{len(x) - 1}], "
+        "or name the parameters of the function like the inputs"
+    )
 
 
 def _log_traceback(log: EvaluationLog, error: BaseException) -> None:

@@ -16,12 +16,14 @@ from functools import partial
 from threading import Thread
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
+from ..common.validation import Array, brief
 from ..design.failures import TIMED_OUT
 from ..processes.guardian import GUARDIAN, lead_process_group
 from ..processes.pool import ResilientProcessPool
 from ..simulators.answers import error_text
-from ..validation import Array, brief
-from .evaluate import Outcome, evaluate, evaluate_into, evaluate_together
+from .evaluate import Outcome, evaluate, evaluate_each, evaluate_into, evaluate_together
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,9 @@ class Dispatcher:
     def __init__(self, executor: ExecutorLike | None, threads: bool) -> None:
         as_executor = getattr(executor, "get_executor", None)  # of a Dask client
         offered: Any = executor if as_executor is None else as_executor(pure=False)
-        if executor is not None and not callable(getattr(offered, "submit", None)):
-            raise TypeError(f"executor must be one of concurrent.futures, or like it, got {brief(executor)}")
+        if isinstance(executor, type) or (executor is not None and not callable(getattr(offered, "submit", None))):
+            hint = f"; it is a class: give {executor.__name__}(...)" if isinstance(executor, type) else ""
+            raise TypeError(f"executor must be one of concurrent.futures, or like it, got {brief(executor)}{hint}")
         self.executor: Executor | None = offered
         self._threads = threads
         self._resilient = isinstance(executor, ResilientProcessPool)
@@ -200,6 +203,20 @@ class Dispatcher:
     def start_together(self, function: Any, X: Array) -> list[Started]:
         """Evaluate the function of a vectorized source at all X_i, shape (n, D), in one call in this thread."""
         return [_ended(outcome) for outcome in evaluate_together(function, X)]
+
+    def many(self, function: Any, X: Array, vectorized: bool, workers: int) -> list[Outcome]:
+        """Return the outcomes of a function at all X_i, shape (n, D), by this thread or in one call for each worker."""
+        if self.executor is None:
+            return evaluate_each(function, X, vectorized)
+        self.check_connection()
+        try:
+            with GUARDIAN.watching_forks():
+                parts = [part for part in np.array_split(X, workers) if len(part)]
+                answers = [self.executor.submit(evaluate_each, function, part, vectorized) for part in parts]
+            self._watch(list(getattr(self.executor, "_processes", None) or ()))
+            return [outcome for answer in answers for outcome in answer.result()]
+        except Exception as error:
+            raise ExecutorError(error_text(error)) from error
 
     def check_connection(self) -> None:
         """Raise `ExecutorError` if the executor is that of a Dask client which has lost its scheduler."""

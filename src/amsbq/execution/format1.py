@@ -15,8 +15,8 @@ from typing import Any
 
 import scipy
 
+from ..common.serialisation import plain
 from ..design.failures import rejection
-from ..design.integrator import Integrator
 from ..gp.coregionalisation import Term
 from ..gp.kernels import RBF, Matern
 from ..gp.posterior import MultiSourceGP, gp_to_dict
@@ -28,7 +28,7 @@ from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.product import Product
 from ..measures.uniform import Uniform
-from ..serialisation import plain
+from .integrator import Integrator
 from .journal import Event
 
 #: what may be called in the text of a measure or a Gaussian process, beside distributions of scipy.stats
@@ -65,7 +65,7 @@ def translated(header: Event, events: Sequence[Event]) -> tuple[Event, list[Even
 def described(problem: Event, it: Integrator) -> Event:
     """Return the description of a run in format 2 as format 1 would have stored it, to be compared with an old one."""
     stored = {key: plain(value) for key, value in problem.items() if key not in ("observed", "functions")}
-    return {**stored, "measure": _measure_text(it.measure), "model": it.model_name}
+    return {**stored, "measure": _measure_text(it.measure), "model": it.problem.model.name}
 
 
 def _observed(events: Sequence[Event]) -> int:

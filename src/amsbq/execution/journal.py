@@ -5,7 +5,8 @@ The first line is a header: the version of the format and a description of the r
     asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted, and
                                                decision, if that has a cost
     printed  id, stdout, stderr, folder        what an evaluation printed, and its work directory, where there is any
-    told     id, value, variance, cost         its value, and gradient, before the integrator hears of it
+    told     id, value, variance, cost         its value, and gradient, before the integrator hears of it; note, if the
+                                               gradient is ignored
     failed   id, reason, cost                  or why it has none
     fitted   n, hyperparameters, warnings      a refit to the first n observations
     known    id, mean, std                     the integral after an answer
@@ -16,17 +17,23 @@ The first line is a header: the version of the format and a description of the r
     accepted changes, problem, inputs          the user has accepted that the problem has changed
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
              estimate
+    certificate terms, X, predicted, ...       a certificate is begun: what is to be drawn, before it is evaluated
+    certified id, value, variance, cost,       one of its evaluations, from which the run does not learn
+             or reason
 
 Every line ends with its number, the checksum of the line before and its own. So damage, missing lines and lines in
 another order are noticed; lines that are cut off at the end cannot be. A last line that was not finished when the
-process died is removed when the file is opened again; any other damage is an error, and the file is left as it is. So
-is a file that does not begin like a journal. Journals of formats 1 and 2, whose lines have only checksums of their own,
-are continued in their format.
+process died is removed when the file is opened again, and said to be missing when it is read; any other damage is an
+error, and the file is left as it is. So is a file that does not begin like a journal. A byte-order mark, line ends of
+Windows and empty lines at the end, as editors add them, are no damage. Journals of formats 1 and 2, whose lines have
+only checksums of their own, are continued in their format.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator, Sequence
@@ -38,9 +45,10 @@ from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
 
-from ..messages import warn
-from ..serialisation import from_json, to_json
-from ..validation import Array, Values, read_only
+from ..common.messages import warn
+from ..common.serialisation import from_json, to_json
+from ..common.validation import Array, Values, read_only
+from ..design.evaluations import Beside
 from .locks import LOCKED_BY_ANOTHER, close, lock, one_host_only
 
 #: version of the format that is written; `format1` translates the oldest one
@@ -50,6 +58,9 @@ CHAINED = 3
 
 #: the first bytes of every journal
 BEGINNING = b'{"event":"begun","format":'
+
+#: the last bytes of every line
+END = re.compile(rb',"crc":"[0-9a-f]{8}"}')
 
 Event: TypeAlias = dict[str, Any]
 JournalPath: TypeAlias = str | os.PathLike[str]
@@ -173,15 +184,15 @@ class Journal:
     def _read(self) -> None:
         self._file.seek(0)
         content = self._file.read()
-        if content:
-            _check_beginning(content, self.path)
-        *lines, torn = content.split(b"\n")
-        if lines and not lines[-1].strip(b"\0"):  # never written, but the disk had made room for it
-            torn = lines.pop() + b"\n" + torn
+        lines, torn = _lines(content, self.path)
         self.events, self._end = _parsed(lines, self.path)
-        if torn:
+        if torn.strip():
             warn(f"the last line of {self.path} was not finished and is removed: the event that it tells of is lost")
+        if torn:
             self._file.truncate(self._file.seek(0, os.SEEK_END) - len(torn))
+        elif content and not content.endswith(b"\n"):  # all but the end of the last line was written
+            self._file.seek(0, os.SEEK_END)
+            self._file.write(b"\n")
         if self.events:
             self.header = _checked_header(self.events, self.path)
             del self.events[0]
@@ -190,7 +201,8 @@ class Journal:
 def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
     """Return the header and the events of a journal, which may be of a run in progress: nothing is locked or repaired.
 
-    They are returned as they were written, in whatever format; `RunState` interprets them.
+    They are returned as they were written, in whatever format; `RunState` interprets them. If the last line is not
+    finished, there is a warning, and it is left out.
     """
     path = Path(path)
     try:
@@ -198,9 +210,12 @@ def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
         content = path.read_bytes()
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be read: {error.strerror or error}") from None
-    _check_beginning(content, path)
-    *lines, _ = content.split(b"\n")
-    events, _ = _parsed([line for line in lines if line.strip(b"\0")], path)
+    if not content:
+        raise JournalError(f"{path} is empty: nothing was written to it")
+    lines, torn = _lines(content, path)
+    events, _ = _parsed(lines, path)
+    if torn.strip():
+        warn(f"the last line of {path} is incomplete and does not count: a run is writing it, or it was cut off")
     return _checked_header(events, path), events[1:]
 
 
@@ -216,8 +231,13 @@ def locked(path: JournalPath) -> Iterator[None]:
 
 def _check_beginning(content: bytes, path: Path) -> None:
     """Raise a JournalError unless a file begins like a journal, or with a part of that if it is shorter."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise JournalError(f"{path} is a text in UTF-16, and journals are in UTF-8: an editor may have changed it")
     if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
-        raise JournalError(f"{path} is not a journal, and is left as it is: choose another file")
+        raise JournalError(
+            f"{path} is not a journal, and is left as it is: choose another file. If it was one, its beginning was "
+            "damaged"
+        )
 
 
 def _check_regular(path: Path) -> None:
@@ -250,6 +270,26 @@ def _line(event: Event, end: _Position, chained: bool) -> tuple[bytes, _Position
     return body[:-1] + f',"crc":"{checksum}"}}\n'.encode(), _Position(end.lines + 1, checksum)
 
 
+def _lines(content: bytes, path: Path) -> tuple[list[bytes], bytes]:
+    """Return the lines of a journal, and what is at its end of one that was not finished, or is empty.
+
+    A last line that lacks its line feed only is whole, by its checksum.
+    """
+    if content.startswith(codecs.BOM_UTF8 + BEGINNING):
+        content = content.removeprefix(codecs.BOM_UTF8)
+    _check_beginning(content, path)
+    *lines, last = content.split(b"\n")
+    while lines and not lines[-1].strip(b"\0 \t\r"):  # zeros: never written, but the disk had made room for it
+        last = lines.pop() + b"\n" + last
+    if last:
+        with suppress(JournalError):
+            _parsed([*lines, last], path)
+            return [*lines, last], b""
+    if END.search(last):  # of a line, which was finished: it is damaged
+        return [*lines, last], b""
+    return lines, last
+
+
 def _checksum(body: bytes) -> str:
     return f"{zlib.crc32(body):08x}"
 
@@ -260,7 +300,7 @@ def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]
     events: list[Event] = []
     end = _Position()
     for number, line in enumerate(lines, 1):
-        body, _, rest = line.rpartition(b',"crc":"')
+        body, _, rest = line.removesuffix(b"\r").rpartition(b',"crc":"')
         body += b"}"
         checksum = _checksum(body)
         if rest != checksum.encode() + b'"}':
@@ -331,11 +371,20 @@ def numbers_of(recorded: Any) -> Values:
     return read_only(np.array(recorded, dtype=float)) if isinstance(recorded, list) else recorded
 
 
+def beside_of(event: Event) -> tuple[Beside, ...]:
+    """Return values and variances that an event has of the sources that are evaluated in bulk."""
+    values = [numbers_of(value) for value in event.get("free", ())]
+    variances = [numbers_of(value) for value in event.get("free_variance", ())] or [
+        0.0 * np.nan_to_num(v) for v in values
+    ]
+    return tuple(zip(values, variances, strict=True))
+
+
 def gradient_of(event: Event, x: Array) -> Array | None:
-    """Return the gradient that an event tells of a value at x (D,), None if there is none."""
+    """Return the gradient that an event tells of a value at x (D,), or of each output; None if there is none."""
     if "gradient" not in event:
         return None
     gradient = np.asarray(numbers_of(event["gradient"]))
-    if np.shape(gradient) != x.shape or np.isinf(gradient).any():
+    if np.shape(gradient) != (*np.shape(event["value"]), *x.shape) or np.isinf(gradient).any():
         raise ValueError(f"a gradient of {event['gradient']}")
     return gradient

@@ -14,13 +14,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..design.accounting import Accounting
+from ..common.validation import numbers_text
 from ..design.costs import of_budget
-from ..outputs.evaluations import Evaluation
-from ..validation import numbers_text
+from ..design.evaluations import Evaluation
+from ..design.run import Run
 
 #: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
-Progress: TypeAlias = Callable[[Accounting], None]
+Progress: TypeAlias = Callable[[Run], None]
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ DIGITS = Digits()
 
 
 @contextmanager
-def progress_display(it: Accounting, wanted: bool | Progress | None) -> Iterator[Progress]:
+def progress_display(it: Run, wanted: bool | Progress | None) -> Iterator[Progress]:
     """Show the progress of a run while the context is open, and yield what to call whenever there is some.
 
     Parameters
     ----------
-    it : Accounting
+    it : Run
         The integrator of the run.
     wanted : bool, callable or None
         True for a bar, which needs rich; False for nothing; None for a bar if standard error is a terminal and rich is
@@ -98,7 +98,7 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def _show_nothing(it: Accounting) -> None:
+def _show_nothing(it: Run) -> None:
     pass
 
 
@@ -119,7 +119,7 @@ class LineProgress:
         self.verbose = verbose
         self._printed: int | None = None  # the number of evaluations at the last call
 
-    def __call__(self, it: Accounting) -> None:
+    def __call__(self, it: Run) -> None:
         """Print the evaluations of an integrator that are new since the last call."""
         first = max(len(it.evaluations) - 1, 0) if self._printed is None else self._printed
         self._printed = len(it.evaluations)
@@ -129,7 +129,7 @@ class LineProgress:
             print(f"{spent_text(it)} · {estimate_text(it)}", file=sys.stderr, flush=True)
 
 
-def estimate_text(it: Accounting) -> str:
+def estimate_text(it: Run) -> str:
     """Return the latest estimate of the integral, as in "0.83 ± 0.12", or why there is none yet."""
     if it.evaluations and not any(e.source == 0 and e.status == "ok" for e in it.evaluations):
         return f"{it.names[0]} has no value yet"
@@ -139,7 +139,7 @@ def estimate_text(it: Accounting) -> str:
     return numbers_text(latest.mean, most=DIGITS.outputs, names=it.outputs, std=latest.std)
 
 
-def spent_text(it: Accounting) -> str:
+def spent_text(it: Run) -> str:
     """Return the cost so far and the number of evaluations of each source, as in "2.1 of 5 · 2 fine, 1 coarse"."""
     counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
     made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
@@ -147,7 +147,7 @@ def spent_text(it: Accounting) -> str:
     return f"{of_budget(it.spent, it.budget, DIGITS.cost)} · {made}" + (f" · {failed} failed" if failed else "")
 
 
-def evaluation_text(it: Accounting, evaluation: Evaluation) -> str:
+def evaluation_text(it: Run, evaluation: Evaluation) -> str:
     """Return one evaluation in words, as in "7: fine(0.25, 3) = 1.5" or "7: fine(0.25, 3) = failed, no licence"."""
     found = (
         numbers_text(evaluation.value, DIGITS.value) if evaluation.status == "ok" else f"failed, {evaluation.reason}"

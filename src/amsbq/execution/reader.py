@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..design.integrator import Integrator
-from ..design.sources import Source
-from ..gp.posterior import gp_from_dict
-from ..inference.estimate import Estimate
-from ..measures.adapters import measure_from_dict
-from ..messages import collected_warnings
-from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
-from ..quantities.targets import target_from_dict
-from ..results.result import Result, input_names
+from ..common.messages import collected_warnings
+from ..design.description import Problem, input_names
+from ..posterior.estimate import Estimate
+from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
+from ..results.result import Result
+from .integrator import Integrator, integrator_for
 from .journal import JournalPath
 from .state import NONSENSE, RunState, nonsense_error, read_state
 
@@ -62,6 +58,8 @@ def result_of(state: RunState, it: Integrator | None = None) -> Result:
         len(state.pending),
         state.header,
         state.bulk,
+        stored_target=state.target,
+        certificate=state.certificates[-1] if state.certificates else None,
     )
 
 
@@ -70,39 +68,15 @@ def restored_integrator(state: RunState) -> Integrator | None:
 
     Its sources have no functions, and costs that were functions of the input are learned from what was paid.
     """
-    problem = state.header["problem"]
-    described, measure = problem["model"], problem["measure"]
-    if described is None or measure is None or problem["observed"]:
-        return None
-    try:
-        measure = measure_from_dict(measure)
-        model: Any = described if isinstance(described, str) else gp_from_dict(described)
-    except ValueError:
+    if state.header["problem"]["observed"]:
         return None
     with collected_warnings():  # they were issued when the run began
-        it = Integrator(
-            [_source(source) for source in state.sources],
-            measure,
-            budget=None if math.isinf(state.budget) else state.budget,
-            model=model,
-            acquisition=problem["acquisition"],
-            seed=problem["seed"],
-            initial=problem["initial"],
-            order=problem.get("order"),
-            target=target_from_dict(problem.get("target", "mean")),
-            outputs=state.outputs,
-            weights=problem.get("weights"),
-            output_range=problem.get("output_range"),
-            log=problem.get("log", False),
-        )
+        problem = Problem.from_dict(state.header["problem"], state.budget)
+        if problem is None:
+            return None
+        it = integrator_for(problem)
         state.restore(it)
     return it
-
-
-def _source(described: dict[str, Any]) -> Source:
-    name, cost, noise, valid = (described[key] for key in ("name", "cost", "noise", "valid"))
-    paid: Any = "measured" if isinstance(cost, str) else cost
-    return Source(cost=paid, noise=noise, valid=valid, name=name, outputs=described.get("outputs"))
 
 
 def _estimate(state: RunState, it: Integrator | None) -> AnyEstimate:
@@ -111,8 +85,8 @@ def _estimate(state: RunState, it: Integrator | None) -> AnyEstimate:
         return unknown_estimate(state.outputs)
     if state.estimate is not None:
         return state.estimate
-    if it is not None and it.learner.belief is not None and len(it.learner):
-        return it.learner.belief.estimate
+    if it is not None and it.learner.posterior is not None and len(it.learner):
+        return it.learner.posterior.estimate
     known = [e for e in state.evaluations if np.isfinite(e.std).any()]
     if not known:
         return unknown_estimate(state.outputs)

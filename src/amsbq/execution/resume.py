@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from ..design.accounting import StopReason
+import numpy as np
+
+from ..common.serialisation import to_json
+from ..common.validation import brief
 from ..design.bulk import Bulk
-from ..design.integrator import Integrator
-from ..outputs.estimates import AnyEstimate
-from ..outputs.evaluations import Evaluation, Query
-from ..serialisation import to_json
+from ..design.decisions import reinstate as reinstate_retired
+from ..design.evaluations import Beside, Evaluation, Query, StopReason
+from ..design.failures import usable
+from ..measures.adapters import measure_from_dict
+from ..results.result import Result, is_known, targets
 from ..simulators.answers import EvaluationLog
-from ..validation import Array, Values
 from .changes import described_problem, problem_changes
+from .integrator import Integrator
 from .journal import AnotherRunError, Event, Journal, JournalError, JournalPath, read_journal
 from .state import NONSENSE, RunState, interpreted, nonsense_error
 
@@ -35,7 +39,7 @@ SETTINGS = LogSettings()
 class EventLog:
     """Hears of all events of a run; this one keeps nothing."""
 
-    def asked(self, query: Query, free: Sequence[float] = ()) -> None:
+    def asked(self, query: Query, free: Sequence[Beside] = ()) -> None:
         """Log a query, before it is evaluated.
 
         ``free`` are the values at its location of the sources that are evaluated in bulk, if they are known already.
@@ -47,28 +51,14 @@ class EventLog:
     def bulk(self, made: Bulk) -> None:
         """Log evaluations in bulk, which could be made again at next to no cost."""
 
-    def told(
-        self,
-        query: Query,
-        value: Values,
-        variance: Values,
-        cost: float,
-        free: Sequence[float] = (),
-        gradient: Array | None = None,
-    ) -> None:
-        """Log an acceptable value and its final cost, before the integrator hears of it.
-
-        ``free`` are the values at the same location of the sources that are evaluated in bulk.
-        """
-
-    def failed(self, query: Query, reason: str, cost: float) -> None:
-        """Log a failure and its final cost, before the integrator hears of it."""
+    def answered(self, made: Evaluation, cost: float) -> None:
+        """Log a value or a failure, and what it cost without the decision, before the integrator hears of it."""
 
     def known(self, latest: int = 1) -> None:
         """Log the integral after each of so many latest answers, and the refit: they could be computed again."""
 
-    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
-        """Log the end of the run, with the integral if anything is known of it."""
+    def stopped(self, reason: StopReason, result: Result | None) -> None:
+        """Log the end of the run, with the integral and the target if anything is known about them."""
 
 
 class JournalLog(EventLog):
@@ -91,7 +81,7 @@ class JournalLog(EventLog):
         self._refitted_at = refitted_at
         self._stopped = stopped
 
-    def asked(self, query: Query, free: Sequence[float] = ()) -> None:
+    def asked(self, query: Query, free: Sequence[Beside] = ()) -> None:
         """Write a query to the disk."""
         content = {"source": query.source, "x": query.x, "cost": query.cost, "rate": query.rate}
         wanted = {"gradient": True} if query.gradient else {}
@@ -108,23 +98,15 @@ class JournalLog(EventLog):
         """Write evaluations in bulk as one event."""
         self._write({"event": "bulk", **made.to_dict()}, durable=False)
 
-    def told(
-        self,
-        query: Query,
-        value: Values,
-        variance: Values,
-        cost: float,
-        free: Sequence[float] = (),
-        gradient: Array | None = None,
-    ) -> None:
-        """Write a value to the disk."""
-        content = {"value": value, "variance": variance, "cost": cost}
-        slopes = {} if gradient is None else {"gradient": gradient}
-        self._write({"event": "told", "id": query.id, **content, **_beside(free), **slopes})
-
-    def failed(self, query: Query, reason: str, cost: float) -> None:
-        """Write a failure to the disk."""
-        self._write({"event": "failed", "id": query.id, "reason": reason, "cost": cost})
+    def answered(self, made: Evaluation, cost: float) -> None:
+        """Write a value or a failure to the disk."""
+        if made.reason:
+            self._write({"event": "failed", "id": made.id, "reason": made.reason, "cost": cost})
+            return
+        content = {"value": made.value, "variance": made.variance, "cost": cost}
+        slopes = {} if made.gradient is None else {"gradient": made.gradient}
+        note = {"note": made.note} if made.note else {}
+        self._write({"event": "told", "id": made.id, **content, **_beside(made.free), **slopes, **note})
 
     def known(self, latest: int = 1) -> None:
         """Write the integral after each of so many latest answers, and the refit, without waiting for the disk."""
@@ -149,11 +131,15 @@ class JournalLog(EventLog):
         """Write to the disk that the user has accepted changes of the problem, and its new description."""
         self._write({"event": "accepted", "changes": changes, **described})
 
-    def stopped(self, reason: StopReason, estimate: AnyEstimate | None) -> None:
+    def stopped(self, reason: StopReason, result: Result | None) -> None:
         """Write the end of the run to the disk, unless the journal had it already."""
         if reason != self._stopped:
             self._write_refit()
-            found = {} if estimate is None else {"estimate": estimate.to_dict()}
+            found = {}
+            if result is not None and is_known(result):
+                of_mean = all(target == "mean" for target in targets(result))
+                target = {} if of_mean else {"target": result.target.to_dict()}
+                found = {"estimate": result.estimate.to_dict(), **target}
             by_rule = self.it.stopped is None and reason != "interrupted"
             ended = {"reason": reason, "rule": by_rule, "spent": self.it.spent, "budget": self.it.budget}
             self._write({"event": "stopped", **ended, **found})
@@ -163,9 +149,11 @@ class JournalLog(EventLog):
         self._stopped = ""
 
 
-def _beside(free: Sequence[float]) -> Event:
+def _beside(free: Sequence[Beside]) -> Event:
     """Return what an event holds of the sources that are evaluated in bulk; nothing if there are none."""
-    return {"free": list(free)} if free else {}
+    values, variances = ([pair[i] for pair in free] for i in range(2))
+    noisy = {"free_variance": variances} if np.any(np.concatenate([[0.0], *map(np.atleast_1d, variances)])) else {}
+    return {"free": values, **noisy} if free else {}
 
 
 def begin_or_resume(
@@ -208,9 +196,9 @@ def begin_or_resume(
     changes, serious = problem_changes(it, now, inputs, journal.header, journal.events)
     if serious and not accept_changes:
         raise AnotherRunError(journal.path, serious)
-    state = _restored(it, journal.header, journal.events, journal.path, now if changes else None)
+    state = _restored(it, journal.header, journal.events, journal.path, now if changes else None, inputs)
     if reinstate:
-        it._reinstate()
+        reinstate_retired(it)
     if changes:
         log = JournalLog(journal, it)
         log.changes_accepted(changes, {"problem": now, "inputs": inputs})
@@ -243,20 +231,25 @@ def restore(it: Integrator, path: JournalPath, inputs: Sequence[str] | None = No
 
 
 def _restored(
-    it: Integrator, header: Event, events: Sequence[Event], path: JournalPath, changed: Event | None = None
+    it: Integrator,
+    header: Event,
+    events: Sequence[Event],
+    path: JournalPath,
+    changed: Event | None = None,
+    inputs: Sequence[str] | None = None,
 ) -> RunState:
     """Set an integrator to where a journal ends, and return that state; the problem may be another one now."""
     state = interpreted(header, events, path)
     try:
         if changed is not None:
-            state = _transferred(state, it, changed)
+            state = _transferred(state, it, changed, inputs)
         state.restore(it)
     except NONSENSE as error:
         raise nonsense_error(path, error) from error
     return state
 
 
-def _transferred(state: RunState, it: Integrator, problem: Event) -> RunState:
+def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequence[str] | None) -> RunState:
     """Return a state for another problem: without hyperparameters and without a reason to stop.
 
     `JournalError` if the evaluations cannot be those of the problem.
@@ -267,19 +260,22 @@ def _transferred(state: RunState, it: Integrator, problem: Event) -> RunState:
             f"the journal is of {n_sources} sources and {observed} observations from before, and now there are "
             f"{len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; begin a new journal"
         )
+    before = state.header["problem"]
+    _check_names(state, it, inputs)
     try:
         points = [query.x for query in state.queries] + [e.x for e in state.observed]
-        it.measure.check_points(points or it.measure.median[None], "evaluation")
+        it.measure.check_points(points or it.measure.median[None], "evaluation", inputs)
     except ValueError as error:
         raise JournalError(f"the change of the inputs cannot be accepted: {error}; begin a new journal") from None
-    before = state.header["problem"]
-    if _reordered(state.names, it.names) or _reordered(before.get("functions"), problem["functions"]):
+    _check_categories(before, it)
+    if _moved(state.names, it.names) or _moved(before.get("functions"), problem["functions"]):
         raise JournalError(
             f"the sources are those of the journal in another order: give them as {', '.join(state.names)}, so that "
             "values count for the sources that they are of"
         )
     for e in (*state.observed, *state.evaluations):
-        _, reason = it.usable(e.source, e.value, e.variance) if e.status == "ok" else (None, "")
+        valid, ok = it.sources[e.source].valid, e.status == "ok"
+        _, reason = usable(valid, it.outputs, e.value, e.variance) if ok else (None, "")
         if reason:
             which = "a value that was taken over" if e.id is None else f"evaluation {e.id} of {it.names[e.source]}"
             raise JournalError(
@@ -289,7 +285,44 @@ def _transferred(state: RunState, it: Integrator, problem: Event) -> RunState:
     return replace(state, fitted=None, stopped="")
 
 
-def _reordered(before: Any, now: Any) -> bool:
-    """Return whether two lists have the same entries in another order."""
+def _check_categories(before: Event, it: Integrator) -> None:
+    """Raise JournalError if categories are others than those of a journal, which has their numbers."""
+    try:
+        known = measure_from_dict(before["measure"]).categories
+    except (KeyError, ValueError):  # only a digest is stored: of samples, which have no categories
+        return
+    for d, labels in known.items():
+        now = it.measure.categories.get(d, ())
+        if now[: len(labels)] != labels:
+            raise JournalError(
+                f"the categories of an input were {', '.join(labels)}, and now are {', '.join(now) or 'none'}: the "
+                "journal has their numbers, so such a change cannot be accepted; give them in their order, or begin a "
+                "new journal"
+            )
+
+
+def _check_names(state: RunState, it: Integrator, inputs: Sequence[str] | None) -> None:
+    """Raise JournalError if the outputs are not as many as those of a journal, or if they or the inputs have moved.
+
+    Values and inputs are in a journal in their order, without names.
+    """
+    outputs = None if it.outputs is None else list(it.outputs)
+    if (state.outputs is None) != (outputs is None) or len(state.outputs or ()) != len(outputs or ()):
+        was, now = (f"the outputs {brief(names)}" if names else "one output" for names in (state.outputs, outputs))
+        raise JournalError(
+            f"the journal is of {was}, and now there {'are' if outputs else 'is'} {now}: such a change cannot be "
+            "accepted; begin a new journal"
+        )
+    for what, known, named in (("inputs", state.header.get("inputs"), inputs), ("outputs", state.outputs, outputs)):
+        if _moved(known, None if named is None else list(named)):
+            raise JournalError(
+                f"the {what} are those of the journal in another order: give them as {brief(known)}, so that numbers "
+                f"count for the {what} that they are of"
+            )
+
+
+def _moved(before: Any, now: Any) -> bool:
+    """Return whether an entry of a list, unless it is None, has left its place and is now in another one."""
     old, new = ([to_json(entry) for entry in entries or ()] for entries in (before, now))
-    return old != new and sorted(old) == sorted(new)
+    left = {entry for entry, other in zip(old, new, strict=False) if entry != other} - {to_json(None)}
+    return any(entry in left and entry != other for entry, other in zip(new, old, strict=False))

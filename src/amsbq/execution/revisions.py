@@ -12,15 +12,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..common.messages import collected_warnings, warn
+from ..common.validation import Values, brief, non_negative_number
+from ..design.evaluations import Evaluation, Query
 from ..design.failures import recorded_reason, rejection, usable_outputs
-from ..design.integrator import Integrator
-from ..messages import warn
-from ..outputs.evaluations import Evaluation, Query
-from ..outputs.names import by_output
-from ..outputs.observations import checked_values
+from ..design.observations import checked_values
+from ..posterior.outputs import by_output, output_gradients
 from ..simulators.answers import EvaluationLog
-from ..validation import Values, brief, non_negative_number
 from .changes import described_problem, function_changes
+from .integrator import Integrator
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import RunState, interpreted, read_state
 
@@ -36,14 +36,15 @@ class Answer:
     value: Given = math.nan  #: NaN for an output that has none
     variance: Given = 0.0
     cost: float | None = None  #: what was paid; None if it is the expected cost
+    gradient: Any = None  #: D numbers, or with several outputs (M, D), or a dictionary by output
     reason: str = ""  #: why it has failed; empty if it has not
 
 
 def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) -> list[Answer]:
     """Append answers to pending queries to a journal, and return those that it did not have yet.
 
-    An answer that the journal has already is left out, so that a growing table can be told again and again. Values that
-    are not acceptable are failed evaluations, as in a run.
+    An answer that the journal has already is left out, so that a growing table can be told again and again. Values
+    outside of a source's range are failed evaluations, as in a run; what is no number is refused, as by an Integrator.
 
     Parameters
     ----------
@@ -60,7 +61,8 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
         If one of the answers cannot be told: to a query that was not asked, that has another answer, or whose cost is
         measured and missing. None of them is written then.
     """
-    read_state(path)  # raises if there is no journal; opening one would make it
+    with collected_warnings():  # which are issued again
+        read_state(path)  # raises if there is no journal; opening one would make it
     with Journal(path, patience, shared=True) as journal:
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
@@ -72,23 +74,25 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
             query = queries.get(answer.id)
             if query is None:
                 raise JournalError(f"{path} has no query {answer.id}: {_there_are(list(queries))}")
-            event = _answered(answer, query, asked[query.id], state, path)
+            event = event_of_answer(answer, query, asked[query.id], state, path)
             before = new[answer.id][1] if answer.id in new else told.get(answer.id)
             if before is None:
                 new[answer.id] = answer, event
             elif differs := [key for key in ("reason", "value", "variance", "cost") if not _same(before, event, key)]:
                 recorded = ", ".join(f"{key} {before[key]}" for key in ("value", "variance", "cost") if key in before)
+                has = {"told": "has a value", "failed": "has failed"}[before["event"]]
+                if before["event"] == event["event"]:
+                    has = f"has an answer with another {' and '.join(differs)}"
                 raise JournalError(
-                    f"query {answer.id} of {path} has an answer with another {' and '.join(differs)} already: "
-                    f"{'a failure, ' * (before['event'] == 'failed')}{recorded}. To replace a value, use amsbq correct "
-                    f"{path} {answer.id} VALUE"
+                    f"query {answer.id} of {path} {has} already: {recorded}. To replace it, use amsbq correct {path} "
+                    f"{answer.id} VALUE; a value that is not to count is left out with amsbq exclude"
                 )
         for number, (_, event) in enumerate(new.values(), 1):
             journal.write(event, durable=number == len(new))
     return [answer for answer, _ in new.values()]
 
 
-def _answered(answer: Answer, query: Query, asked: Event, state: RunState, path: JournalPath) -> Event:
+def event_of_answer(answer: Answer, query: Query, asked: Event, state: RunState, path: JournalPath) -> Event:
     """Return the event of an answer to a query, from the event with which it was asked."""
     cost, source = answer.cost, state.sources[query.source]
     if cost is None and source["cost"] == "measured":
@@ -97,11 +101,29 @@ def _answered(answer: Answer, query: Query, asked: Event, state: RunState, path:
     failed = {"event": "failed", "id": query.id, "cost": cost}
     if answer.reason:
         return {**failed, "reason": recorded_reason(answer.reason)}
+    if state.outputs is None and isinstance(answer.value, float) and not math.isfinite(answer.value):
+        raise JournalError(
+            f"query {answer.id}: value must be finite, got {answer.value}; if the evaluation failed, tell why instead: "
+            "--failed REASON, or the column reason of a table"
+        )
     value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
     if reason:
         return {**failed, "reason": recorded_reason(reason)}
-    beside = {"free": asked["free"]} if "free" in asked else {}
-    return {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside}
+    beside: Event = {key: asked[key] for key in ("free", "free_variance") if key in asked}
+    told = {"event": "told", "id": query.id, "value": value, "variance": variance, "cost": cost, **beside}
+    return told if answer.gradient is None else {**told, "gradient": _gradient(answer, query, state)}
+
+
+def _gradient(answer: Answer, query: Query, state: RunState) -> Any:
+    """Return the gradient of an answer in the form of a journal, or raise if it is none."""
+    names, dim = state.outputs or [""], len(query.x)
+    own = state.sources[query.source].get("outputs") or names
+    given = [answer.gradient] if state.outputs is None else answer.gradient
+    try:
+        found = output_gradients(given, names, own, dim)
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"query {answer.id}: {error}") from None
+    return found[0] if state.outputs is None else found
 
 
 def _same(one: Event, other: Event, key: str) -> bool:
@@ -125,7 +147,12 @@ def _checked_value(
         if names is None:
             for each in (value, variance):
                 if isinstance(each, Mapping | Sequence):
-                    raise ValueError(f"there is one output, so give one number, got {brief(each)}")
+                    hint = (
+                        " (with a decimal point, not a comma; a variance is given with --variance V)"
+                        if each is value and len(each) == 2
+                        else ""
+                    )
+                    raise ValueError(f"there is one output, so give one number{hint}, got {brief(each)}")
             noise = non_negative_number(variance, "the variance")  # type: ignore[arg-type]
             return value, noise, rejection(value, source.get("valid"), noise)  # type: ignore[arg-type]
         for each in (value, variance):
@@ -165,7 +192,8 @@ def correct(path: JournalPath, number: int, value: Given, variance: Given = 0.0)
 def _revise(
     path: JournalPath, number: int, revision: Event, value: Given | None = None, variance: Given = 0.0
 ) -> Evaluation:
-    read_state(path)  # raises if there is no journal; opening one would make it
+    with collected_warnings():  # which are issued again
+        read_state(path)  # raises if there is no journal; opening one would make it
     with Journal(path) as journal:
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
@@ -173,11 +201,15 @@ def _revise(
         if before is None:
             raise _unknown(path, number, state)
         event = {**revision, "id": number}
+        if before.excluded and value is None:
+            raise JournalError(
+                f"evaluation {number} is {before.note}; to let it count again: amsbq correct {path} {number} VALUE"
+            )
         if value is not None:
             source = state.sources[before.source]
             right, noise, wrong = _checked_value(value, variance, source, state, f"evaluation {number}")
             if wrong:
-                raise JournalError(wrong)
+                raise JournalError(f"{wrong}; to take evaluation {number} out, use amsbq exclude {path} {number}")
             event |= {"value": right, "variance": noise}
         journal.write(event)
         revised = interpreted(journal.header, [*journal.events, event], path)
@@ -235,7 +267,7 @@ def taken_evaluations(
         raise JournalError(f"the inputs of {path} are {', '.join(named)}, and now they are {', '.join(inputs)}")
     made = [
         _of_outputs(e, state.outputs, it.outputs, path)
-        for e in (*state.observed, *state.evaluations)
+        for e in (*state.observed, *state.evaluations, *(e for c in state.certificates for e in c.evaluations))
         if e.status == "ok"
     ]
     made = [e for e in made if not np.isnan(e.value).all()]

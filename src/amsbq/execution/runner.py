@@ -11,6 +11,7 @@ import math
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import nullcontext, suppress
@@ -19,18 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from ..design.accounting import Accounting, StopReason
-from ..design.failures import recorded_reason
-from ..design.integrator import Integrator
+from ..common.validation import Array, count
+from ..design.evaluations import Evaluation, Query, StopReason
+from ..design.failures import wrong_range
+from ..design.run import Run, answer, foreseen, record
 from ..design.stopping import StopRule, repeated_failure
-from ..outputs.evaluations import Evaluation, Query
 from ..processes.interrupts import Interrupts
 from ..processes.pool import CrashedCall
-from ..results.result import Result
+from ..results.result import Result, result_of
 from ..simulators.answers import error_text
-from ..validation import Values, count
+from .bulk import evaluate_in_bulk, values_beside
 from .evaluate import Outcome
 from .executors import Dispatcher, ExecutorError, ExecutorLike, Started
+from .integrator import Integrator
 from .journal import Event, Journal, JournalError, JournalPath
 from .progress import Progress, progress_display
 from .resume import EventLog, begin_or_resume
@@ -121,18 +123,20 @@ def run(
         runner.rules = [*rules, repeated_failure(len(it.evaluations))]
         with progress_display(it, (lambda _: progress(it)) if callable(progress) else progress) as display:
             stopped = runner.run(display)
-        result = Result.of(it, stopped, about.get("inputs")) if len(it.learner) else None
-        runner.log.stopped(stopped, result.estimate if result is not None and result.known else None)
+        result = result_of(it, stopped, about.get("inputs")) if len(it.learner) else None
+        runner.log.stopped(stopped, result)
     if result is None:
         raise no_result_error(it, stopped, recorded=journal is not None)
     return result
 
 
-def no_result_error(it: Accounting, stopped: StopReason, recorded: bool = False) -> BaseException:
+def no_result_error(it: Run, stopped: StopReason, recorded: bool = False) -> BaseException:
     """Return what to raise if no evaluation was successful; ``recorded`` if there is a journal that goes on."""
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
+    hint = wrong_range([e.reason for e in it.evaluations])
+    last += f". {hint[:1].upper()}{hint[1:]}" if hint else ""
     again = " Once that is fixed, the same run with the same journal goes on; retired sources are tried again."
     return NoResultError(
         f"no evaluation was successful, and the run has stopped ({stopped}){last}.{again if recorded else ''}"
@@ -147,7 +151,7 @@ class Runner:
 
     Parameters
     ----------
-    it : Accounting
+    it : Run
         Decides what to evaluate; its sources have functions.
     rules : list of functions of ``it``
         The run stops when one of them returns a reason.
@@ -164,7 +168,7 @@ class Runner:
 
     def __init__(
         self,
-        it: Accounting,
+        it: Run,
         rules: Sequence[Callable[[Any], StopReason | None]] = (),
         executor: ExecutorLike | None = None,
         workers: int = 1,
@@ -172,10 +176,11 @@ class Runner:
         self.it, self.rules = it, rules
         self.workers = count(workers, "workers")
         if self.workers < 1:
-            raise ValueError("workers must be at least 1")
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
         self.log = EventLog()
         self._dispatcher = Dispatcher(executor, threads=self.workers > 1)
         self._running: dict[Future[Outcome], tuple[Query, Started]] = {}
+        self._beside: dict[int, list[tuple[int, Started]]] = {}  # of sources that are evaluated in bulk, by query
         self._interrupts = Interrupts()
         self._last_event = time.monotonic()  # when a call was last submitted, or has ended
 
@@ -186,7 +191,7 @@ class Runner:
         reason: StopReason | None = None
         with self._interrupts.handled():
             try:
-                for made in self.it.evaluate_bulk():
+                for made in evaluate_in_bulk(self.it, self._many):
                     self.log.bulk(made)
                 while reason is None:
                     reason = self._fill() or (self.it.stopped if not self._running else None)
@@ -241,19 +246,23 @@ class Runner:
         if len(self._running) + len(together) < self.workers:
             return True
         room = len(self._running) < self.workers and 0 < len(together) < SETTINGS.together
-        return room and (bool(self._unanswered) or self.it.foreseen)
+        return room and (bool(self._unanswered) or foreseen(self.it))
 
     def _vectorized(self, query: Query) -> bool:
         """Return whether a query may be evaluated in one call with others."""
         source = self.it.sources[query.source]
         here = self._dispatcher.executor is None and source.timeout is None
-        return here and source.vectorized and self.it.outputs is None and not query.gradient
+        return here and source.vectorized and not query.gradient
 
     def _submit_together(self, queries: Sequence[Query]) -> None:
         if len(queries) == 1:
             self._submit(queries[0])
             return
         function = self.it.sources[queries[0].source].function
+        for query in queries:
+            self._beside[query.id] = [
+                (s, self._start(s, query.x, f"beside-{query.id}")) for s in self.it.in_bulk.sources
+            ]
         started = self._dispatcher.start_together(function, np.array([query.x for query in queries]))
         self._running |= {each.future: (query, each) for query, each in zip(queries, started, strict=True)}
 
@@ -264,8 +273,43 @@ class Runner:
             valid = source.valid if self.it.outputs is None else None
             function = function.numbered(self.it.names[query.source], query.id, valid)
         self._last_event = time.monotonic()
+        self._beside[query.id] = [
+            (other, self._start(other, query.x, f"beside-{query.id}")) for other in self.it.in_bulk.sources
+        ]
         started = self._dispatcher.start(function, query.x, source.timeout)
         self._running[started.future] = query, started
+
+    def _start(self, source: int, x: Array, name: str) -> Started:
+        """Start an evaluation of a source that no query is for; its work directory is called by that name."""
+        of = self.it.sources[source]
+        function: Any = of.function
+        if hasattr(function, "numbered"):
+            function = function.numbered(self.it.names[source], name, of.valid if self.it.outputs is None else None)
+        return self._dispatcher.start(function, x, of.timeout)
+
+    def _waited_for(self, source: int, started: Started) -> Outcome:
+        """Return the outcome of an evaluation that no query is for, as soon as it has ended or exceeds its timeout."""
+        while not started.future.done():
+            left = started.seconds_left()
+            if left <= 0:
+                return started.time_out()
+            wait([started.future], min(left, SETTINGS.check_executor))
+            self._dispatcher.check_connection()
+        return self._outcome(started.future)
+
+    def _many(self, source: int, X: Array) -> list[Outcome]:
+        """Return the outcomes of a source at each X_i, as many at the same time as there are workers."""
+        of, outcomes = self.it.sources[source], list[Outcome]()
+        if of.timeout is None and not hasattr(of.function, "numbered"):
+            return self._dispatcher.many(of.function, X, of.vectorized, self.workers)
+        running: deque[Started] = deque()
+        for i, x in enumerate(X):
+            if self._interrupts.noted:
+                raise KeyboardInterrupt
+            running.append(self._start(source, x, f"bulk-{i}"))
+            if len(running) == self.workers:
+                outcomes.append(self._waited_for(source, running.popleft()))
+        return outcomes + [self._waited_for(source, each) for each in running]
 
     def _collect_all(self) -> None:
         """Wait for everything that is running, and tell."""
@@ -323,24 +367,14 @@ class Runner:
             if ended is None and outcome.observation is None and self._interrupts.noted:
                 return  # the interrupt may have ended a program of the source: the query stays pending
             self.log.printed(query, outcome.log)
-            source, found, reason = self.it.sources[query.source], outcome.observation, outcome.reason
-            value: Values = math.nan
-            cost = max(outcome.seconds, SETTINGS.shortest) if source.measured else query.cost
-            if found is not None:
-                cost = cost if found.cost is None else found.cost
-                value, reason = self.it.usable(query.source, found.value, found.variance)
-                try:
-                    gradient = self.it.checked_gradient(query.x, found.gradient)
-                except ValueError as error:
-                    reason = reason or str(error)
-            if found is None or reason:
-                reason = recorded_reason(reason)
-                self.log.failed(query, reason, cost)
-                self.it.fail(query, reason, cost)
-            else:
-                free = self.it.values_beside(query.x)
-                self.log.told(query, value, found.variance, cost, free, gradient)
-                self.it.tell(query, value, found.variance, cost, free, gradient)
+            found, measured = outcome.observation, self.it.sources[query.source].measured
+            cost = max(outcome.seconds, SETTINGS.shortest) if measured else query.cost
+            cost = cost if found is None or found.cost is None else found.cost
+            beside = [] if found is None else [self._waited_for(*each) for each in self._beside.pop(query.id, ())]
+            free = values_beside(self.it, beside) if beside else ()
+            made = answer(self.it, query, found, outcome.reason, cost, free)
+            self.log.answered(made, cost)
+            record(self.it, made)
             self.log.known()
             self._progress(self.it)
 

@@ -10,15 +10,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..design.accounting import StopReason
+from ..certificates.certificate import Certificate
+from ..certificates.plan import Plan
+from ..common.validation import numbers_text
 from ..design.bulk import Bulk
-from ..design.integrator import Integrator
-from ..outputs.estimates import AnyEstimate, estimate_from_dict
-from ..outputs.evaluations import Evaluation, Query
+from ..design.decisions import restore
+from ..design.evaluations import EXCLUDED, Evaluation, Query, StopReason
+from ..posterior.estimates import AnyEstimate, estimate_from_dict
 from ..simulators.answers import one_line
-from ..validation import numbers_text
 from .format1 import translated
-from .journal import Event, JournalError, JournalPath, gradient_of, numbers_of, read_journal
+from .integrator import Integrator
+from .journal import Event, JournalError, JournalPath, beside_of, gradient_of, numbers_of, read_journal
 
 #: reasons to stop that an integrator would find again with the same budget
 DECIDED_AGAIN = ("budget", "exhausted")
@@ -40,10 +42,15 @@ FIELDS: dict[str, dict[str, type]] = {
     "resumed": {"budget": float},
     "accepted": {"problem": dict},
     "stopped": {"reason": str, "budget": float},
+    "certificate": {"terms": list, "X": list, "seed": int, "budget": float},
+    "certified": {"id": int, "cost": float},
 }
 
 #: the fields that are lists with several outputs
 BY_OUTPUT = ("value", "variance", "mean", "std")
+
+#: events of certificates, which are no part of the run
+CERTIFICATES = ("certificate", "certified")
 
 #: events by which the user changes an evaluation afterwards
 REVISIONS = ("excluded", "corrected")
@@ -78,8 +85,10 @@ class RunState:
         Whether a stop rule has stopped it.
     revised : bool
         Whether the user has revised evaluations after everything else: the integral is then to be learned again.
-    estimate : Estimate or None
-        The integral at the end of a run that has stopped.
+    estimate, target : Estimate or None
+        The integral at the end of a run that has stopped, and the target of the run if it is another one.
+    certificates : list of Certificate
+        Made of fresh evaluations, which the run has not learned from.
     """
 
     header: Event
@@ -94,6 +103,8 @@ class RunState:
     by_rule: bool
     revised: bool
     estimate: AnyEstimate | None
+    target: AnyEstimate | None = None
+    certificates: Sequence[Certificate] = ()
 
     @property
     def outputs(self) -> list[str] | None:
@@ -131,6 +142,9 @@ class RunState:
         _check_header(header)
         for event in events:
             _check_fields(event, header["problem"].get("outputs"))
+        certificates = _certificates([event for event in events if event["event"] in CERTIFICATES], header)
+        events = [event for event in events if event["event"] not in CERTIFICATES]
+        accepted = [number for number, event in enumerate(events) if event["event"] == "accepted"]
         queries = _queries([event for event in events if event["event"] == "asked"], header)
         known = {event["id"]: event for event in events if event["event"] == "known"}
         answers = [event for event in events if event["event"] in ("told", "failed")]
@@ -145,7 +159,7 @@ class RunState:
         revised = bool(events) and events[-1]["event"] in REVISIONS
         # hyperparameters from before an accepted change may be those of another model, or of other values
         fits = [event for event in events[max([0, *accepted, *revisions]) :] if event["event"] == "fitted"]
-        estimate = None if revised else last.get("estimate")
+        estimate, target = (None if revised else last.get(key) for key in ("estimate", "target"))
         revision = {events[number]["id"]: events[number] for number in revisions}
         return cls(
             header,
@@ -160,6 +174,8 @@ class RunState:
             by_rule=bool(last.get("rule")),
             revised=revised,
             estimate=None if estimate is None else estimate_from_dict(estimate),
+            target=None if target is None else estimate_from_dict(target),
+            certificates=certificates,
         )
 
     def restore(self, it: Integrator) -> None:
@@ -171,7 +187,7 @@ class RunState:
         stopped = self.stopped if again else None
         for e in self.observed:
             it.observe(e.source, e.x, e.value, e.variance, e.gradient)
-        it._restore(self.queries, self.evaluations, self.fitted, stopped, self.unknown, self.bulk)
+        restore(it, self.queries, self.evaluations, self.fitted, stopped, self.unknown, self.bulk)
 
 
 def read_state(path: JournalPath) -> RunState:
@@ -255,7 +271,7 @@ def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
 
 
 def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluation:
-    told, after = event["event"] == "told", known.get(query.id, {})
+    told, after = "reason" not in event, known.get(query.id, {})
     return Evaluation(
         query.id,
         query.source,
@@ -266,7 +282,8 @@ def _evaluation(event: Event, query: Query, known: dict[int, Event]) -> Evaluati
         status="ok" if told else "failed",
         reason="" if told else event["reason"],
         **{key: numbers_of(after.get(key, math.nan)) for key in ("mean", "std")},
-        free=tuple(float(value) for value in event.get("free", ())),
+        note=str(event.get("note", "")),
+        free=beside_of(event),
         gradient=gradient_of(event, query.x),
         decision=query.decision,
     )
@@ -286,6 +303,22 @@ def _observed(event: Event, header: Event) -> Evaluation:
     return Evaluation(None, source, x, value, variance, 0.0, "ok", "", gradient=gradient_of(event, x))
 
 
+def _certificates(events: Sequence[Event], header: Event) -> list[Certificate]:
+    """Return the certificates of a journal, each with the evaluations that follow it."""
+    names = [source["name"] for source in header["problem"]["sources"]]
+    found: list[tuple[Plan, list[Evaluation]]] = []
+    for event in events:
+        if event["event"] == "certificate":
+            found.append((Plan.from_dict(event, names, header["problem"].get("outputs")), []))
+            continue
+        plan, made = found[-1]
+        if event["id"] in {e.id for e in made}:
+            raise ValueError(f"evaluation {event['id']} of a certificate was made twice")
+        source, x = plan.evaluated[event["id"]]
+        made.append(_evaluation(event, Query(event["id"], source, x, event["cost"]), {}))
+    return [Certificate(plan, made) for plan, made in found]
+
+
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
     """Return an evaluation as the user has revised it."""
     if revision is None:
@@ -296,5 +329,5 @@ def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
         value, variance = numbers_of(revision["value"]), numbers_of(revision["variance"])
         evaluation = replace(evaluation, value=value, variance=variance, gradient=None)  # it was that of the old value
         return replace(evaluation, status="ok", reason="", note=f"corrected; {was}")
-    note = f"excluded by the user: {revision['reason']}; {was}"
+    note = f"{EXCLUDED}{revision['reason']}; {was}"
     return replace(evaluation, value=math.nan, variance=0.0, gradient=None, status="failed", reason=note, note=note)

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from ..common.validation import Array
 from ..design.acquisition import AcquisitionName, Rate
 from ..design.costs import CostFunction
+from ..design.evaluations import Option
 from ..gp.coregionalisation import Term
 from ..gp.kernels import RBF
 from ..gp.posterior import MultiSourceGP, Posterior
 from ..measures.uniform import Uniform
-from ..validation import Array
 from . import drawing
 from .drawing import UTILITY_NAMES
 from .study import Claim, Experiment, Job, Row, Settings, Tables, percent
@@ -82,12 +83,13 @@ def vertex_rows(seed: int, models: int) -> list[Row]:
 def _choices(rng: np.random.Generator, several: bool, varies: bool) -> list[Row]:
     """Return the source and location that each utility chooses for one random model, and where ρ² is largest."""
     posterior = _random_posterior(rng)
-    costs = [CostFunction(Uniform(0, 1), _random_cost(rng, largest, varies)) for largest in SETUP.largest_costs]
+    of_sources = [CostFunction(Uniform(0, 1), _random_cost(rng, largest, varies)) for largest in SETUP.largest_costs]
+    costs = {Option(source): cost for source, cost in enumerate(of_sources)}
     vertex = {"sources": "several" if several else "one", "cost": "c(x)" if varies else "constant"}
     rows: list[Row] = []
     for kind in UTILITY_NAMES:
         rate = Rate(posterior.batch, costs, kind)
-        values = rate.values(range(2 if several else 1), GRID)
+        values = rate.values([Option(source) for source in range(2 if several else 1)], GRID)
         source = int(np.argmax([v.max() for v in values]))
         x = float(GRID[values[source].argmax(), 0])
         x_of_largest_rho2 = float(GRID[posterior.squared_correlation(source, GRID).argmax(), 0])

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from ..api import integrate
+from ..common.validation import Array
 from ..design.sources import Source
 from ..measures.uniform import Uniform
-from ..validation import Array
 from . import forrester
 
 #: of the run: six evaluations of the primary source, or 120 of the secondary one

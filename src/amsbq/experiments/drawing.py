@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.validation import Array
 from ..design.acquisition import AcquisitionName
-from ..validation import Array
 from ..visualization.axes import panels as panels
 from ..visualization.style import source_style
 from .study import PERCENTILES, SECONDARY, VANILLA, errors_at_costs

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.integrate import quad
 
-from ..baselines.percentiles import percentile
+from ..baselines.averages import percentile
+from ..common.validation import Array
+from ..design.observations import Observation
 from ..design.sources import Source
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
-from ..outputs.observations import Observation
-from ..validation import Array
 from . import drawing
 from .epidemic_models import INFECTION_RATE, PARAMETERS, seir, sir, trajectories
 from .study import (

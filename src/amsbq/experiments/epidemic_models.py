@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 from scipy.integrate import solve_ivp
 
-from ..validation import Array
+from ..common.validation import Array
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from ..common.validation import Array
 from ..design.acquisition import AcquisitionName
-from ..design.integrator import Integrator
 from ..design.sources import Source
+from ..execution.integrator import Integrator
 from ..gp.coregionalisation import Term
 from ..gp.kernels import RBF
 from ..gp.posterior import MultiSourceGP, Posterior
 from ..inference.structures import ModelName
 from ..measures.uniform import Uniform
-from ..validation import Array
 from . import drawing
 from .drawing import UTILITY_NAMES
 from .study import METHODS, Claim, Experiment, Job, Row, Settings, Tables, posterior_rows

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..design.initial import Initial
+from ..common.validation import Array
+from ..design.description import Initial
 from ..design.sources import Source
 from ..measures.uniform import Uniform
-from ..validation import Array
 from . import drawing
 from .study import (
     VANILLA,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from ..common.validation import Array
 from ..design.acquisition import AcquisitionName, utility
-from ..validation import Array
 from . import drawing
 from .drawing import UTILITY_NAMES
 from .study import Claim, Experiment, Job, Row, Settings, Tables

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.integrate import quad
 
-from ..validation import Array
+from ..common.validation import Array
 from .epidemic_models import INFECTION_RATE, PARAMETERS
 
 NODES = 64  #: of the Chebyshev interpolation in the logarithm of the infection rate: ten digits

@@ -19,14 +19,14 @@ import numpy as np
 
 from ..api import integrate
 from ..baselines.bayesian import vanilla_bq
+from ..common.validation import Array
 from ..design.acquisition import AcquisitionName
-from ..design.initial import Initial
-from ..design.integrator import Integrator
+from ..design.description import Initial
 from ..design.sources import Source
+from ..execution.integrator import Integrator
 from ..inference.structures import ModelName
 from ..measures.base import Measure
 from ..results.result import Result
-from ..validation import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,12 +20,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..api import integrate
-from ..baselines.percentiles import percentile
-from ..design.initial import Initial
-from ..design.integrator import Integrator
+from ..baselines.averages import percentile
+from ..common.validation import Array
+from ..design.description import Initial
 from ..design.sources import Source
+from ..execution.integrator import Integrator
 from ..measures.uniform import Uniform
-from ..validation import Array
 from . import drawing, forrester
 from .forrester import GRID, LogisticCost, values_and_costs
 from .study import (

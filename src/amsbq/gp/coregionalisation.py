@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, IntArray, brief, correlations, numbers, read_only
 from ..measures.base import Measure
-from ..validation import Array, IntArray, brief, correlations, numbers, read_only
 from .data import VALUE, Sites
 from .embeddings import EmbeddingBatch
 from .kernels import Derivatives, Kernel, ProductKernel, differences
@@ -67,7 +67,7 @@ class TermGroup:
         """Return the factors of the kernels that depend on some of the inputs."""
         return replace(self, kernel=self.kernel.over(inputs), scales=self.scales[:, :, inputs])
 
-    def select(self, models: slice) -> TermGroup:
+    def select(self, models: slice | IntArray) -> TermGroup:
         """Return the terms of some of the models."""
         return replace(self, B=self.B[models], scales=self.scales[models])
 
@@ -82,6 +82,7 @@ class ModelBatch:
     noise: Array  # (K, L): variance of the noise on observations
     mean: Array  # (K, L): constant prior means
     trends: Trends = NO_TRENDS
+    target: int = 0  # the source whose integral is wanted
 
     @classmethod
     def of_terms(cls, terms: Sequence[Term], measure: Measure, noise: Array, mean: Array) -> ModelBatch:
@@ -118,7 +119,7 @@ class ModelBatch:
             np.concatenate([getattr(batch, name) for batch in batches]) for name in ("constant", "noise", "mean")
         )
         trends = Trends.joined([(batch.trends, len(batch)) for batch in batches], mean.shape[1])
-        return cls(batches[0].measure, tuple(groups), constant, noise, mean, trends)
+        return cls(batches[0].measure, tuple(groups), constant, noise, mean, trends, batches[0].target)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -128,10 +129,11 @@ class ModelBatch:
         """The number of sources, L."""
         return int(self.mean.shape[1])
 
-    def select(self, models: slice) -> ModelBatch:
+    def select(self, models: slice | IntArray) -> ModelBatch:
         """Return some of the models."""
         groups, trends = tuple(group.select(models) for group in self.groups), self.trends.select(models)
-        return ModelBatch(self.measure, groups, self.constant[models], self.noise[models], self.mean[models], trends)
+        constant, noise, mean = (each[models] for each in (self.constant, self.noise, self.mean))
+        return replace(self, groups=groups, constant=constant, noise=noise, mean=mean, trends=trends)
 
     @property
     def mass(self) -> float:
@@ -306,45 +308,58 @@ class ModelBatch:
             total = total + (group.B[:, :, target, other] * group.per_model(embedding.variance)).sum(axis=1)
         return total + self.trends.integral_covariance(self.measure, target, other)
 
-    def main_effect_cov(self, source: int, input: int, t: Array, a: Sites) -> tuple[Array, Array]:
-        """Return the covariances of a main effect with observations, (K, m, n), and its prior variances, (K, m).
+    def main_effect_cov(self, source: int, inputs: Sequence[int], t: Array, a: Sites) -> Array:
+        """Return the covariances of an effect with observations, (K, m, n).
 
-        The main effect is ∫ f_source(x) π(dx_others), a function of one input, at the values t (m, 1) of that input.
-        No observations are of integrals.
+        The effect is ∫ f_source(x) π(dx_others), a function of some of the inputs, at their values t (m, k). No
+        observations are of integrals.
         """
-        others = [d for d in range(a.X.shape[1]) if d != input]
+        others = [d for d in range(a.X.shape[1]) if d not in inputs]
         cov = np.tile(np.where(a.differentiated, 0.0, self.constant[:, source, a.s])[:, None], (1, len(t), 1))
-        variance = self.constant[:, source, source]
-        one = tuple(group.over([input]) for group in self.groups)
-        along = Sites(a.s, a.X[:, [input]], np.where(a.by == input, 0, VALUE))
-        across = Sites(a.s, a.X[:, others], np.where(a.by == input, VALUE, a.by - (a.by > input)))
-        kernels = replace(self, measure=self.measure.over([input]), groups=one).kernels(Sites.values(0, t), along)
+        some = tuple(group.over(inputs) for group in self.groups)
+        along, across = _sites_over(a, inputs), _sites_over(a, others)
+        kernels = replace(self, measure=self.measure.over(inputs), groups=some).kernels(Sites.values(0, t), along)
         for group, values in zip(self.groups, kernels, strict=True):
             part = values * group.B[:, :, source, a.s][:, :, None]
+            if others:
+                part = part * group.per_model(_means(self._embedded(group, others), across))[:, :, None]
+            cov = cov + part.sum(axis=1)
+        return cov + self.trends.main_effect_cov(self.measure, source, inputs, t, a)
+
+    def main_effect_variance(self, source: int, inputs: Sequence[int], t: Array) -> Array:
+        """Return the prior variances of an effect, as in `main_effect_cov`: shape (K, m)."""
+        others = [d for d in range(self.measure.dim) if d not in inputs]
+        variance = self.constant[:, source, source]
+        for group in self.groups:
             share = group.B[:, :, source, source]
             if others:
-                rest = self._embedded(group, others)
-                part = part * group.per_model(_means(rest, across))[:, :, None]
-                share = share * group.per_model(rest.variance)
-            cov, variance = cov + part.sum(axis=1), variance + share.sum(axis=1)
-        of_trends, their_variances = self.trends.main_effect(self.measure, source, input, t, a)
-        return cov + of_trends, np.tile(variance[:, None], (1, len(t))) + their_variances
+                share = share * group.per_model(self._embedded(group, others).variance)
+            variance = variance + share.sum(axis=1)
+        of_trends = self.trends.main_effect_variance(self.measure, source, inputs, t)
+        return np.tile(variance[:, None], (1, len(t))) + of_trends
 
     def _embedded(self, group: TermGroup, inputs: Sequence[int]) -> EmbeddingBatch:
         """Return the factor of the kernels of a group that depends on some of the inputs, integrated over these."""
         factor = group.over(inputs)
         return EmbeddingBatch(factor.kernel, factor.flat_scales, self.measure.over(inputs))
 
-    def main_effect_integral_cov(self, source: int, input: int, t: Array, other: int) -> Array:
-        """Return the covariances of a main effect, as in `main_effect_cov`, with Z_other: shape (K, m)."""
-        others = [d for d in range(self.measure.dim) if d != input]
+    def main_effect_integral_cov(self, source: int, inputs: Sequence[int], t: Array, other: int) -> Array:
+        """Return the covariances of an effect, as in `main_effect_cov`, with Z_other: shape (K, m)."""
+        others = [d for d in range(self.measure.dim) if d not in inputs]
         cov = np.tile(self.constant[:, source, other][:, None], (1, len(t)))
         for group in self.groups:
-            part = group.per_model(self._embedded(group, [input]).mean(t)) * group.B[:, :, [source], other]
+            part = group.per_model(self._embedded(group, inputs).mean(t)) * group.B[:, :, [source], other]
             if others:
                 part = part * group.per_model(self._embedded(group, others).variance)[..., None]
             cov = cov + part.sum(axis=1)
-        return cov + self.trends.main_effect_integral_cov(self.measure, source, input, t, other)
+        return cov + self.trends.main_effect_integral_cov(self.measure, source, inputs, t, other)
+
+
+def _sites_over(a: Sites, inputs: Sequence[int]) -> Sites:
+    """Return where observations are in some of the inputs; derivatives by the others are values there."""
+    place = np.full(a.X.shape[1], VALUE)
+    place[list(inputs)] = np.arange(len(inputs))
+    return Sites(a.s, a.X[:, list(inputs)], np.where(a.by == VALUE, VALUE, place[a.by]))
 
 
 def _means(embedding: Any, a: Sites) -> Array:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..common.validation import Array, IntArray, brief, non_negative, numbers, read_only, source_numbers, vector
 from ..measures.base import Measure
-from ..validation import Array, IntArray, brief, non_negative, numbers, read_only, source_numbers, vector
 
 #: what is observed if it is not a derivative
 VALUE = -1
@@ -150,11 +150,6 @@ class Data:
         out[row, self.by[~of_value]] = self.y[~of_value]
         return out
 
-    def together_with(self, row: int) -> NDArray[np.bool_]:
-        """Return whether each observation is the value in that row, or one of the derivatives after it: shape (N,)."""
-        number = np.cumsum(self.by == VALUE)
-        return np.asarray(number == number[row])
-
     def rescaled(self, units: Array) -> Data:
         """Return the observations in other units (N,), of which the values have the unit one."""
         return replace(self, y=self.y / units, noise_var=self.noise_var / units / units)
@@ -238,7 +233,11 @@ class Data:
 
     def sorted(self) -> Data:
         """Return the observations in a canonical order, which does not depend on the order of arrival."""
-        return self.rows(np.lexsort((self.s, self.noise_var, self.y, self.by, *self.X.T[::-1])))
+        return self.rows(self.canonical())
+
+    def canonical(self) -> IntArray:
+        """Return the rows of all observations in an order that does not depend on that of their arrival."""
+        return np.lexsort((self.s, self.noise_var, self.y, self.by, *self.X.T[::-1]))
 
 
 def _evenly(rows: IntArray, n: int) -> IntArray:
@@ -249,7 +248,7 @@ def _evenly(rows: IntArray, n: int) -> IntArray:
 def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: str = "gradients") -> Array:
     """Return the gradients (n, D) of values at X (n, D), or raise with what is wrong with them.
 
-    Derivatives that are not known are NaN, as are those by discrete inputs.
+    Derivatives that are not known are NaN. Those by inputs with isolated values mean nothing, and become NaN too.
     """
     found = np.asarray(gradients)
     if found.dtype.kind not in "fiu" or found.shape != X.shape or np.isinf(found).any():
@@ -258,7 +257,5 @@ def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: st
             f"got {brief(gradients)}"
         )
     found = found.astype(float)
-    steps = np.setdiff1d(np.arange(measure.dim), measure.continuous).tolist()
-    if np.isfinite(found[:, steps]).any():
-        raise ValueError(f"{name} must be NaN for inputs with isolated values, which are {steps}")
+    found[:, np.setdiff1d(np.arange(measure.dim), measure.continuous)] = np.nan
     return found

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
 from ..measures.composed import Mixture
@@ -24,7 +25,6 @@ from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian
 from ..measures.marginals import Marginal
 from ..measures.product import Independent
-from ..validation import Array
 from .embeddings_1d import between, elementwise, embed_each
 from .embeddings_numeric import EmpiricalEmbeddings
 from .kernels import RBF, Kernel, ProductKernel

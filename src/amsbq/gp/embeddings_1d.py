@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfcx, gammainc, ndtr
 
+from ..common.validation import Array
 from ..measures.marginals import (
     CategoricalMarginal,
     DiscreteMarginal,
@@ -27,7 +28,6 @@ from ..measures.marginals import (
     UniformMarginal,
     density_of,
 )
-from ..validation import Array
 from .embeddings_numeric import Embedding1D, Scale, _Categorical, _Discrete, _Numeric, _RBFTabulated, _Tabulated
 from .kernels import RBF, Matern, ProductKernel
 

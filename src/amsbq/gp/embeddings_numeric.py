@@ -16,9 +16,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate, chebpts1, chebval, chebvander
 
+from ..common.validation import Array, IntArray
 from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, NumericMarginal, TabulatedMarginal
 from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
-from ..validation import Array, IntArray
 from .kernels import ProductKernel, differences
 
 Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x

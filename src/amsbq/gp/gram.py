@@ -10,11 +10,12 @@ and their gradients: `Evidence`, with each matrix as a vector over pairs, G (K, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
-from ..validation import Array
+from ..common.validation import Array
 from . import linalg
 from .coregionalisation import ModelBatch, TermGroup
 from .data import VALUE, Sites
@@ -77,6 +78,8 @@ class Evidence:
         The functions h of a linear trend at the observations, or their derivatives.
     trend_shares : (Q,) floats
         Of each term, the share t of its variance that a trend adds: κ(x, x') + t h(x)ᵀ h(x') in place of κ.
+    constant_shares : (Q,) floats
+        Of each term, the share of its variance that a constant adds.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Evidence:
         categorical: Sequence[int] = (),
         trend: Array | None = None,
         trend_shares: Sequence[float] = (),
+        constant_shares: Sequence[float] = (),
     ) -> None:
         self.s, self.r, self.kernel, self.n_sources = sites.s, r, kernel, len(fixed)
         self.pairs = pairs = linalg.Pairs(self.s)
@@ -102,10 +106,16 @@ class Evidence:
         self._derivatives = Derivatives(steps, by, by2) if sites.differentiated.any() else None
         self._features = kernel.features(steps)
         self._of_source = np.eye(self.n_sources)[self.s]  # (N, L)
-        self._fixed = np.where((by == VALUE) & (by2 == VALUE), pairs.of_sources(fixed), 0.0)
+        of_values = (by == VALUE) & (by2 == VALUE)
+        self._fixed = np.where(of_values, pairs.of_sources(fixed), 0.0)
         self._fixed[pairs.diagonal] += noise_var
         products = np.zeros(len(self._fixed)) if trend is None else pairs.outer(trend.T).sum(axis=0)
-        self._trends = [(q, share * np.round(products, DIGITS)) for q, share in enumerate(trend_shares) if share]
+        shares = list(zip_longest(trend_shares, constant_shares, fillvalue=0.0))
+        self._trends = [
+            (q, share * np.round(products, DIGITS) + constant * of_values)
+            for q, (share, constant) in enumerate(shares)
+            if share or constant
+        ]
         self._jittered = np.ones_like(self._fixed)
         self._jittered[pairs.diagonal] += jitter
         self._counted = self._jittered.copy()
@@ -145,6 +155,18 @@ class Evidence:
             by_scales += self._derivatives.contract_log_scales(self.kernel, scales, undifferentiated)
         by_noise = np.zeros((len(G), self.n_sources)) if noise is None else by_G[:, pairs.diagonal] @ self._of_source
         return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
+
+    def leave_one_out(self, group: TermGroup, noise: Array | None = None) -> Array:
+        """Return the log density of each observation, if all others are known: shape (K, N).
+
+        With α = G⁻¹ r, its residual is α_i / G⁻¹_ii, and its variance is 1 / G⁻¹_ii.
+        """
+        F = self.pairs.packed(self._covariances(group, noise)[0])
+        _, alpha = linalg.invert_packed(F, self.r)
+        precisions = np.maximum(
+            F[:, linalg.packed_diagonal(len(self.r))], np.finfo(float).tiny
+        )  # of a matrix that is none
+        return np.asarray(0.5 * (np.log(precisions) - linalg.LOG_2_PI - alpha**2 / precisions))
 
     def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array, Array]:
         """Return G (K, M) with jitter, κ or κ F (K, Q, M), κ of the derivatives (K Q, E), and B of pairs (K, Q, M)."""

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, IntArray, numbers, points, positive
+from ..common.validation import Array, IntArray, numbers, points, positive
 
 
 class Kernel(ABC):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dpocon, dpotrf, dtrtri, dtrtrs, dtrttf
 
-from ..validation import Array, IntArray
+from ..common.validation import Array, IntArray
 
 EPS = float(np.finfo(float).eps)
 LOG_2_PI = log(2 * pi)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, count, non_negative, source_number, source_numbers, vector
 from ..measures.adapters import MeasureLike, as_measure, measure_from_dict
 from ..measures.base import Measure
-from ..validation import Array, count, non_negative, source_number, source_numbers, vector
 from .coregionalisation import ModelBatch, Term, check_terms
 from .data import Data, Sites
 from .kernels import RBF, Kernel, Matern
@@ -140,7 +140,7 @@ class Posterior:
         if not 0 <= (input := count(input, "input")) < self.gp.dim:
             raise ValueError(f"there is no input {input}: there are {self.gp.dim}, numbered 0 to {self.gp.dim - 1}")
         t = self.gp.measure.over([input]).check_points(t, "t")
-        mean, variance = self.batch.main_effect(self._source(source), input, t)
+        mean, variance = self.batch.main_effect(self._source(source), [input], t)
         return mean[0], variance[0]
 
     def leave_one_out(self) -> tuple[Array, Array]:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.validation import Array, IntArray, brief, numbers, points
 from ..measures.base import Measure
-from ..validation import Array, IntArray, brief, numbers, points
 from .data import Sites
 from .kernels import Kernel, ProductKernel
 
@@ -150,7 +150,7 @@ class Trends:
             B.append(np.concatenate(found))
         return cls(tuple(kernels.values()), tuple(B))
 
-    def select(self, models: slice) -> Trends:
+    def select(self, models: slice | IntArray) -> Trends:
         """Return the trends of some of the models."""
         return Trends(self.kernels, tuple(B[models] for B in self.B), self.averages)
 
@@ -203,27 +203,32 @@ class Trends:
         """Return cov[Z_target, Z_other] by trends, shape (K,)."""
         return self._sum(lambda kernel, B: B[:, target, other] * (self._integrals(kernel, measure) ** 2).sum())
 
-    def main_effect(
-        self, measure: Measure, source: int, input: int, t: Array, a: Sites
-    ) -> tuple[Array | float, Array | float]:
-        """Return what trends add to the covariances of a main effect (K, m, n), and to its variances (K, m)."""
+    def main_effect_cov(
+        self, measure: Measure, source: int, inputs: Sequence[int], t: Array, a: Sites
+    ) -> Array | float:
+        """Return what trends add to the covariances of a main effect, (K, m, n)."""
 
-        def cov(kernel: Linear, B: Array) -> Array:
-            effects = _main_effects(kernel, measure, input, t)
+        def one(kernel: Linear, B: Array) -> Array:
+            effects = _main_effects(kernel, measure, inputs, t)
             return np.asarray(B[:, source, a.s][:, None] * (effects @ kernel.observed(measure, a).T))
 
-        def variances(kernel: Linear, B: Array) -> Array:
-            return np.asarray(B[:, [source], source] * (_main_effects(kernel, measure, input, t) ** 2).sum(axis=1))
+        return self._sum(one)
 
-        return self._sum(cov), self._sum(variances)
+    def main_effect_variance(self, measure: Measure, source: int, inputs: Sequence[int], t: Array) -> Array | float:
+        """Return what trends add to the variances of a main effect, (K, m)."""
+
+        def one(kernel: Linear, B: Array) -> Array:
+            return np.asarray(B[:, [source], source] * (_main_effects(kernel, measure, inputs, t) ** 2).sum(axis=1))
+
+        return self._sum(one)
 
     def main_effect_integral_cov(
-        self, measure: Measure, source: int, input: int, t: Array, other: int
+        self, measure: Measure, source: int, inputs: Sequence[int], t: Array, other: int
     ) -> Array | float:
         """Return the covariances by trends of a main effect with Z_other, shape (K, m)."""
 
         def one(kernel: Linear, B: Array) -> Array:
-            effects = _main_effects(kernel, measure, input, t)
+            effects = _main_effects(kernel, measure, inputs, t)
             return np.asarray(B[:, [source], other] * (effects @ self._integrals(kernel, measure)))
 
         return self._sum(one)
@@ -240,11 +245,12 @@ class Trends:
 NO_TRENDS = Trends()
 
 
-def _main_effects(kernel: Linear, measure: Measure, input: int, t: Array) -> Array:
-    """Return ∫ h(x) π(dx_others) at values t (m, 1) of one input, shape (m, P)."""
+def _main_effects(kernel: Linear, measure: Measure, inputs: Sequence[int], t: Array) -> Array:
+    """Return ∫ h(x) π(dx_others) at values t (m, k) of k inputs, shape (m, P)."""
     h = np.tile(_integrals(kernel, measure), (len(t), 1))
-    along = measure.over([input]).to_latent(t)
-    h[:, input] = kernel.functions(np.tile(along, (1, measure.dim)))[:, input]
+    at = np.zeros((len(t), measure.dim))
+    at[:, list(inputs)] = measure.over(inputs).to_latent(t)
+    h[:, list(inputs)] = kernel.functions(at)[:, list(inputs)]
     return h
 
 

@@ -14,20 +14,12 @@ all other observations are known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, ndtri, stdtrit
+from scipy.special import logsumexp
 
-from ..gp.conditioning import solve_lower_batch
-from ..gp.coregionalisation import ModelBatch
-from ..gp.data import Data
-from ..gp.gram import batches_of_models
-from ..gp.posterior_batch import PosteriorBatch
-from ..validation import Array
-from .estimate import Estimate
-from .log_posterior import LEARNING_JITTER
-from .preparation import StandardUnits, too_few
+from ..common.validation import Array
 from .sampling import HyperparameterDraws
 
 
@@ -97,9 +89,8 @@ def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
 
 def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
     """Return the log density of each primary value, in the units of the user, by each structure: shape (n, M)."""
-    posteriors = (some.log_posterior.condition(some.Theta, some.relations) for some in draws)
-    logs = np.array([primary_log_densities(batch) for batch in posteriors])
-    return (logs - np.log([[some.log_posterior.units.spreads[0]] for some in draws])).T
+    units = [some.log_posterior.units.spreads[0] for some in draws]
+    return np.array([some.primary_log_densities - np.log(unit) for some, unit in zip(draws, units, strict=True)]).T
 
 
 def _mean_log_density(log_densities: Array) -> float:
@@ -111,7 +102,7 @@ def _mean_log_density(log_densities: Array) -> float:
 
 def effective_share(members: Sequence[Member]) -> float:
     """Return the effective number of draws as a share of all of them, averaged over the structures."""
-    return sum(member.weight * member.draws.effective / len(member.draws.Theta) for member in members)
+    return sum(member.weight * member.draws.effective / len(member.draws) for member in members)
 
 
 def stacking_weights(log_densities: Array, prior: Array) -> Array:
@@ -124,72 +115,3 @@ def stacking_weights(log_densities: Array, prior: Array) -> Array:
         shares /= shares.sum(axis=1, keepdims=True)
         weights = (shares.sum(axis=0) + prior) / (n + prior.sum())
     return weights
-
-
-def primary_log_densities(posteriors: PosteriorBatch) -> Array:
-    """Return the log density of each primary value, if all else is known, averaged over posteriors: shape (n,)."""
-    of_primary = (posteriors.data.s == 0) & ~posteriors.data.sites.differentiated
-    mean, variance = (moments[:, of_primary] for moments in posteriors.leave_one_out())
-    logs = -0.5 * (posteriors.data.y[of_primary] - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
-    return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
-
-
-def most_probable_integral(model: ModelBatch, data: Data, units: StandardUnits) -> Estimate:
-    """Return the integral of the primary source for a single model on observations in standard units: a Gaussian.
-
-    Its error bar is at least as wide as the values are spread where these are too few to tell hyperparameters.
-    """
-    means, stds = integrals(model, data)
-    std = float(stds[0])
-    if too_few(data):
-        std = max(std, 1.0, _spread_of_few(data.of_source(0).values.y))
-    return Estimate(units.levels[0] + units.spreads[0] * means, [units.spreads[0] * std])
-
-
-def averaged_integral(
-    models: ModelBatch, weights: Array, data: Data, units: StandardUnits, effective_draws: float
-) -> Estimate:
-    """Return the integral of the primary source, averaged over models (K,) with weights, with its error bar."""
-    means, stds = integrals(models, data)
-    mean = np.average(means, weights=weights)
-    around = units.levels[0] + units.spreads[0] * (mean + SETTINGS.widened * (means - mean))
-    scales = units.spreads[0] * SETTINGS.widened * stds
-    return without_far_draws(Estimate(around, scales, weights, SETTINGS.tails, effective_draws))
-
-
-def without_far_draws(estimate: Estimate) -> Estimate:
-    """Return an estimate without the components that are far from its 95 % interval, which have next to no weight."""
-    low, high = estimate.interval()
-    near = np.abs(estimate.centres - 0.5 * (low + high)) <= SETTINGS.farthest * 0.5 * (high - low)
-    if near.all():
-        return estimate
-    kept = estimate.centres[near], estimate.scales[near], estimate.weights[near]
-    return Estimate(*kept, estimate.dof, estimate.effective_draws)
-
-
-def integrals(models: ModelBatch, data: Data) -> tuple[Array, Array]:
-    """Return means and standard deviations of the integral of the primary source for each model, shape (K,) each."""
-    found = []
-    for part in batches_of_models(len(models), len(data.y)):
-        batch = PosteriorBatch.condition(models.select(part), data, LEARNING_JITTER)
-        found.append((integral_means(batch), np.sqrt(batch.integral()[1])))
-    means, stds = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return means, stds
-
-
-def _spread_of_few(values: Array) -> float:
-    """Return the standard deviation of a Gaussian whose 95 % interval is that of Student's distribution for values."""
-    if len(values) < 2:
-        return 0.0
-    return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))
-
-
-def integral_means(batch: PosteriorBatch) -> Array:
-    """Return the means of the integral of the primary source over the whole measure, shape (K,)."""
-    whole, w = batch.models.measure.whole, batch.whitened_integral(0)
-    if whole is not batch.models.measure:
-        at = ~batch.data.of_integral
-        z = batch.models.integral_cov(0, batch.data.sites)
-        z[:, at] = replace(batch.models, measure=whole).integral_cov(0, batch.data.sites.rows(at))
-        w = solve_lower_batch(batch.factors, z)
-    return np.asarray(batch.models.mean[:, 0] + np.einsum("kn,kn->k", w, batch.beta))

@@ -3,7 +3,7 @@
 Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at once
 
     λ = ℓ / width                             lengthscales of a term, one for each input or one that is shared
-    B_q = (A w)(A w)ᵀ + A² diag(η)            what the sources share, and what each has to itself
+    B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what each has to itself; C_q is fixed
     A = diag(e^{a_l + γ_q / 2 + Σ_f E_f t_f}) amplitudes of the sources, gain of the term, and factors with effects E
 
 θ holds a, then w, log η, γ and log λ of each term, then t, then the log noise variances that are learned. Exponents and
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..validation import Array, IntArray
+from ..common.validation import Array, IntArray
 from .priors import Prior, stacked
 from .structures import ModelPrior, TermPrior
 
@@ -36,6 +36,7 @@ class _Block(NamedTuple):
     prior: Prior
     at: slice
     sources: tuple[int, ...] | None  # the source of each entry; None where entries do not belong to sources
+    by_input: bool = False  # whether there is an entry for each input
 
     @property
     def size(self) -> int:
@@ -91,11 +92,14 @@ class Layout:
             own = self._add(term.own, members)
             gain = self._add(term.gain, None, 1)
             if term.scales_of is None:
-                scales = self._add(term.scale, None, dim if term.per_dimension else 1)
+                scales = self._add(term.scale, None, dim if term.per_dimension else 1, term.per_dimension)
             else:
                 scales = self._terms[term.scales_of].scales
             self._terms.append(_TermBlocks(term, np.array(members), weights, own, gain, scales))
         self._factors = [self._add(factor.prior, None, 1) for factor in prior.factors]
+        pairs = list(zip(prior.factors, self._factors, strict=True))
+        #: where the exponents of knobs are
+        self.exponents = {factor.knob: at.start for factor, at in pairs if factor.knob is not None}
         self._log_noise = self._add(prior.log_noise, tuple(learned_noise.tolist()))
         self.size = self._blocks[-1].at.stop
         self._priors = stacked([block.prior for block in self._blocks for _ in range(block.size)])
@@ -103,18 +107,27 @@ class Layout:
         self.low, self.high = self.bounds.T.copy()
         self.prior_spread = np.concatenate([np.full(block.size, block.prior.spread) for block in self._blocks])
         self._maps = self._make_maps()
+        ones = np.ones((n_sources, n_sources))
+        #: C of each term; None if all of them are ones
+        self._correlations = (
+            None
+            if all(term.correlation is None for term in prior.terms)
+            else np.array([ones if term.correlation is None else term.correlation for term in prior.terms])
+        )
         # All maps side by side; what is an exponent comes first.
         maps = self._maps
         parts = (maps.amplitudes, maps.own, maps.scales, maps.noise, maps.weights)
         self._map = np.concatenate([part.reshape(self.size, -1) for part in parts], axis=1)
 
-    def _add(self, prior: Prior | None, sources: tuple[int, ...] | None, size: int = 0) -> slice:
+    def _add(
+        self, prior: Prior | None, sources: tuple[int, ...] | None, size: int = 0, by_input: bool = False
+    ) -> slice:
         """Return where one number for each of the sources, or ``size`` numbers, are in θ; none without a prior."""
         start = self._blocks[-1].at.stop if self._blocks else 0
         size = 0 if prior is None else len(sources) if sources is not None else size
         at = slice(start, start + size)
         if prior is not None:
-            self._blocks.append(_Block(prior, at, sources))
+            self._blocks.append(_Block(prior, at, sources, by_input))
         return at
 
     def _make_maps(self) -> _Maps:
@@ -152,7 +165,7 @@ class Layout:
             w = w + relations[:, None] * maps.related
             rest = own + A * A * (maps.related & (relations == 0)[:, None])
         scales = E[:, 2 * n : first_noise].reshape(K, Q, self.dim)
-        return Decoded(self._map, A, A * w, own, rest, scales, E[:, first_noise:])
+        return Decoded(self._map, A, A * w, own, rest, scales, E[:, first_noise:], self._correlations)
 
     def add_log_prior(self, Theta: Array, values: Array, gradients: Array) -> None:
         """Add the log prior density of vectors Θ to values (K,), and its gradient to gradients (K, P)."""
@@ -195,16 +208,16 @@ class Layout:
                     out[source - 1, [entry[0], entry[source]]] = theta[[entry[source], entry[0]]]
         return out
 
-    def permutation(self, rank: IntArray) -> IntArray:
-        """Return columns (P,) that move random numbers for θ along with a relabelling of the sources.
+    def permutation(self, sources: IntArray, inputs: IntArray) -> IntArray:
+        """Return columns (P,) that move random numbers for θ along with a relabelling of the sources and the inputs.
 
-        ``rank`` (L,) orders the sources by something that does not depend on their numbers.
+        The ranks of the sources (L,) and of the inputs (D,) are by something that does not depend on their numbers.
         """
         columns = np.arange(self.size)
         for block in self._blocks:
-            if block.sources is not None:
-                within = np.argsort(np.argsort(rank[list(block.sources)]))
-                columns[block.at] = columns[block.at][within]
+            rank = inputs if block.by_input else None if block.sources is None else sources[list(block.sources)]
+            if rank is not None:
+                columns[block.at] = columns[block.at][np.argsort(np.argsort(rank))]
         return columns
 
 
@@ -218,10 +231,13 @@ class Decoded(NamedTuple):
     rest: Array  # all that a source does not share: A² η, and A² more for an independent copy of a term, (K, Q, L)
     scales: Array  # λ, (K, Q, D)
     noise: Array  # learned noise variances, (K, n)
+    correlations: Array | None  # C, (Q, L, L); None where all are ones
 
     def B(self) -> Array:
         """Return B of each term, shape (K, Q, L, L)."""
         B = self.w[..., :, None] * self.w[..., None, :]
+        if self.correlations is not None:
+            B *= self.correlations
         _diagonal(B)[...] += self.rest
         return B
 
@@ -233,7 +249,8 @@ class Decoded(NamedTuple):
         """Return the gradient in θ, shape (K, P), from those in upper triangles of B, log λ and log noise variances."""
         K = len(by_B)
         both = by_B + by_B.swapaxes(-1, -2)
-        by_w, by_rest = (both @ self.w[..., None])[..., 0], 0.5 * _diagonal(both)
+        shared = both if self.correlations is None else both * self.correlations
+        by_w, by_rest = (shared @ self.w[..., None])[..., 0], 0.5 * _diagonal(both)
         parts = (
             by_w * self.w + 2 * by_rest * self.rest,
             by_rest * self.own,

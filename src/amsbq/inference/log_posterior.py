@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from ..common.validation import Array, read_only
 from ..gp.coregionalisation import ModelBatch, TermGroup
 from ..gp.data import Data
 from ..gp.embeddings import EmbeddingBatch
@@ -24,9 +25,8 @@ from ..gp.posterior_batch import PosteriorBatch
 from ..gp.trends import NO_TRENDS, Linear, Trends, linear_kernel
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
-from ..validation import Array, read_only
-from .layout import Layout
-from .preparation import StandardUnits, fewest_first
+from .layout import Decoded, Layout
+from .preparation import StandardUnits, fewest_first, inputs_in_order
 from .structures import ModelPrior, Noise
 
 #: Share of the diagonal added to every Gram matrix while learning: the same for every θ, and more than noise-free data
@@ -69,17 +69,18 @@ class LogPosterior:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
-        self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit)
+        self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit, alike=prior.alike)
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
         #: noise variances beside the declared ones, in standard units: without others, all that these vary is noise
-        self._doubt = np.array([float(doubted)] + [float(prior.primary_only)] * (self.n_sources - 1))
+        self.doubt = np.array([float(doubted)] + [float(prior.primary_only)] * (self.n_sources - 1))
         if prior.primary_only:
             self.noise[1:], self.learned = 0.0, self.learned[self.learned == 0]
         if integrated:
             EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
-        self._columns = self.layout.permutation(np.argsort(fewest_first(data, self.n_sources)))
+        orders = fewest_first(data, self.n_sources), inputs_in_order(data, self.measure)
+        self._columns = self.layout.permutation(*map(np.argsort, orders))
 
     @cached_property
     def _evidence(self) -> Evidence:
@@ -100,6 +101,7 @@ class LogPosterior:
             self.measure.categorical,
             self._linear.observed(self.measure, standard.sites) / per_width[:, None],
             [term.trend for term in self.prior.terms],
+            [term.constant for term in self.prior.terms],
         )
 
     @cached_property
@@ -112,12 +114,15 @@ class LogPosterior:
         """The noise variances that are not learned, in standard units, shape (L,)."""
         with np.errstate(over="ignore"):
             declared = self.noise / self.units.spreads / self.units.spreads
-        return np.asarray(declared + self._doubt)
+        return np.asarray(declared + self.doubt)
 
     @property
     def _constant(self) -> Array:
         """The prior covariance of the unknown levels of the sources, in standard units, shape (L, L)."""
-        return (self.prior.level or 0.0) ** 2 * np.eye(self.n_sources)
+        same = np.eye(self.n_sources)
+        if self.prior.one_level:
+            same[np.ix_(self.prior.alike, self.prior.alike)] = 1.0
+        return (self.prior.level or 0.0) ** 2 * same
 
     def on(self, data: Data) -> LogPosterior:
         """Return the posterior on other observations, in the same standard units."""
@@ -138,18 +143,31 @@ class LogPosterior:
         """Return log p(y | θ) + log p(θ), shape (K,)."""
         return self._evaluate(Theta, self._relations(relations), with_grad=False)[0]
 
+    def primary_log_densities(self, Theta: Array, relations: Array | None = None) -> Array:
+        """Return the log density of each primary value in standard units, if all else is known: shape (K, n)."""
+        relations = self._relations(relations)
+        of_primary = (self.data.s == 0) & ~self.data.sites.differentiated
+        logs = np.empty((len(Theta), np.count_nonzero(of_primary)))
+        for part in self._evidence.batches(len(Theta), len(self.prior.terms)):
+            of = relations if len(relations) == 1 else relations[part]
+            _, group, noise = self._terms(Theta[part], of)
+            logs[part] = self._evidence.leave_one_out(group, noise)[:, of_primary]
+        return logs
+
     def models(self, Theta: Array, relations: Array | None = None) -> ModelBatch:
         """Return the models with hyperparameters Θ, for outputs in standard units."""
         at = self.layout.decode(Theta, self._relations(relations))
         noise = np.tile(self._standard_noise, (len(at.noise), 1))
         noise[:, self.learned] += at.noise
         group = TermGroup(self.prior.kernel, at.B(), at.scales * self.measure.latent.width)
-        constant = np.tile(self._constant, (len(noise), 1, 1))
+        constants = np.array([term.constant for term in self.prior.terms])
+        constant = self._constant + np.einsum("q,kqij->kij", constants, group.B)
         shares = np.array([term.trend for term in self.prior.terms])
         trends = NO_TRENDS
         if shares.any():
             trends = Trends((self._linear,), (np.einsum("q,kqij->kij", shares, group.B),))
-        return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise), trends)
+        target = self.prior.target
+        return ModelBatch(self.measure, (group,), constant, noise, np.zeros_like(noise), trends, target)
 
     def condition(self, Theta: Array, relations: Array | None = None) -> PosteriorBatch:
         """Return the posteriors of the sources, in standard units, for each θ."""
@@ -165,7 +183,7 @@ class LogPosterior:
         return self.permuted(_even_draws(n, self.layout.size, seed))
 
     def permuted(self, values: Array) -> Array:
-        """Return random numbers (n, P) for θ in an order that goes along with a relabelling of the sources."""
+        """Return random numbers (n, P) for θ, in an order that goes along with a relabelling of sources and inputs."""
         return np.asarray(values[:, self._columns])
 
     def _relations(self, relations: Array | None) -> Array:
@@ -192,13 +210,18 @@ class LogPosterior:
             gradients[~np.isfinite(values)] = 0.0
         return values, gradients
 
-    def _log_evidence(self, Theta: Array, relations: Array, with_grad: bool) -> tuple[Array, Array]:
+    def _terms(self, Theta: Array, relations: Array) -> tuple[Decoded, TermGroup, Array | None]:
+        """Return what Θ stand for, their terms, and the noise variances that are learned."""
         at = self.layout.decode(Theta, relations)
         group = TermGroup(self.prior.kernel, at.B(), at.scales)
-        noise = None
-        if len(self.learned):
-            noise = np.zeros((len(Theta), self.n_sources))
-            noise[:, self.learned] = at.noise
+        if not len(self.learned):
+            return at, group, None
+        noise = np.zeros((len(Theta), self.n_sources))
+        noise[:, self.learned] = at.noise
+        return at, group, noise
+
+    def _log_evidence(self, Theta: Array, relations: Array, with_grad: bool) -> tuple[Array, Array]:
+        at, group, noise = self._terms(Theta, relations)
         if not with_grad:
             return self._evidence.log_evidence(group, noise), np.zeros_like(Theta)
         values, gradient = self._evidence.log_evidence_and_grad(group, noise)

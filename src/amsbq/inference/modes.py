@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..optimizer import CurvatureHistory, clip, maximise_batch
-from ..validation import Array, IntArray
+from ..common.optimizer import CurvatureHistory, clip, maximise_batch
+from ..common.validation import Array, IntArray
 from .log_posterior import LogPosterior
 
 

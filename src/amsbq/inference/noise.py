@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..common.validation import IntArray
 from ..gp.data import Data
 from ..gp.kernels import Matern, ProductKernel
 from ..measures.base import Measure
-from ..validation import IntArray
 from .log_posterior import LogPosterior
 from .modes import find_mode
 from .priors import Normal
@@ -64,15 +64,17 @@ def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> di
     noise : one for each source
         The variance that was declared, or "learn".
     """
-    found: dict[int, float] = {}
-    for source, level in enumerate(noise):
-        of = data.values.of_source(source)
-        if level != "learn" and len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
-            sources = np.zeros(len(of.y), dtype=np.intp)
-            known = replace(of, s=sources, noise_var=of.noise_var + level).sorted()
-            std = _noise(measure, known.thinned(SETTINGS.most_observations))
-            found |= {source: std} if std > 0 else {}
-    return found
+    every = ((source, noise_of(measure, data, source, level)) for source, level in enumerate(noise))
+    return {source: std for source, std in every if std > 0}
+
+
+def noise_of(measure: Measure, data: Data, source: int, declared: Noise) -> float:
+    """Return the standard deviation of noise on the values of a source, beside what was declared; or zero."""
+    of = data.values.of_source(source)
+    if declared == "learn" or len(of.y) < SETTINGS.enough or not np.ptp(of.y) > 0:
+        return 0.0
+    known = replace(of, s=np.zeros(len(of.y), dtype=np.intp), noise_var=of.noise_var + declared).sorted()
+    return _noise(measure, known.thinned(SETTINGS.most_observations))
 
 
 def _noise(measure: Measure, data: Data) -> float:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
+from ..common.messages import warn
+from ..common.validation import Array
 from ..gp.data import VALUE, Data
 from ..gp.gram import DIGITS
-from ..messages import warn
-from ..validation import Array
-from .structures import Noise, noise_level
+from ..measures.base import Measure
+from .structures import Noise
 
 #: values that differ by no more than this share of their size differ by rounding
 ROUNDING = 1e-14
+#: digits of what inputs are ordered by: rounding in the last ones does not change their order
+ORDERED_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,20 @@ class StandardUnits:
 
     levels: Array  # (L,)
     spreads: Array  # (L,)
+    digits: int | None = DIGITS  # of standardised observations; None keeps all
 
     @classmethod
-    def of(cls, data: Data, n_sources: int, common: bool) -> StandardUnits:
+    def of_user(cls, n_sources: int) -> StandardUnits:
+        """Return the units of the user."""
+        return cls(np.zeros(n_sources), np.ones(n_sources), None)
+
+    @classmethod
+    def of(cls, data: Data, n_sources: int, common: bool, alike: Sequence[int] = ()) -> StandardUnits:
         """Return the average of the observations of each source as its level, and their deviation as its spread.
 
         What a source lacks it takes from the others. With ``common``, all sources have one spread, or a power of ten
-        times it if their values are of another order of magnitude, as in other units.
+        times it if their values are of another order of magnitude, as in other units. Sources that are ``alike`` return
+        the same quantity: they have the level, and the unit, of the primary one, or of all of them if that has none.
         """
         data = data.values
         unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
@@ -55,13 +64,16 @@ class StandardUnits:
         groups = [scaled[data.s == source] for source in range(n_sources)]
         overall = scaled.mean() if len(scaled) else 0.0
         levels = np.array([y.mean() if len(y) else overall for y in groups])
+        if len(alike):
+            levels[list(alike)] = levels[0] if len(groups[0]) else np.mean(levels[list(alike)])
         in_units = replace(data, y=scaled)
-        factors = np.array([_power_of_ten(in_units, k) if common and k else 1.0 for k in range(n_sources)])
+        others = set(range(1, n_sources)) - set(alike)
+        factors = np.array([_power_of_ten(in_units, k) if common and k in others else 1.0 for k in range(n_sources)])
         deviations = [(y - y.mean()) / factor for y, factor in zip(groups, factors, strict=True) if len(y) > 1]
         pooled = np.sqrt(np.mean([np.mean(each**2) for each in deviations])) if deviations else 0.0
         largest = np.abs(scaled / factors[data.s]).max(initial=0.0)
-        if pooled <= ROUNDING * largest:
-            pooled = largest or 1.0
+        if pooled <= ROUNDING * largest:  # nobody knows: the more values are equal, the less the others may differ
+            pooled = (largest or 1.0) / max(len(groups[0]), 1)
         spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
         return cls(unit * levels, unit * (factors * np.where(spreads > 1e-12 * pooled, spreads, pooled)))
 
@@ -72,7 +84,8 @@ class StandardUnits:
     def standardise(self, data: Data) -> Data:
         """Return observations in standard units."""
         unit, levels = self.spreads[data.s], np.where(data.sites.differentiated, 0.0, self.levels[data.s])
-        y = np.round((data.y - levels) / unit, DIGITS)
+        y = (data.y - levels) / unit
+        y = y if self.digits is None else np.round(y, self.digits)
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
             return replace(data, y=y, noise_var=data.noise_var / unit / unit)
 
@@ -88,7 +101,7 @@ def _power_of_ten(data: Data, source: int) -> float:
         return 1.0
     widths = np.ptp(data.X, axis=0)
     widths = np.where(widths > 0, widths, 1.0)
-    y, z = primary.y, other.y[cKDTree(other.X / widths).query(primary.X / widths)[1]]
+    y, z = primary.y, other.y[scipy.spatial.cKDTree(other.X / widths).query(primary.X / widths)[1]]
     if is_constant(y) or is_constant(z):
         return 1.0
     larger = float(np.log10(np.std(z) / np.std(y)))
@@ -109,13 +122,16 @@ def fewest_first(data: Data, n_sources: int) -> list[int]:
     return [0, *sorted(range(1, n_sources), key=lambda source: keys[source])]
 
 
-def noise_levels(noise: Any, n_sources: int) -> list[Noise]:
-    """Return one noise variance or "learn" for each source, or raise with what is accepted."""
-    given = list(noise) if isinstance(noise, Sequence) and not isinstance(noise, str) else None
-    levels = given if given is not None else [noise] * n_sources
-    if len(levels) < n_sources:
-        raise ValueError(f"noise must be one number, 'learn', or one of them for each of {n_sources} sources")
-    return [noise_level(level) for level in levels]
+def inputs_in_order(data: Data, measure: Measure) -> list[int]:
+    """Return all inputs in an order that does not depend on their numbers, their units or their directions.
+
+    It is that of the products of squared values and squared locations, in standard units, if no two of them are equal.
+    """
+    data, latent = data.values, measure.latent
+    u = (measure.to_latent(data.X) - latent.median) / latent.width
+    y = StandardUnits.of(data, int(data.s.max(initial=0)) + 1, common=False).standardise(data).y
+    keys = np.round((1 + y**2) @ u**2, ORDERED_DIGITS)
+    return [int(i) for i in np.argsort(keys, kind="stable")]
 
 
 def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:
@@ -150,7 +166,7 @@ def regularised(
         warn(f"there is no observation of {names[0]}: what is said of its integral is a guess")
     elif primary_is_constant(data):
         warn(
-            f"all {len(primary)} observations of {names[0]} are {primary[0]:.6g}: they do not tell how much it varies, "
+            f"all {len(primary)} observations of {names[0]} are equal: they do not tell how much it varies, "
             "and the error bar is a guess",
         )
         data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more

@@ -9,22 +9,43 @@ numbered by their order of fidelity, a fast process g and a slow process h:
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
     alone             f_0 = m_0 + A (e^{γ/2} g + h), whatever the others are
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
+
+and, where the sources have known fidelities, numbers h_lk for knobs k that tend to zero with the error,
+
+    refined           f_l = m + A (e^{γ/2} g + h) + Σ_k s_k (h_lk^p_k e_k + r_k h_lk^(p_k + t_k) d_k(h_lk)) + Σ_jk ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from itertools import combinations
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from ..common.validation import Array, non_negative_number
+from ..gp.coregionalisation import Term
 from ..gp.kernels import RBF, Matern, ProductKernel
-from ..validation import Array, non_negative_number
-from .priors import LogGamma, Normal, StudentT
+from ..gp.posterior import MultiSourceGP, gp_to_dict
+from ..measures.base import Measure
+from .priors import (
+    DIFFERENCE,
+    PRIORS,
+    REFINEMENT,
+    SHARED,
+    TREND,
+    Gamma,
+    LogGamma,
+    Normal,
+    StudentT,
+    lengthscale,
+    wide_lengthscale,
+)
 
 #: the noise on observations of a source: a variance, or "learn"
 Noise: TypeAlias = float | Literal["learn"]
+Scale: TypeAlias = Callable[[float, int], LogGamma | Normal]
 ModelName: TypeAlias = Literal["auto", "icm", "lmc", "ar", "vbq"]
 
 
@@ -50,15 +71,18 @@ class TermPrior:
     among: tuple[int, ...] | None = None  #: the sources that have a part in the term; None means all
     scales_of: int | None = None  #: the earlier term whose lengthscales it has; None gives it its own
     trend: float = 0.0  #: variance of a linear trend that belongs to it, relative to its own
+    constant: float = 0.0  #: variance of a constant that belongs to it, relative to its own
+    correlation: Array | None = None  #: (L, L), of what sources share of it; None means that it is one for all
 
 
 @dataclass(frozen=True)
 class Factor:
     """A hyperparameter t that multiplies the amplitudes of sources in terms by e^{t · effect}."""
 
-    prior: Normal | StudentT
+    prior: Gamma | Normal | StudentT
     effect: Array  #: (Q, L), for each term and source
     start: float = 0.0  #: where searches start, from the centre of the prior
+    knob: str | None = None  #: the knob of which it is the exponent
 
 
 @dataclass(frozen=True)
@@ -74,6 +98,10 @@ class ModelPrior:
     amplitude: StudentT | None = None
     #: standard deviation of an unknown constant for each source, in units of its spread; None fixes it to the average
     level: float | None = None
+    #: the sources that return one quantity, so that they have one unit
+    alike: tuple[int, ...] = ()
+    one_level: bool = False  #: whether the unknown constant is one for all of these
+    target: int = 0  #: the source whose integral is wanted
     #: whether to consider that a source is unrelated to the primary one, or runs against it
     open_relations: bool = False
     #: whether secondary sources tell nothing of the primary one, which is learned from its own observations
@@ -90,9 +118,61 @@ class ModelPrior:
 
 
 @dataclass(frozen=True)
-class Model:
-    """The structures of a model, and how their hyperparameters are used."""
+class Fidelities:
+    """How far sources are refined: numbers that tend to zero with the error, one for each knob of the simulator.
 
+    Attributes
+    ----------
+    knobs : tuple of str
+        Names of the knobs.
+    values : tuple of (tuple of float, or None)
+        For each source its number for each knob; None for a source that is not such a refinement.
+    limit : bool
+        Whether the integral wanted is that of the limit f(x, 0), which is one more source, the last one, without
+        observations.
+    """
+
+    knobs: tuple[str, ...]
+    values: tuple[tuple[float, ...] | None, ...]
+    limit: bool = False
+
+    @property
+    def target(self) -> int:
+        """The source whose integral is wanted."""
+        return len(self.values) if self.limit else 0
+
+    @property
+    def declared(self) -> tuple[int, ...]:
+        """The sources whose fidelity is known."""
+        return tuple(source for source, value in enumerate(self.values) if value is not None)
+
+    @property
+    def order(self) -> list[int] | None:
+        """The sources from the finest to the coarsest, on the average over knobs; None if one is no refinement."""
+        if None in self.values:
+            return None
+        coarseness = self.logarithms(len(self.values)).mean(axis=0)
+        return [0, *(source for source in np.argsort(coarseness, kind="stable").tolist() if source)]
+
+    def among(self, sources: Sequence[int]) -> Fidelities | None:
+        """Return the fidelities of some sources alone; None if they do not compare the primary one with any other."""
+        values = tuple(value if source in sources else None for source, value in enumerate(self.values))
+        found = replace(self, values=values if self.limit else values[: max(sources) + 1])
+        return found if 0 in found.declared and len(found.declared) > 1 else None
+
+    def logarithms(self, n_sources: int) -> Array:
+        """Return the log of each number beside the largest one of its knob (knobs, L); zero for other sources."""
+        known = np.array([self.values[source] for source in self.declared])
+        logs = np.zeros((len(self.knobs), n_sources))
+        logs[:, list(self.declared)] = np.log(known / known.max(axis=0)).T
+        return logs
+
+
+@dataclass(frozen=True)
+class Model:
+    """The structures of a model, and how their hyperparameters are used; or a process that has hyperparameters."""
+
+    name: str
     #: one prior for each structure, from the sources in order of fidelity, the primary one first, and the number of
     #: inputs
     structures: Callable[[Sequence[int], int], tuple[ModelPrior, ...]]
@@ -100,51 +180,51 @@ class Model:
     secondaries: bool = True  #: whether other sources than the primary one are used
     warped: bool = False  #: whether skewed values may be modelled as exponentials
     leaves_out: bool = True  #: whether secondary sources are left out that do not help to predict the primary one
+    process: MultiSourceGP | None = None  #: what is used as it is, if hyperparameters are given
+    #: structures where the fidelities of sources are known, in place of the others
+    refined: Callable[[Sequence[int], int, Fidelities], tuple[ModelPrior, ...]] | None = None
+    fidelities: Fidelities | None = None  #: of the sources; None if they are not known
+
+    def priors(self, order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]:
+        """Return one prior for each structure of the sources in order of fidelity, and the number of inputs."""
+        known = None if self.fidelities is None else self.fidelities.among(order)
+        if known is None or self.refined is None:
+            return self.structures(order, dim)
+        target, order = known.target, [source for source in order if source < len(known.values)]
+        alike = (*known.declared, target) if known.limit else known.declared
+        return tuple(replace(prior, alike=alike, target=target) for prior in self.refined(order, dim, known))
+
+    @property
+    def given(self) -> bool:
+        """Whether hyperparameters are given, so that nothing has to be learned."""
+        return self.process is not None
+
+    def check_for(self, n_sources: int, measure: Measure) -> None:
+        """Raise ValueError unless it can be used for so many sources with that distribution of the inputs."""
+        if self.process is not None:
+            self.process.check_for(n_sources, measure)
+
+    def of_sources(self, kept: Sequence[int]) -> ModelName | MultiSourceGP:
+        """Return the same model of some of the sources only, as users give it."""
+        if self.process is None:
+            return cast(ModelName, self.name)
+        terms = [Term(term.B[np.ix_(kept, kept)], term.kernel) for term in self.process.terms]
+        return MultiSourceGP(terms, self.process.measure, self.process.noise[kept], self.process.mean[kept])
+
+    def to_json(self) -> str | dict[str, Any]:
+        """Return the name, or the process as JSON types."""
+        return self.name if self.process is None else gp_to_dict(self.process)
 
 
 def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
     """Return the prior of sources that share a fast and a slow process, each with a fast and a slow one of its own."""
-    fast, slow = (_scale(fraction, dim) for fraction in fractions)
+    fast, slow = (lengthscale(fraction, dim) for fraction in fractions)
     return ModelPrior(
         (TermPrior(fast, gain=Normal(0.0, 2.0), own=Normal(-3.0, 1.5)), TermPrior(slow, own=Normal(-3.0, 1.5))),
         amplitude=StudentT(0.0, 0.7, 4.0),
         level=10.0,
         open_relations=True,
     )
-
-
-def _scale(fraction: float, dim: int) -> LogGamma:
-    """Return the prior of a lengthscale: distances between points grow with the root of the number of inputs."""
-    return LogGamma(fraction * dim**0.5, 3.0)
-
-
-def _wide_scale(fraction: float, dim: int) -> Normal:
-    """Return a prior of log λ that reaches much further: to inputs that hardly matter, or matter in a linear way."""
-    return Normal(float(np.log(1.3 * fraction * dim**0.5)), 0.9)
-
-
-@dataclass(frozen=True)
-class RelationPriors:
-    """Priors of how sources are related in a chain and in a star."""
-
-    #: log amplitude, in units of the spread of the observations
-    amplitude: StudentT = field(default_factory=lambda: StudentT(0.0, 0.7, 4.0))
-    gain: Normal = field(default_factory=lambda: Normal(0.0, 2.0))  #: log variance of the slow process by the fast one
-    rho: StudentT = field(default_factory=lambda: StudentT(0.0, 0.25, 4.0))  #: log ρ_l: sources mostly have one scale
-    #: log variance of a difference beside that of the processes that are shared; of the coarsest one in a chain. It is
-    #: not wider, because the few observations that have it to themselves would then show a difference of almost zero
-    difference: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
-    #: in a chain, the log of how much smaller the variance of a difference is than that of the next coarser one: on the
-    #: average over levels, ...
-    refinement: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
-    step: Normal = field(default_factory=lambda: Normal(0.0, 0.7))  #: ... and how much each of them departs from it
-    start: float = -2.0  #: where searches start from the centre of `difference`: as if sources almost agreed
-
-
-PRIORS = RelationPriors()
-SHARED = (0.2, 0.7)  #: typical lengthscales of the fast and the slow process, as fractions of the width of an input
-DIFFERENCE = 0.5  #: and of differences between sources
-TREND = 1.0  #: variance of a linear trend in a chain, relative to that of the process or difference that has it
 
 
 def chain(order: Sequence[int], dim: int) -> ModelPrior:
@@ -155,10 +235,10 @@ def chain(order: Sequence[int], dim: int) -> ModelPrior:
     """
     L, n = len(order), len(SHARED)
     # Term n + i is the difference of level L - 2 - i, which all finer levels inherit.
-    terms = [TermPrior(_wide_scale(fraction, dim)) for fraction in SHARED]
+    terms = [TermPrior(wide_lengthscale(fraction, dim)) for fraction in SHARED]
     terms[-1] = replace(terms[-1], trend=TREND)
     inheriting = [tuple(order[: level + 1]) for level in range(L - 2, -1, -1)]
-    terms += _differences(_wide_scale(DIFFERENCE, dim), inheriting, n, TREND)
+    terms += _differences(wide_lengthscale(DIFFERENCE, dim), inheriting, n, TREND)
     level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest that has it
     finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source has inherited the term
     differences = np.arange(len(terms)) - n  # their numbers from the coarsest on; negative for what is no difference
@@ -188,8 +268,8 @@ def star(order: Sequence[int], dim: int) -> ModelPrior:
 def richardson(order: Sequence[int], dim: int) -> ModelPrior:
     """Return the prior of levels with one error that gets smaller and smaller, and a part of it to themselves."""
     L, n = len(order), len(SHARED)
-    terms = [TermPrior(_scale(fraction, dim)) for fraction in SHARED]
-    terms.append(TermPrior(_scale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))
+    terms = [TermPrior(lengthscale(fraction, dim)) for fraction in SHARED]
+    terms.append(TermPrior(lengthscale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))
     finer = L - 1 - np.arange(L)  # by how many levels each one is finer than the coarsest
     error = (np.arange(len(terms)) == n)[:, None]
     factors = _shared_process(len(terms), L)
@@ -199,9 +279,60 @@ def richardson(order: Sequence[int], dim: int) -> ModelPrior:
     return ModelPrior(tuple(terms), _by_source(factors, order), level=10.0)
 
 
+def refined(order: Sequence[int], dim: int, fidelities: Fidelities, scale: Scale, trend: float = 0.0) -> ModelPrior:
+    """Return the prior of levels of one simulator: f(x, h) = f(x, 0) + e(x, h), where e has variances like h^2p.
+
+    After Tuo, Wu and Yu (2014). Each knob has an error of its own, with an exponent, and each pair of knobs one that
+    both shrink. An error has a leading part, which is the same for all h but for its size, and a rest that shrinks
+    faster. Sources without a fidelity are multiples of f(x, 0) plus differences, as in a star.
+    """
+    L, n, R = len(order) + fidelities.limit, len(SHARED), REFINEMENT
+    log_h = fidelities.logarithms(L)
+    knobs = [k for k in range(len(log_h)) if log_h[k].any()]
+    pairs = [*combinations(knobs, 2)]
+    others = [source for source in order[1:] if source not in fidelities.declared]
+    error = TermPrior(scale(DIFFERENCE, dim), among=fidelities.declared, trend=trend, constant=R.constant)
+    inherited = replace(error, scales_of=n)
+    terms = [TermPrior(scale(fraction, dim)) for fraction in SHARED]
+    terms[-1] = replace(terms[-1], trend=trend)
+    for k in knobs:
+        between = np.exp(-R.decay * np.abs(log_h[k][:, None] - log_h[k]))
+        terms += [inherited if k != knobs[0] else error, replace(inherited, correlation=between)]
+    terms += [inherited] * len(pairs)
+    terms += _differences(scale(DIFFERENCE, dim), [(source,) for source in others], len(terms), trend)
+    Q = len(terms)
+    of = np.arange(Q)
+    factors = _shared_process(Q, L)
+    for i, k in enumerate(knobs):
+        leading, rest = of == n + 2 * i, of == n + 2 * i + 1
+        crossed = np.isin(of, [n + 2 * len(knobs) + j for j, pair in enumerate(pairs) if k in pair])
+        factors += [
+            Factor(R.exponent, (leading | rest | crossed)[:, None] * log_h[k], knob=fidelities.knobs[k]),
+            Factor(R.difference, _in_terms(leading | rest, L), PRIORS.start),
+            Factor(R.rest, _in_terms(rest, L)),
+            Factor(R.faster, rest[:, None] * log_h[k]),
+        ]
+    for j in range(len(pairs)):
+        factors.append(Factor(R.difference, _in_terms(of == n + 2 * len(knobs) + j, L), PRIORS.start))
+    for j, source in enumerate(others):
+        shared = (of < n)[:, None] & (np.arange(L) == source)
+        own = _in_terms(of == Q - len(others) + j, L)
+        factors += [Factor(PRIORS.rho, shared.astype(float)), Factor(PRIORS.difference, own, PRIORS.start)]
+    return ModelPrior(tuple(terms), tuple(factors), level=10.0, one_level=True)
+
+
+def refinements(order: Sequence[int], dim: int, fidelities: Fidelities) -> tuple[ModelPrior, ...]:
+    """Return the structures that the default averages over where fidelities are known; for the limit, two of them."""
+    found = tuple(refined(order, dim, fidelities, *about) for about in ((lengthscale, 0.0), (wide_lengthscale, TREND)))
+    if fidelities.limit:
+        return found
+    found = alone(order, dim), *found
+    return (chain(order, dim), *found) if len(order) <= REFINEMENT.few else found
+
+
 def alone(order: Sequence[int], dim: int) -> ModelPrior:
     """Return the prior of a primary source of which the others tell nothing, not even on which scale it varies."""
-    terms = tuple(TermPrior(_scale(fraction, dim), among=(0,)) for fraction in SHARED)
+    terms = tuple(TermPrior(lengthscale(fraction, dim), among=(0,)) for fraction in SHARED)
     return ModelPrior(terms, tuple(_shared_process(len(terms), len(order))), level=10.0, primary_only=True)
 
 
@@ -264,17 +395,20 @@ def default_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]
     return structures if len(order) == 2 else (*structures, richardson(order, dim))
 
 
-def _only(structure: Callable[[Sequence[int], int], ModelPrior], **options: bool) -> Model:
+def _only(name: str, structure: Callable[[Sequence[int], int], ModelPrior], **options: Any) -> Model:
     """Return the model of a single structure."""
-    return Model(lambda order, dim: (structure(order, dim),), **options)
+    return Model(name, lambda order, dim: (structure(order, dim),), **options)
 
 
 MODELS = {
-    "auto": Model(default_structures, warped=True),
-    "icm": _only(icm, marginalised=False),
-    "lmc": _only(lmc),
-    "ar": _only(chain),
-    "vbq": _only(icm, marginalised=False, secondaries=False),
+    model.name: model
+    for model in (
+        Model("auto", default_structures, warped=True, refined=refinements),
+        _only("icm", icm, marginalised=False),
+        _only("lmc", lmc),
+        _only("ar", chain),
+        _only("vbq", icm, marginalised=False, secondaries=False),
+    )
 }
 
 
@@ -289,8 +423,14 @@ def checked_order(order: Any, n_sources: int) -> list[int]:
     return [int(source) for source in given]
 
 
-def model_named(name: str) -> Model:
-    """Return the model structure of that name, or raise with those that there are."""
-    if name not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))} or a MultiSourceGP, got {name!r}")
-    return MODELS[name]
+def as_model(model: object) -> Model:
+    """Return the model of that name, or that of a process with given hyperparameters, or raise with what there is."""
+    if isinstance(model, MultiSourceGP):
+        return Model(repr(model), _no_structures, process=model)
+    if not isinstance(model, str) or model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))} or a MultiSourceGP, got {model!r}")
+    return MODELS[model]
+
+
+def _no_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]:
+    return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol, TypeAlias, cast
@@ -10,7 +11,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..validation import brief
+from ..common.messages import suggestion
+from ..common.validation import brief
 from .base import Measure, is_list
 from .composed import Mixture, Transformed
 from .distributions import Distribution, RandomVariable, checked_distribution, is_distribution
@@ -29,6 +31,9 @@ class MultivariateNormal(Protocol):
 
 #: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
 InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float] | Measure
+
+#: Rows of an array that are taken for intervals of inputs, at most: more of them are probably samples.
+MOST_INTERVALS = 20
 
 #: Everything that is used wherever a measure is.
 MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
@@ -76,6 +81,11 @@ def as_measure(obj: NamedMeasureLike) -> Measure:
     if is_distribution(given):
         return Product([given])
     if isinstance(given, np.ndarray) and given.shape[1:] in ((), (2,)):
+        if len(given) > MOST_INTERVALS:
+            raise TypeError(
+                f"inputs is an array of shape {given.shape}: if its rows are samples, give Empirical(array); if they "
+                "are intervals, one for each input, give a list of (low, high)"
+            )
         given = given.tolist()
     if is_list(given) and given:
         if _is_pair(given):
@@ -133,6 +143,8 @@ def _is_pair(obj: Any) -> bool:
 def _check_interval(pair: Sequence[float], name: str) -> None:
     """Raise ValueError if the first of two numbers is not below the second."""
     low, high = pair
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"{name} is {brief(pair)}, and the ends of an interval are finite; others need a distribution")
     if low >= high:
         normal = f"; with mean {low:g} and standard deviation {high:g} it is stats.norm({low:g}, {high:g})"
         raise ValueError(
@@ -148,8 +160,44 @@ def _uniform(pair: Sequence[float]) -> Distribution:
 
 
 def _has_names(measure: Mapping[Any, Any]) -> bool:
-    """Return whether a dictionary has an input by name in each entry, and not the probability of a category."""
-    return bool(measure) and all(isinstance(key, str) and not isinstance(part, Real) for key, part in measure.items())
+    """Return whether a dictionary has an input by name in each entry, and not the probability of a value.
+
+    ValueError if it has both, inputs without names, or nothing.
+    """
+    if not measure:
+        raise ValueError("a dictionary of inputs must have one at least, as in {'speed': (0, 1)}")
+    constants = [key for key, part in measure.items() if isinstance(part, Real)]
+    if len(constants) == len(measure):
+        return False
+    if constants:
+        raise ValueError(_needs_distribution(constants[0], measure[constants[0]]))
+    for key, part in measure.items():
+        if not isinstance(key, str):
+            raise ValueError(
+                f"{key!r} is no name of an input: name each of them, as in {{'speed': {brief(part)}}}, or give a list"
+            )
+    return True
+
+
+def _needs_distribution(name: Any, given: Any) -> str:
+    """Return what to say of an input that has a number in place of a distribution."""
+    return (
+        f"the input {name!r} is {brief(given)}, and needs a distribution, such as stats.norm(0, 1), or a pair of "
+        "limits, (low, high); what is constant is no input: write it into the function"
+    )
+
+
+def in_order_of(names: Sequence[str] | None, X: Any) -> Any:
+    """Return locations with their columns in the order of the inputs, if both have names: those of a data frame.
+
+    ValueError if they have other names.
+    """
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None or not all(isinstance(column, str) for column in columns):
+        return X
+    if sorted(columns) != sorted(names):
+        raise ValueError(f"X has the columns {', '.join(columns)}, but the inputs are {', '.join(names)}")
+    return X[list(names)]
 
 
 def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
@@ -169,6 +217,11 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
         if names is not None:
             raise ValueError("give names either in the dictionary of distributions or as names=, not both")
         return as_measure(measure), list(measure)
+    if isinstance(measure, Mapping) and any(isinstance(key, str) for key in measure):
+        given: Any = measure
+        said = _needs_distribution(*next(iter(given.items())))
+        hint = f". Categories with their probabilities are the distribution of one input: {{'mode': {brief(given)}}}"
+        raise ValueError(said + hint * math.isclose(math.fsum(given.values()), 1.0, rel_tol=1e-6))
     inputs = as_measure(cast(MeasureLike, measure))
     if names is None:
         return inputs, None
@@ -180,14 +233,39 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
     return inputs, listed
 
 
-def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str]) -> Measure:
-    """Return a measure of inputs that have names already: a dictionary has an entry for each of them, in any order.
+def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str], present: Measure) -> Measure:
+    """Return another measure of inputs that have names: a dictionary has an entry for some of them, in any order.
 
-    >>> measure_of_inputs({"size": (2, 3), "load": (0, 1)}, ["load", "size"])
+    The others are as they are in the present measure.
+
+    >>> measure_of_inputs({"size": (2, 3), "load": (0, 1)}, ["load", "size"], Uniform([0, 0], 1))
     Uniform([0.0, 2.0], [1.0, 3.0])
+    >>> measure_of_inputs({"size": (2, 3)}, ["load", "size"], Gaussian([0, 0], 1)).marginals
+    (NormalMarginal(mean=0.0, sd=1.0), UniformMarginal(low=2.0, high=3.0))
     """
-    if isinstance(measure, Mapping) and _has_names(measure):
-        if set(measure) != set(names):
-            raise ValueError(f"the inputs are {', '.join(names)}, but the dictionary has {', '.join(measure)}")
+    for name, value in measure.items() if isinstance(measure, Mapping) else ():
+        if name in names and isinstance(value, Real | str):
+            raise ValueError(
+                f"{name} is {value!r}, which is no distribution; for a value of it, there is "
+                f"result.given({name}={value!r})"
+            )
+        if name in names and isinstance(value, Mapping) and len(value) == 1:
+            only = next(iter(value))
+            raise ValueError(
+                f"{name} is {value}, which has a single value; for that there is result.given({name}={only!r})"
+            )
+    if not isinstance(measure, Mapping) or not _has_names(measure):
+        return as_measure(measure)
+    unknown = [name for name in measure if name not in names]
+    if unknown:
+        raise ValueError(
+            f"there is no input {unknown[0]!r}{suggestion(unknown[0], names)}: the inputs are {', '.join(names)}"
+        )
+    if len(measure) == len(names):
         return as_measure(cast(NamedMeasureLike, {name: measure[name] for name in names}))
-    return as_measure(measure)
+    if present.marginals is None:
+        raise ValueError(
+            f"the inputs depend on each other, so the dictionary must have all of them: {', '.join(names)}"
+        )
+    given = {name: as_measure(cast(NamedMeasureLike, {name: part})) for name, part in measure.items()}
+    return Independent([given.get(name) or present.over([d]) for d, name in enumerate(names)])

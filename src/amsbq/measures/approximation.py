@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legval, legvander
 
-from ..messages import SILENCE, warn
-from ..validation import Array
+from ..common.messages import SILENCE, warn
+from ..common.validation import Array
 from .distributions import Distribution, describe, histogram_edges
 from .piecewise import NODES, WEIGHTS, PiecewiseDensity, gauss_legendre
 

@@ -20,8 +20,9 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from ..markup import histogram, table
-from ..validation import Array, IntArray, RNGLike, count, points, read_only
+from ..common.markup import histogram, table
+from ..common.validation import Array, IntArray, RNGLike, count, points, read_only
+from .discrete import DiscreteDistribution
 from .marginals import Marginal
 
 #: The ``width`` of a standard normal distribution: twice its interquartile range.
@@ -174,9 +175,18 @@ class Measure(ABC):
         return ()
 
     @property
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """The names of the values of each input that has categories, without an order, by the number of the input."""
+        return {}
+
+    def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Measure:
+        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        return self
+
+    @property
     def categorical(self) -> tuple[int, ...]:
-        """The inputs whose values are categories, without an order."""
-        return ()
+        """The inputs whose values are categories."""
+        return tuple(self.categories)
 
     @property
     def continuous(self) -> IntArray:
@@ -205,6 +215,11 @@ class Measure(ABC):
         return self
 
     @property
+    def resolution(self) -> float:
+        """Standard deviation of the error of integrals, as a share of that of the output, where points stand for it."""
+        return 0.0
+
+    @property
     def whole(self) -> Measure:
         """The measure that this one stands for where the same answer takes less work with fewer samples."""
         return self
@@ -227,8 +242,11 @@ class Measure(ABC):
             )
         return low - slack, high + slack
 
-    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
-        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is not supported."""
+    def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
+        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is not supported.
+
+        ``inputs`` are their names, if they have any, for the message.
+        """
         X = points(X, self.dim, name)
         lowest, highest = self._widened_bounds
         outside = (lowest > X) | (highest < X)
@@ -239,8 +257,9 @@ class Measure(ABC):
             X[outside] = given[outside]
         if outside.any():
             i, d = np.argwhere(outside)[0]
+            which = f"input {d}" if inputs is None else inputs[d]
             raise ValueError(
-                f"{name}[{i}] is outside the support of the measure: input {d} is {float(X[i, d])}, "
+                f"{name}[{i}] is outside the support of the measure: {which} is {float(X[i, d])}, "
                 f"and must be {self.accepted(int(d))}"
             )
         return X
@@ -249,6 +268,38 @@ class Measure(ABC):
         """Return the values of an input in words."""
         low, high = self.bounds[d]
         return f"between {float(low)} and {float(high)}"
+
+
+class MarginalMeasure(Measure):
+    """Inputs of which each has a marginal distribution, some of them a discrete one: in ``distributions``."""
+
+    distributions: tuple[Any, ...]
+
+    @property
+    def discrete(self) -> tuple[int, ...]:
+        """The inputs that have isolated values."""
+        return tuple(d for d, one in enumerate(self.distributions) if isinstance(one, DiscreteDistribution))
+
+    @property
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """The names of the values of each input that has categories."""
+        return {d: labels for d in self.discrete if (labels := self._discrete(d).labels)}
+
+    def nearest(self, X: Array) -> Array:
+        """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""
+        X = X.copy()
+        for d in self.discrete:
+            X[:, d] = self._discrete(d).nearest(X[:, d])
+        return X
+
+    def accepted(self, d: int) -> str:
+        """Return the values of an input in words."""
+        return f"one of {self._discrete(d).accepted}" if d in self.discrete else super().accepted(d)
+
+    def _discrete(self, d: int) -> DiscreteDistribution:
+        found = self.distributions[d]
+        assert isinstance(found, DiscreteDistribution)
+        return found
 
 
 class Spread(NamedTuple):

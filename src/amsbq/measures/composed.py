@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, brief, non_negative, numbers, read_only
+from ..common.validation import Array, brief, non_negative, numbers, read_only
 from .base import SETTINGS, Measure, is_list
 from .empirical import Empirical
 
@@ -77,9 +77,9 @@ class Transformed(Measure):
         return self.base.discrete
 
     @property
-    def categorical(self) -> tuple[int, ...]:
-        """The inputs of the base whose values are categories."""
-        return self.base.categorical
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """The names of the values of each input of the base that has categories."""
+        return self.base.categories
 
     def nearest(self, X: Array) -> Array:
         """Return the nearest locations (n, D) that exist."""
@@ -89,6 +89,11 @@ class Transformed(Measure):
     def latent(self) -> Measure:
         """The measure in whose coordinates models live: that of the base."""
         return self.base.latent
+
+    @property
+    def resolution(self) -> float:
+        """Standard deviation of the error of integrals, as a share of that of the output."""
+        return self.base.resolution
 
     def to_latent(self, X: Array) -> Array:
         """Return the coordinates (n, D) of locations X in the measure `latent`."""
@@ -106,9 +111,9 @@ class Transformed(Measure):
         """Return a sentence for each input of the base whose error bar may be too small."""
         return self.base.cautions(X)
 
-    def check_points(self, X: ArrayLike, name: str = "X") -> Array:
+    def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
         """Return X as an (n, D) array; ValueError if a row is outside the support of the base."""
-        return self.base.check_points(X, name)
+        return self.base.check_points(X, name, inputs)
 
     def over(self, inputs: Sequence[int]) -> Measure:
         """Return the marginal distribution of some of the inputs of the base."""

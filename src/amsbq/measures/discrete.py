@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..validation import Array, brief, read_only
+from ..common.validation import Array, brief, read_only
 
 #: Probability of either tail that is left out where there are infinitely many values; the rest is normalised again.
 LEFT_OUT = 1e-13
@@ -78,6 +78,11 @@ class DiscreteDistribution:
         """Return the nearest of the values to each x, in the shape of x."""
         middles = 0.5 * (self.values[1:] + self.values[:-1])
         return np.asarray(self.values[np.searchsorted(middles, x)])
+
+    def reordered(self, labels: tuple[str, ...]) -> DiscreteDistribution:
+        """Return the same categories in another order."""
+        masses = read_only(self.masses[[self.labels.index(label) for label in labels]])
+        return DiscreteDistribution(self.values, masses, labels, repr(dict(zip(labels, masses.tolist(), strict=True))))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain lists, numbers and text."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 import scipy
 
-from ..validation import Array, brief
+from ..common.validation import Array, brief
 from .discrete import DiscreteDistribution, from_probabilities, from_scipy, is_discrete
 
 
@@ -116,6 +116,11 @@ def checked_distribution(obj: Any, name: str) -> Distribution:
     """Return a distribution with its parameters, or raise an error that says what ``name`` is instead."""
     if isinstance(obj, type):
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
+    if isinstance(obj, tuple | list) and len(obj) == 2 and all(isinstance(end, Real) and end == end for end in obj):
+        low, high = map(float, obj)
+        if not low < high:
+            raise ValueError(f"{name} is {brief(obj)}, and an interval is (low, high), with low below high")
+        obj = scipy.stats.uniform(low, high - low)
     if isinstance(obj, scipy.stats.rv_histogram):
         obj = obj()
     if isinstance(obj, DiscreteDistribution):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, IntArray, count, non_negative, numbers, points, read_only
+from ..common.messages import warn
+from ..common.validation import Array, IntArray, count, non_negative, numbers, points, read_only
 from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest_length
 
 #: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
@@ -63,6 +64,8 @@ class Empirical(Measure):
         n, dim = samples.shape
         if n == 0 or dim == 0:
             raise ValueError(f"samples must hold at least one sample of at least one input, got shape {(n, dim)}")
+        if 1 < n < dim:
+            warn(f"there are {n} samples of {dim} inputs: samples have a row for each sample; is the array transposed?")
         if weights is None:
             normalised = np.full(n, 1 / n)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +12,9 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from ..messages import SILENCE
-from ..validation import Array, brief, correlations, numbers, points, positive, read_only, vector
-from .base import NORMAL_WIDTH, SETTINGS, Measure, broadcast_vectors, is_list
+from ..common.messages import SILENCE
+from ..common.validation import Array, brief, correlations, numbers, points, positive, read_only, vector
+from .base import NORMAL_WIDTH, SETTINGS, MarginalMeasure, Measure, broadcast_vectors, is_list
 from .discrete import DiscreteDistribution
 from .distributions import (
     Distribution,
@@ -24,7 +25,9 @@ from .distributions import (
     distribution_to_dict,
     histogram_edges,
 )
+from .empirical import Empirical
 from .marginals import NormalMarginal
+from .product import Product
 
 #: Smallest eigenvalue that a correlation matrix is given: it moves correlations by less than the rounding of data.
 SMALLEST_CORRELATION_EIGENVALUE = 1e-10
@@ -32,12 +35,17 @@ SMALLEST_CORRELATION_EIGENVALUE = 1e-10
 EIGENVALUE_TOLERANCE = 1e-8
 #: Normal scores of locations are no larger than this: beyond it, the normal distribution function rounds to 0 or 1.
 LARGEST_SCORE = 8.0
+#: Points that stand for a copula with discrete marginals, and the error of averages over them, as a share of the
+#: standard deviation.
+POINTS, RESOLUTION = 4096, 1e-3
 #: Bins of an empirical marginal, of the same probability: fewer samples than ten in each would be noise.
 MOST_BINS, SAMPLES_PER_BIN = 100, 10
 
 
 class Gaussian(Measure):
-    """The multivariate normal distribution.
+    """The multivariate normal distribution, given by its variances: ``Gaussian(40, 9)`` is ``stats.norm(40, 3)``.
+
+    Standard deviations are given by name: ``Gaussian(40, std=3)``.
 
     Parameters
     ----------
@@ -45,16 +53,25 @@ class Gaussian(Measure):
         A single number stands for all inputs.
     cov : float, sequence of D floats, or D × D array
         The variance of all inputs, one variance for each, or the covariance matrix.
+    std : float or sequence of D floats
+        The standard deviation of all inputs, or one for each, instead of ``cov``.
 
     Examples
     --------
+    >>> Gaussian(40, std=3)
+    Gaussian([40.0], [[9.0]])
     >>> Gaussian([0, 1], 4.0).cov
     array([[4., 0.],
            [0., 4.]])
     """
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
-        mean, cov = numbers(mean, "mean"), numbers(cov, "cov")
+    def __init__(self, mean: ArrayLike, cov: ArrayLike | None = None, *, std: ArrayLike | None = None) -> None:
+        if (cov is None) == (std is None):
+            raise TypeError("give either cov, which has variances, or std, as in Gaussian(40, std=3)")
+        mean = numbers(mean, "mean")
+        if std is not None and np.ndim(std) > 1:
+            raise ValueError(f"std must be one number, or one for each input, got {brief(std)}")
+        cov = numbers(cov, "cov") if cov is not None else positive(numbers(std, "std"), "std") ** 2  # type: ignore[arg-type]
         if cov.ndim == 2 and cov.shape[0] == cov.shape[1] > 0:
             self.mean = vector(mean, "mean", len(cov))
             self.cov = _covariance(cov)
@@ -110,17 +127,19 @@ class Gaussian(Measure):
         return read_only(np.tile([-end, end], (self.dim, 1)))
 
 
-class GaussianCopula(Measure):
-    """Dependent inputs: any continuous marginals, with the dependence of correlated normal variables.
+class GaussianCopula(MarginalMeasure):
+    """Dependent inputs: any marginals, with the dependence of correlated normal variables.
 
     Every input is a function of its normal score, and the scores have the given correlations. Models work with these
     scores, and are integrated against their multivariate normal distribution in closed form; everything that users see,
-    and what sources are called with, is in the units of the inputs.
+    and what sources are called with, is in the units of the inputs. If some marginals are discrete, integrals are
+    averages over 4,096 low-discrepancy points, right to about 0.001 standard deviations of the output.
 
     Parameters
     ----------
     marginals : sequence of D distributions
-        Frozen continuous scipy.stats distributions, random variables of scipy 1.15 and later, or histograms.
+        Frozen scipy.stats distributions, continuous or discrete; random variables of scipy 1.15 and later; histograms;
+        or dictionaries of numbers and their probabilities. Categories, which have no order, cannot be correlated.
     correlation : D × D array
         Correlation matrix of the normal scores: symmetric and positive semi-definite, with a diagonal of ones. It may
         be singular.
@@ -135,14 +154,18 @@ class GaussianCopula(Measure):
     """
 
     marginals = None
+    _whole: GaussianCopula | None = None
 
     def __init__(self, marginals: Sequence[Distribution | RandomVariable], correlation: ArrayLike) -> None:
         if not is_list(marginals) or not marginals:
             raise TypeError(f"marginals must be a non-empty list of scipy.stats distributions, got {brief(marginals)}")
         checked = [checked_distribution(d, f"marginals[{i}]") for i, d in enumerate(marginals)]
         for i, distribution in enumerate(checked):
-            if isinstance(distribution, DiscreteDistribution):
-                raise TypeError(f"marginals[{i}] is {distribution!r}: a Gaussian copula takes continuous distributions")
+            if isinstance(distribution, DiscreteDistribution) and distribution.labels:
+                raise TypeError(
+                    f"marginals[{i}] is {distribution!r}: categories have no order, and cannot be correlated with "
+                    "others; if they have one, give them numbers, as in {0: 0.2, 1: 0.8}"
+                )
         self.distributions, self.dim = tuple(checked), len(checked)
         self.correlation = _correlation(numbers(correlation, "correlation"), self.dim)
         self._set()
@@ -151,7 +174,10 @@ class GaussianCopula(Measure):
         self.bounds = read_only(np.array([d.support() for d in self.distributions], dtype=float))
         with SILENCE, np.errstate(all="ignore"):
             quartiles = np.array([d.ppf([0.25, 0.75]) for d in self.distributions], dtype=float)
-        self.width = read_only(2 * (quartiles[:, 1] - quartiles[:, 0]))
+        width = 2 * (quartiles[:, 1] - quartiles[:, 0])
+        for d in self.discrete:  # of which half may have one value
+            width[d] = width[d] or np.ptp(self.bounds[d])
+        self.width = read_only(width)
         if not (self.width > 0).all():
             at = int(np.argmin(self.width > 0))
             raise ValueError(
@@ -185,11 +211,11 @@ class GaussianCopula(Measure):
         return f"GaussianCopula([{', '.join(map(describe, self.distributions))}], {self.correlation.tolist()})"
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        return self._from_scores(self.latent.sample(n, rng))
+        return self._from_scores(self._scores.sample(n, rng))
 
     def from_cube(self, U: Array) -> Array:
         """Map points U (n, D) of the unit cube to points of the measure, shape (n, D): uniform points become draws."""
-        return self._from_scores(self.latent.from_cube(U))
+        return self._from_scores(self._scores.from_cube(U))
 
     def _from_scores(self, Z: Array) -> Array:
         columns = zip(self.distributions, Z.T, strict=True)
@@ -197,16 +223,41 @@ class GaussianCopula(Measure):
             return np.column_stack([np.where(z < 0, d.ppf(ndtr(z)), d.isf(ndtr(-z))) for d, z in columns])
 
     @cached_property
-    def latent(self) -> Gaussian:
+    def _scores(self) -> Gaussian:
         """The joint distribution of the normal scores."""
         return Gaussian(np.zeros(self.dim), self.correlation)
 
+    @cached_property
+    def latent(self) -> Measure:
+        """The joint distribution of the normal scores, and of the values of discrete inputs as they are."""
+        return Empirical(self.to_latent(self.sobol(POINTS, 0))) if self.discrete else self._scores
+
+    @property
+    def resolution(self) -> float:
+        """Standard deviation of the error of integrals, as a share of that of the output, where points stand for it."""
+        return RESOLUTION if self.discrete else 0.0
+
+    @property
+    def whole(self) -> GaussianCopula:
+        """The copula with all points that stand for it, if this one is made to learn by."""
+        return self._whole or self
+
+    def for_learning(self) -> GaussianCopula:
+        """Return the copula with fewer points, if points stand for it."""
+        return self._to_learn_by if self.discrete and self._whole is None else self
+
+    @cached_property
+    def _to_learn_by(self) -> GaussianCopula:
+        other = copy(self)
+        other.__dict__["latent"], other._whole = self.latent.for_learning(), self
+        return other
+
     def to_latent(self, X: Array) -> Array:
-        """Return the normal scores of locations X, shape (n, D)."""
+        """Return the normal scores of locations X, shape (n, D); of discrete inputs, their values."""
         return self._scores_and_slopes(X)[0]
 
     def latent_slopes(self, X: Array) -> Array:
-        """Return the derivative of each normal score by its input, shape (n, D)."""
+        """Return the derivative of each latent coordinate by its input, shape (n, D)."""
         return self._scores_and_slopes(X)[1]
 
     def _scores_and_slopes(self, X: Array) -> tuple[Array, Array]:
@@ -224,12 +275,14 @@ class GaussianCopula(Measure):
                     score[high] = -ndtri(distribution.sf(x[high]))
                 scores[:, d], slopes[:, d] = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE), distribution.pdf(x)
             slopes *= np.sqrt(2 * np.pi) * np.exp(0.5 * scores**2)
+        own = list(self.discrete)
+        scores[:, own], slopes[:, own] = X[:, own], 1.0
         slopes = np.where(np.isfinite(slopes), slopes, 0.0)
         self.__dict__["_known"] = ((X.copy(), scores, slopes), *known[:3])
         return scores, slopes
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_known", "_to_learn_by")}
 
     @cached_property
     def axes(self) -> Array:
@@ -246,16 +299,22 @@ class GaussianCopula(Measure):
     @cached_property
     def _ends(self) -> Array:
         tail = SETTINGS.tail_probability
-        return np.array([(d.ppf(tail), d.isf(tail)) for d in self.distributions], dtype=float)
+        ends = np.array([(d.ppf(tail), d.isf(tail)) for d in self.distributions], dtype=float)
+        ends[list(self.discrete)] = self.bounds[list(self.discrete)]
+        return ends
 
     def nearest(self, X: Array) -> Array:
-        """Return locations (n, D) moved into the box without tails."""
-        return np.clip(X, *self._ends.T)
+        """Return locations (n, D) moved into the box without tails, and to values of discrete inputs."""
+        return super().nearest(np.clip(X, *self._ends.T))
 
-    def over(self, inputs: Sequence[int]) -> GaussianCopula:
-        """Return the copula of some of the inputs."""
+    def over(self, inputs: Sequence[int]) -> Measure:
+        """Return the copula of some of the inputs; a discrete one alone has exact sums."""
         chosen = list(inputs)
-        return GaussianCopula([self.distributions[d] for d in chosen], self.correlation[np.ix_(chosen, chosen)])
+        distributions = [self.distributions[d] for d in chosen]
+        if len(chosen) == 1 and chosen[0] in self.discrete:
+            return Product(distributions)
+        found = GaussianCopula(distributions, self.correlation[np.ix_(chosen, chosen)])
+        return found if self._whole is None else found.for_learning()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the class, the marginals and the correlations."""
@@ -277,7 +336,9 @@ def _covariance(cov: Array) -> Array:
     """Return a positive definite covariance matrix, made exactly symmetric."""
     positive(np.diagonal(cov), "variances on the diagonal of cov")
     if np.linalg.eigvalsh(correlations(cov, "cov"))[0] <= SMALLEST_EIGENVALUE:
-        raise ValueError(f"cov must be positive definite, but it has a direction without variance: {brief(cov)}")
+        raise ValueError(
+            f"cov must be positive definite, but it has a direction without variance, or a negative one: {brief(cov)}"
+        )
     return read_only(0.5 * cov + 0.5 * cov.T)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 
-from ..validation import Array
+from ..common.validation import Array
 from .approximation import approximate_density
 from .discrete import DiscreteDistribution
 from .distributions import Distribution, describe, is_named

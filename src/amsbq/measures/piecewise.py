@@ -21,7 +21,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from ..validation import Array, IntArray
+from ..common.validation import Array, IntArray
 
 
 @dataclass(frozen=True)

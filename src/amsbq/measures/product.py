@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..messages import SILENCE
-from ..validation import Array, brief, read_only
-from .base import SETTINGS, Measure, Spread, cautions_on, is_list, shortest_length
+from ..common.messages import SILENCE
+from ..common.validation import Array, brief, read_only
+from .base import SETTINGS, MarginalMeasure, Measure, Spread, cautions_on, is_list, shortest_length
 from .discrete import DiscreteDistribution
 from .distributions import (
     Distribution,
@@ -23,10 +23,10 @@ from .distributions import (
     distribution_from_dict,
     distribution_to_dict,
 )
-from .marginals import CategoricalMarginal, Marginal, NumericMarginal, UniformMarginal, marginal_of
+from .marginals import Marginal, NumericMarginal, UniformMarginal, marginal_of
 
 
-class Product(Measure):
+class Product(MarginalMeasure):
     """Independent inputs, each with a distribution of its own: continuous numbers, discrete numbers or categories.
 
     Kernels are integrated in closed form against normal and uniform inputs, by exact sums against discrete ones, and
@@ -69,31 +69,12 @@ class Product(Measure):
             np.array([_width(*pair) for pair in zip(self.distributions, self._spreads, strict=True)])
         )
 
-    @property
-    def discrete(self) -> tuple[int, ...]:
-        """The inputs that have isolated values."""
-        return tuple(d for d, one in enumerate(self.distributions) if isinstance(one, DiscreteDistribution))
-
-    @property
-    def categorical(self) -> tuple[int, ...]:
-        """The inputs whose values are categories."""
-        return tuple(d for d, one in enumerate(self.marginals) if isinstance(one, CategoricalMarginal))
-
-    def nearest(self, X: Array) -> Array:
-        """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""
-        X = X.copy()
-        for d in self.discrete:
-            X[:, d] = self._discrete(d).nearest(X[:, d])
-        return X
-
-    def accepted(self, d: int) -> str:
-        """Return the values of an input in words."""
-        return f"one of {self._discrete(d).accepted}" if d in self.discrete else super().accepted(d)
-
-    def _discrete(self, d: int) -> DiscreteDistribution:
-        found = self.distributions[d]
-        assert isinstance(found, DiscreteDistribution)
-        return found
+    def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Product:
+        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        if categories == self.categories:
+            return self
+        ordered = {d: self._discrete(d).reordered(labels) for d, labels in categories.items()}
+        return Product([ordered.get(d, one) for d, one in enumerate(self.distributions)])
 
     def __repr__(self) -> str:
         return f"Product([{', '.join(describe(d) for d in self.distributions)}])"
@@ -243,9 +224,15 @@ class Independent(Measure):
         return self._inputs("discrete")
 
     @property
-    def categorical(self) -> tuple[int, ...]:
-        """The inputs whose values are categories."""
-        return self._inputs("categorical")
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """The names of the values of each input that has categories."""
+        pairs = zip(self.measures, self.columns, strict=True)
+        return {int(group[d]): labels for m, group in pairs for d, labels in m.categories.items()}
+
+    def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Independent:
+        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        own = [{k: categories[d] for k, d in enumerate(map(int, group)) if d in categories} for group in self.columns]
+        return Independent([m.with_categories(some) for m, some in zip(self.measures, own, strict=True)], self.columns)
 
     def nearest(self, X: Array) -> Array:
         """Return the nearest locations (n, D) that exist."""
@@ -266,6 +253,11 @@ class Independent(Measure):
         """Return the derivatives (n, D) of `to_latent`, each by its own input."""
         slopes = [m.latent_slopes(X[:, group]) for m, group in zip(self.measures, self.columns, strict=True)]
         return self._joined([np.ones(1) if slope is None else slope for slope in slopes], len(X))
+
+    @property
+    def resolution(self) -> float:
+        """Standard deviation of the error of integrals, as a share of that of the output: of the worst group."""
+        return max(m.resolution for m in self.measures)
 
     @property
     def whole(self) -> Independent:

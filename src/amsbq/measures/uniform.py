@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..validation import Array, brief, numbers, read_only
+from ..common.validation import Array, brief, numbers, read_only
 from .base import Measure, broadcast_vectors
 from .marginals import UniformMarginal
 

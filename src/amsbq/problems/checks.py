@@ -1,16 +1,36 @@
-"""Checks on the tables of a problem file, which collect every mistake instead of stopping at the first."""
+"""Checks of the tables of a problem file against their keys, which collect every mistake and not only the first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from traceback import walk_tb
 from typing import Any, TypeVar
 
+from ..common.messages import is_ours, suggestion
+from ..common.validation import brief, cut_short
 from ..design.failures import recorded_reason
-from ..messages import suggestion
 from ..simulators.answers import error_text
-from ..validation import brief, number
 
 T = TypeVar("T")
+
+
+class Refused(ValueError):
+    """A value that is refused for a reason of its own, which is the message."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a key of a table accepts."""
+
+    wanted: str = ""  #: what it must be, in words
+    read: Callable[[Any], Any] = lambda value: value  #: return the value to use, or raise TypeError or ValueError
+    to: str = ""  #: the class that takes it as an argument of the same name; else the reader of the table uses it
+    default: Any = None
+    missing: str = ""  #: what it is for, if it must be given
+    by_output: bool = False  #: whether it may be a table by output, if there are several
+    refusal: str = "must be {wanted}, got {given}"  #: the message for a value that is not accepted
 
 
 class Checker:
@@ -20,74 +40,87 @@ class Checker:
     says what is accepted and what was found.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, top: Collection[str] = ()) -> None:
         self.errors: list[str] = []
+        self.top = top  # keys of the file itself, which belong to none of its tables
 
     def add(self, key: str, message: str) -> None:
-        """Add the mistake ``message`` at ``key``."""
-        self.errors.append(f"{key}: {message}")
+        """Add the mistake ``message`` at ``key``; one without a key is about the file as a whole."""
+        name = key.rpartition(".")[2]
+        self.errors.append(f"{key}: {message.removeprefix(f'{name} ')}" if key else message)
 
-    def attempt(self, key: str, make: Callable[[], T]) -> T | None:
-        """Return what ``make()`` returns; if it raises anything, add the reason at ``key`` and return None."""
+    def attempt(self, key: str, make: Callable[[], T], within: Mapping[str, str] | None = None) -> T | None:
+        """Return what ``make()`` returns; if it raises anything, add the reason at ``key`` and return None.
+
+        ``within`` has more exact keys by the words with which a reason may begin.
+        """
         try:
             return make()
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # modules of users may raise anything when they are imported
-            reason, kind = recorded_reason(error_text(error)), type(error).__name__
-            expected = isinstance(error, ValueError | TypeError)
-            self.add(key, reason.removeprefix(f"{kind}: ") if expected else reason)
+            raised = [frame for frame, _ in walk_tb(error.__traceback__)][-1]
+            expected = isinstance(error, ValueError | TypeError) or is_ours(raised)
+            reason = recorded_reason(error_text(error))
+            reason = reason.removeprefix(f"{type(error).__name__}: ") if expected else reason
+            about = next((word for word in within or () if re.match(rf"{re.escape(word)}\b", reason)), None)
+            self.add(key if about is None else (within or {})[about], reason)
             return None
 
-    def known_keys(self, table: dict[str, Any], known: Iterable[str], within: str = "") -> None:
+    def table(
+        self, keys: Mapping[str, Key], content: dict[str, Any], within: str = "", outputs: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return the value of each key, its default if it is absent, or None if it is wrong."""
+        self.known_keys(content, keys, within)
+        found = {name: key.default for name, key in keys.items()}
+        for name, key in keys.items():
+            if name in content:
+                found[name] = self.value(dotted(within, name), key, content[name], outputs)
+            elif key.missing:
+                self.add(dotted(within, name), f"is missing: {key.missing}")
+        return found
+
+    def value(self, where: str, key: Key, given: Any, outputs: Collection[str] = ()) -> Any:
+        """Return what a key makes of a value, or a dictionary of that by output; None if it is wrong."""
+        try:
+            return key.read(given)
+        except (TypeError, ValueError) as error:
+            told = str(error) if isinstance(error, Refused) else ""
+        if key.by_output and outputs and isinstance(given, dict):
+            self.known_keys(given, outputs, where)
+            return {name: self.value(f"{where}.{name}", key, given[name]) for name in given if name in outputs}
+        self.add(where, told or key.refusal.format(wanted=key.wanted, given=shown(given)))
+        return None
+
+    def known_keys(self, table: dict[str, Any], known: Collection[str], within: str = "") -> None:
         """Add a mistake for each key of ``table`` that is not in ``known``, with the closest known key."""
         for name in table:
             if name not in known:
-                self.add(dotted(within, name), f"is not known{suggestion(name, known)}; there are {', '.join(known)}")
+                why = f"is not known{suggestion(name, known)}; there are {', '.join(known)}"
+                if within and name in self.top:
+                    why = f"belongs above the first table of the file: in TOML, what follows [{within}] is a part of it"
+                self.add(dotted(within, name), why)
 
-    def number(
-        self,
-        table: dict[str, Any],
-        name: str,
-        *,
-        within: str = "",
-        positive: bool = False,
-        required: str | None = None,
-        otherwise: str = "",
-    ) -> float | None:
-        """Return the finite number ``table[name]``, or None if it is absent or wrong.
 
-        Absence is a mistake only if ``required`` says what the number is for; ``otherwise`` names the strings that are
-        accepted instead of a number, for the message.
-        """
-        key = dotted(within, name)
-        if name not in table:
-            if required is not None:
-                self.add(key, f"is missing: {required}")
-            return None
-        value = table[name]
-        if is_number(value) and (value > 0 or not positive):
-            return float(value)
-        kind = "a positive number" if positive else "a number"
-        self.add(key, f"must be {kind}{f' or {otherwise}' if otherwise else ''}, got {brief(value)}")
-        return None
+def shown(value: Any) -> str:
+    """Return a value as a problem file has it, cut short to one line of an error message.
 
-    def setting(self, table: dict[str, Any], name: str, accepts: Callable[[Any], bool], accepted: str) -> Any:
-        """Return ``table[name]``, or None if it is absent; add a mistake if ``accepts`` says no."""
-        value = table.get(name)
-        if name in table and not accepts(value):
-            self.add(name, f"must be {accepted}, got {brief(value)}")
-        return value
+    >>> print(shown({"low": [0.5, True], "name": "fine"}))
+    { low = [0.5, true], name = 'fine' }
+    """
+    return cut_short(_toml(value))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }" if value else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return brief(value) if isinstance(value, str | float | int) else str(value)  # dates and times
 
 
 def dotted(within: str, name: str) -> str:
     """Return the key of ``name`` inside of the table ``within``, such as ``inputs.rate``."""
     return f"{within}.{name}" if within else name
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value of a TOML file is a finite number (booleans are not)."""
-    try:
-        return isinstance(value, int | float) and number(value, "value") is not None
-    except (TypeError, ValueError):
-        return False

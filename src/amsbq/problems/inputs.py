@@ -12,14 +12,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 
+from ..common.messages import suggestion
 from ..measures.adapters import as_measure
 from ..measures.base import Measure
+from ..measures.discrete import TOTAL_TOLERANCE
 from ..measures.empirical import Empirical
 from ..measures.gaussian import GaussianCopula
 from ..measures.product import Independent, Product
-from ..messages import suggestion
-from ..validation import brief
-from .checks import Checker
+from ..simulators.numerals import decimal_comma
+from ..simulators.tables import separator
+from .checks import Checker, shown
+from .schema import BOUNDS, NUMBER, PROBABILITIES, distribution_keys, is_number
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
 Inputs: TypeAlias = tuple[list[str], Measure | None]
@@ -46,7 +49,7 @@ class InputsReader:
 
     def _table(self, inputs: Any, correlations: Any) -> Inputs:
         if not isinstance(inputs, dict) or not inputs:
-            self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {brief(inputs)}")
+            self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {shown(inputs)}")
             return [], None
         names = list(inputs)
         for name in names:
@@ -70,15 +73,16 @@ class InputsReader:
         """Return a copula of the inputs that ``correlations`` names, and the others beside it; None if it is wrong."""
         accepted = "pairs of inputs with the correlation of their normal scores, such as a = { b = 0.5 }"
         if not isinstance(correlations, dict) or not all(isinstance(row, dict) for row in correlations.values()):
-            self.checker.add("correlations", f"must be a table of {accepted}, got {brief(correlations)}")
+            self.checker.add("correlations", f"must be a table of {accepted}, got {shown(correlations)}")
             return None
         matrix = np.eye(len(names))
         for one, row in correlations.items():
             for other in row:
                 key, unknown = f"correlations.{one}.{other}", [name for name in (one, other) if name not in names]
-                value = self.checker.number(row, other, within=f"correlations.{one}")
+                value = self.checker.value(key, NUMBER, row[other])
                 if unknown or one == other:
-                    reason = f"there is no input {unknown[0]!r}{suggestion(unknown[0], names)}" if unknown else "is one"
+                    itself = "an input is not correlated with itself: leave it out"
+                    reason = f"there is no input {unknown[0]!r}{suggestion(unknown[0], names)}" if unknown else itself
                     self.checker.add(key, reason)
                 elif value is not None:
                     i, j = names.index(one), names.index(other)
@@ -100,7 +104,7 @@ class InputsReader:
         """Return bounds or a frozen scipy.stats distribution, as `as_measure` takes them; None if it is wrong."""
         if not isinstance(entry, dict):
             accepted = "{ distribution = 'norm', loc = 0, scale = 1 }, { low = 0, high = 1 } or { probabilities = ... }"
-            self.checker.add(key, f"must be {accepted}, got {brief(entry)}")
+            self.checker.add(key, f"must be {accepted}, got {shown(entry)}")
             return None
         if "probabilities" in entry:
             return self._probabilities(key, entry)
@@ -108,25 +112,28 @@ class InputsReader:
 
     def _probabilities(self, key: str, entry: dict[str, Any]) -> dict[Any, Any] | None:
         """Return values, or names of categories, with their probabilities; None if it is wrong."""
-        self.checker.known_keys(entry, ("values", "probabilities"), key)
-        values, given = entry.get("values"), entry["probabilities"]
+        values, given = self.checker.table(PROBABILITIES, entry, key).values()
+        listed = list(given.values()) if isinstance(given, dict) else given
+        numbers = isinstance(listed, list) and all(is_number(each) and 0 <= each <= 1 for each in listed)
+        if isinstance(listed, list) and not (numbers and abs(sum(listed) - 1) <= TOTAL_TOLERANCE):
+            total = f", which sum to {sum(listed):.6g}" if numbers else ""
+            what = f"must be numbers from 0 to 1 that sum to 1, got {shown(given)}{total}"
+            self.checker.add(f"{key}.probabilities", what)
+            return None
         if isinstance(given, dict) and values is None:
             return given
-        if isinstance(given, list) and isinstance(values, list) and len(given) == len(values) == len(set(values)):
+        plain = isinstance(values, list) and all(isinstance(value, str | int | float) for value in values)
+        if plain and isinstance(given, list) and len(given) == len(values) == len(set(values)):
             return dict(zip(values, given, strict=True))
         self.checker.add(
             key,
             "must be { probabilities = { idle = 0.2, full = 0.8 } } for categories, or { values = [0, 1, 4], "
-            f"probabilities = [0.2, 0.5, 0.3] }} for different numbers, got {brief(entry)}",
+            f"probabilities = [0.2, 0.5, 0.3] }} for different numbers, got {shown(entry)}",
         )
         return None
 
     def _bounds(self, key: str, entry: dict[str, Any]) -> tuple[float, float] | None:
-        self.checker.known_keys(entry, ("low", "high", "distribution"), key)
-        low, high = (
-            self.checker.number(entry, end, within=key, required="low and high, or a distribution")
-            for end in ("low", "high")
-        )
+        low, high, _ = self.checker.table(BOUNDS, entry, key).values()
         if low is None or high is None:
             return None
         if not low < high:
@@ -145,14 +152,8 @@ class InputsReader:
             return None
         shapes = [shape.strip() for shape in family.shapes.split(",")] if family.shapes else []
         common = ("loc", "scale") if isinstance(family, scipy.stats.rv_continuous) else ("loc",)
-        self.checker.known_keys(entry, ("distribution", *shapes, *common), key)
-        parameters = {
-            parameter: self.checker.number(
-                entry, parameter, within=key, required=f"a parameter of {name}" if parameter in shapes else None
-            )
-            for parameter in (*shapes, *common)
-            if parameter in entry or parameter in shapes
-        }
+        found = self.checker.table(distribution_keys(name, shapes, common), entry, key)
+        parameters = {each: found[each] for each in (*shapes, *common) if each in entry or each in shapes}
         if None in parameters.values():
             return None
         frozen = self.checker.attempt(key, lambda: family(**parameters))
@@ -164,11 +165,13 @@ class InputsReader:
 
     def _samples(self, name: Any) -> Inputs:
         if not isinstance(name, str):
-            self.checker.add("samples", f"must be the name of a CSV file, got {brief(name)}")
+            self.checker.add("samples", f"must be the name of a CSV file, got {shown(name)}")
             return [], None
         try:
-            with (self.folder / name).open(newline="", encoding="utf-8-sig") as file:
-                header, *rows = csv.reader(file)
+            lines = (self.folder / name).read_text(encoding="utf-8-sig").splitlines()
+            mark = separator(lines[0]) if lines else None
+            numbered = [(n, row) for n, row in enumerate(csv.reader(lines, delimiter=mark or ","), 1) if row]
+            (_, header), *rows = numbered
         except OSError as error:
             self.checker.add("samples", f"{name} cannot be read: {error.strerror or error}")
             return [], None
@@ -176,14 +179,17 @@ class InputsReader:
             self.checker.add("samples", f"{name} must have a line of names, and a line for each sample")
             return [], None
         header = [column.strip() for column in header]
+        if any(_is_number(column) for column in header):
+            self.checker.add("samples", f"{name} must begin with a line of names, got {','.join(header)}")
+            return [], None
         table = np.empty((len(rows), len(header)))
-        for i, row in enumerate(rows):
+        for i, (line, row) in enumerate(rows):
             try:
                 table[i] = np.array(row, dtype=float).reshape(len(header))
             except ValueError:
-                self.checker.add(
-                    "samples", f"line {i + 2} of {name} must be {len(header)} numbers, got {','.join(row)}"
-                )
+                comma = next((hint for cell in row if (hint := decimal_comma(cell))), "")
+                got = f"got {(mark or ',').join(row)}{comma}"
+                self.checker.add("samples", f"line {line} of {name} must be {len(header)} numbers, {got}")
                 return [], None
         if len(set(header)) < len(header):
             self.checker.add("samples", f"{name} has two columns of the same name: {', '.join(header)}")
@@ -191,6 +197,14 @@ class InputsReader:
         names = [column for column in header if column != "weight"]
         values = table[:, [header.index(column) for column in names]]
         return names, self.checker.attempt("samples", lambda: Empirical(values, weights))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _uniform(measure: Measure) -> Any:

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from ..validation import count
+from ..common.validation import count
 from .guardian import GUARDIAN, prepare_process
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ class ResilientProcessPool(Executor):
 
     def __init__(self, workers: int) -> None:
         if count(workers, "workers") < 1:
-            raise ValueError("workers must be at least 1")
+            raise ValueError(f"workers must be at least 1, got {workers}")
         self._calls: _Queue = SimpleQueue()
         self._shutdown: Future[None] = Future()
         self._lock = Lock()

@@ -1,63 +1,108 @@
-"""Numbers that findings and figures are made of: residuals, correlations, what is far from evaluations, what is ahead.
+"""Numbers that answers, findings and figures are made of: residuals, correlations, indices of inputs, what is ahead.
 
-Each is a function of an integrator, computed once for all that it was told so far.
+Each is a function of an integrator; what takes long is computed once for all that the integrator was told so far.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+import scipy
 
+from ..common.threads import threads_for
+from ..common.validation import Array, IntArray
+from ..design.decisions import Decisions
 from ..design.forecast import Forecast
-from ..design.integrator import Integrator
-from ..design.search import Choice
-from ..inference.averaging import SETTINGS as AVERAGING
-from ..inference.averaging import integrals, primary_log_densities
-from ..inference.belief import Belief, ExtendedBelief, FixedBelief, LearnedBelief, averaged
-from ..outputs.beliefs import OutputsBelief
-from ..ranges.belief import AveragedBelief, RangedBelief
-from ..ranges.learner import score
-from ..threads import threads_for
-from ..validation import Array, IntArray
+from ..gp.kernels import Matern, ProductKernel
+from ..posterior.correlations import correlations_of
+from ..posterior.distribution import OutputDistribution
+from ..posterior.estimate import Estimate
+from ..posterior.estimates import AnyEstimate, unknown_estimate
+from ..posterior.latent import averaged
+from ..posterior.posterior import Posterior
+from ..posterior.refinement import Exponent, bias, exponents, integrals
+from ..posterior.sensitivity import Sensitivity
+from ..posterior.targets import target_estimate
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """Sizes of samples, and limits of what is computed."""
+    """Sizes of samples, and limits from which on something is said of a run."""
 
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
-    forecast_observations: int = 400  #: above which a forecast takes too long for a finding or a figure
-    correlation_points: int = 256  #: of all sources together, at which they are compared
-    correlation_draws: int = 400  #: from their posteriors: the ends of an interval are known to a percent
-    #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
-    #: of the difference; so many observations say nothing of their relation, whatever the model makes of them
-    relation: int = 3
-    unclear_correlation: float = 0.5  #: width of a 95 % interval from which on a correlation is not known
-    measure_points: int = 512  #: that stand for the distribution of the inputs
+    quick: int = 400  #: observations up to which a forecast, or a distribution, is quick enough for a page
+    points: int = 512  #: that stand for a distribution of the inputs
     #: times the distance that 95 % of the inputs would have at most to as many evaluations, if those were spread evenly
     far: float = 1.5
+    #: share (of a distribution of the inputs, of the weights of structures, of the evaluations of a source) that counts
+    material: float = 0.1
+    #: times what counts, or what is to be expected, from which on a share is serious
+    serious: float = 3.0
+    #: standard deviations between two answers, or a value and its prediction, from which on they disagree
+    apart: float = 2.0
+    #: ratio of standard deviations without and with evaluations from which on these told something: of the output at a
+    #: point; of the integral, for the same cost, where runs without a source had half to twice what was foreseen
+    telling: float = 2.0
+    #: the same ratio below which evaluations made little difference
+    helpful: float = 1.25
+    #: probability below which something is not by chance
+    improbable: float = 0.05
+    #: evaluations of a source before and after a jump of its values, and the gap between them, in units of their range
+    fewest_in_a_row: int = 3
+    jump: float = 5.0
+    #: observations of a source from which on its residuals tell how the model fits and one of them may be an outlier,
+    #: and samples from which on their density means something
+    enough: int = 8
+    #: evaluations of the primary source beyond those that are fitted by its relation to others, by which that settles
+    spare: int = 2
+    #: values of the primary source for each one that may have all of their variance, and the share of the variance that
+    #: the others may have
+    fewest_values: int = 6
+    hardly_vary: float = 0.01
+    #: ratio of the error bar now to what it was from which on it has risen
+    risen: float = 1.05
+    #: ratio of the error bars now and in a forecast below which more of the same buys little
+    hardly_narrower: float = 1.15
+    #: largest absolute correlation with the primary one that is possible, below which no source is said to have paid
+    related: float = 0.5
+    #: share of the total cost from which on a source that did not pay is worth mentioning
+    pricey: float = 0.02
+    #: root mean square of standardised residuals, which should be one, from which on the model does not fit
+    misfit: float = 1.6
+    #: parts of the range of an input in which residuals are compared, and the ratio of those in one part to those in a
+    #: typical one from which on a source is not stationary
+    parts: int = 4
+    uneven: float = 3.5
+    #: lower end of the interval of the exponent with which errors shrink, below which they may not; and values of a
+    #: knob from which on they can tell it
+    hardly_shrink: float = 0.4
+    tell_exponent: int = 3
+    #: kernel of functions that may have steps, by which the values of a source are predicted from each other
+    stepped: ProductKernel = field(default_factory=lambda: Matern(0.5, 1.0))
+    #: standard deviations of an outlier from what these functions predict without it. Beside a step, or where a steep
+    #: function was evaluated farthest out, it may be 9; a value that is wrong by ten times the spread of all has 12
+    unexplained: float = 10.0
+    #: and from what the model predicts, after a refit to all observations but the value
+    outlying: float = 5.0
 
 
 SETTINGS = AnalysisSettings()
 
 
-def once_per_state(function: Callable[[Integrator], T]) -> Callable[[Integrator], T]:
+def once_per_state(function: Callable[[Decisions], T]) -> Callable[[Decisions], T]:
     """Return a function of an integrator that is evaluated again only after the integrator was asked or told more."""
-    known: WeakKeyDictionary[Integrator, tuple[tuple[float, ...], T]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[Decisions, tuple[tuple[float, ...], T]] = WeakKeyDictionary()
 
     @wraps(function)
-    def once(it: Integrator) -> T:
-        state = (len(it.learner), len(it.evaluations), len(it.pending), it.committed)
+    def once(it: Decisions) -> T:
+        state = (len(it.learner), len(it.evaluations), len(it.pending), it.ledger.committed)
         latest = known.get(it)
         if latest is None or latest[0] != state:
             with threads_for(len(it.learner)):
@@ -67,21 +112,23 @@ def once_per_state(function: Callable[[Integrator], T]) -> Callable[[Integrator]
     return once
 
 
-def belief_of(it: Integrator) -> Belief:
-    """Return the belief of an integrator; raise ValueError if there is none, or several outputs."""
-    if (belief := it.learner.belief) is None:
+def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
+    """Return the posterior of an integrator; raise ValueError if there is none, or several outputs.
+
+    Where the ``primary`` source is asked for, it must have a value.
+    """
+    if primary and not it.learner.has_primary:
+        raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
+    if it.outputs is not None:
+        raise ValueError(f"there are several outputs: look at one of them, as in result[{it.outputs[0]!r}]")
+    if (posterior := it.learner.posterior) is None:
         raise ValueError("nothing is known yet: look again after the first evaluations")
-    if isinstance(belief, OutputsBelief):
-        raise ValueError(f"there are several outputs: look at one of them, as in result[{belief.names[0]!r}]")
-    return belief
+    return posterior
 
 
-def learned_belief(it: Integrator) -> LearnedBelief | None:
-    """Return the belief as of the latest refit; None if hyperparameters are not learned."""
-    belief = belief_of(it)
-    belief = belief.latent if isinstance(belief, RangedBelief) else belief
-    latest = belief.learned if isinstance(belief, ExtendedBelief) else belief
-    return latest if isinstance(latest, LearnedBelief) else None
+def quickly_known(it: Decisions | None) -> bool:
+    """Return whether there is something to know of one output, and few enough observations to find it in seconds."""
+    return it is not None and it.outputs is None and it.learner.has_primary and len(it.learner) <= SETTINGS.quick
 
 
 @dataclass(frozen=True)
@@ -116,181 +163,122 @@ class Residuals:
 
 
 @once_per_state
-def residuals(it: Integrator) -> Residuals:
+def residuals(it: Decisions) -> Residuals:
     """Return the leave-one-out residuals of all evaluations, averaged over the draws of the hyperparameters.
 
     Those of sources that are evaluated in bulk are left out: what they show is how smooth these sources are.
     """
-    belief, posteriors = belief_of(it), belief_of(it).posteriors
-    sign = -1 if isinstance(belief, RangedBelief) and not belief.transform.grows else 1
-    asked = ~np.isin(posteriors.data.s, it.free) & ~posteriors.data.sites.differentiated
-    data = posteriors.data.rows(asked)
-    mean, variance = (moments[asked] for moments in averaged(posteriors.leave_one_out()))
+    posterior = posterior_of(it)
+    left, used = posterior.left_out(), set(it.policy.used).difference(it.in_bulk.sources)
+    rows = np.flatnonzero(np.isin(left.s, list(used)))
+    mean, variance = averaged((left.means[:, rows], left.variances[:, rows]))
     # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
-    used = [source for source in it._used() if source not in it.free]
+    sign = 1 if posterior.components[0].transform.grows else -1
     made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
-    made.sort(key=lambda i: sign * it.evaluations[i].value)
     at: dict[tuple[float, ...], list[int]] = {}
-    for i in made:
+    for i in sorted(made, key=lambda i: sign * it.evaluations[i].value):
         at.setdefault((it.evaluations[i].source, *it.evaluations[i].x), []).append(i)
-    evaluations = np.empty(len(data.y), dtype=np.intp)
-    for row in np.argsort(data.y, kind="stable"):
-        evaluations[row] = at[data.s[row], *data.X[row]].pop(0)
-    return Residuals(data.s, data.X, (data.y - mean) / np.sqrt(variance), evaluations)
+    s, X, y = left.s[rows], left.X[rows], left.y[rows]
+    evaluations = np.empty(len(y), dtype=np.intp)
+    for row in np.argsort(y, kind="stable"):
+        evaluations[row] = at[s[row], *X[row]].pop(0)
+    return Residuals(s, X, (y - mean) / np.sqrt(variance), evaluations)
 
 
-@once_per_state
-def primary_log_density(it: Integrator) -> float:
-    """Return the log density of the observations of the primary source, each predicted from all others.
-
-    For outputs of known range, whose transform may differ, it is a score instead, the larger the better.
-    """
-    belief, learned, slopes = belief_of(it), learned_belief(it), 0.0
-    if isinstance(belief, RangedBelief):
-        if not belief.transform.range.assumed:
-            return -score(belief, [0])
-        slopes = float(np.log(np.abs(belief.transform.slopes_at(it.learner.data.of_source(0).values.y))).sum())
-    unit = 1.0 if learned is None else float(learned.log_posterior.units.spreads[0])
-    return float(np.sum(primary_log_densities(belief.posteriors) - math.log(unit))) + slopes
-
-
-@dataclass(frozen=True)
-class Correlations:
-    """Correlations between sources over the distribution of the inputs: mean and 95 % interval, shape (L, L) each."""
-
-    mean: Array
-    low: Array
-    high: Array
-    enough: NDArray[np.bool_]  #: (L, L), whether there are more observations of both than a relation has numbers
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Mask of those that rest on data, and whose interval is narrow enough to mean anything, shape (L, L)."""
-        return self.enough & (self.high - self.low <= SETTINGS.unclear_correlation)
-
-    def parts(self, i: int, j: int) -> list[str]:
-        """Return the correlation of two sources and the ends of its interval as text, or "not known" and "yet"."""
-        low, high = self.low[i, j], self.high[i, j]
-        if not self.known[i, j]:
-            return ["not known", "yet"]
-        digits = 2 if high < 0.99 and high - low > 0.01 else 4
-        return [f"{self.mean[i, j]:.{digits}f}", f"{low:.{digits}f}", f"to {high:.{digits}f}"]
-
-    def text(self, i: int, j: int) -> str:
-        """Return the correlation of two sources with its interval, or "not known yet"."""
-        first, *rest = self.parts(i, j)
-        return f"{first} (95 %: {' '.join(rest)})" if self.known[i, j] else f"{first} {' '.join(rest)}"
-
-
-@once_per_state
-def correlations(it: Integrator) -> Correlations:
-    """Return how the outputs of the sources correlate over the distribution of the inputs.
-
-    Sources are drawn from their posteriors, for all draws of the hyperparameters that decisions are made by, and the
-    correlation of each draw is computed over the same inputs.
-    """
-    belief = belief_of(it)
-    posteriors = belief.posteriors
-    L, K = posteriors.models.n_sources, len(posteriors)
-    X = it.measure.sobol(max(SETTINGS.correlation_points // L, 16), rng=0)
-    n, each = len(X), math.ceil(SETTINGS.correlation_draws / K)
-    means, covariances = posteriors.predict_joint(np.repeat(np.arange(L), n), np.tile(X, (L, 1)))
-    rng, found = np.random.default_rng(0), []
-    for mean, covariance in zip(means, covariances, strict=True):
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn = (mean + _heavy_tailed(rng, each, L * n, belief) @ root.T).reshape(each, L, n)
-        if isinstance(belief, RangedBelief):
-            drawn = np.stack([belief.integrand(source, drawn[:, source]) for source in range(L)], axis=1)
-        for f in drawn:
-            f = f - f.mean(axis=1, keepdims=True)
-            norms = np.sqrt(np.einsum("ln,ln->l", f, f))
-            f /= np.where(norms > 0, norms, 1.0)[:, None]
-            found.append(f @ f.T)
-    low, high = np.quantile(found, [0.025, 0.975], axis=0)
-    counts = np.bincount(posteriors.data.values.s, minlength=L)
-    enough = (np.minimum.outer(counts, counts) > SETTINGS.relation) | np.eye(L, dtype=bool)
-    return Correlations(np.mean(found, axis=0), low, high, enough | isinstance(belief, FixedBelief))
-
-
-def _heavy_tailed(rng: np.random.Generator, n: int, dim: int, belief: Belief) -> Array:
-    """Return n deviations from a posterior, in standard deviations, that go as far as those of the integral do."""
-    deviations = rng.normal(size=(n, dim))
-    if isinstance(belief, FixedBelief):
-        return deviations
-    dof = AVERAGING.tails
-    return np.asarray(AVERAGING.widened * deviations * np.sqrt(dof / rng.chisquare(dof, size=(n, 1))))
-
-
-def forecast(it: Integrator, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:
+def forecast(it: Decisions, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:
     """Return (total cost, expected standard deviation) from now until a budget is spent, by default twice the present.
 
     It is empty if the costs of a source are not known yet, or if there are too many observations for a quick answer.
     """
-    among = [source for source in it._telling() if sources is None or source in sources]
-    slow = len(it.learner) > SETTINGS.forecast_observations
-    if slow or it.starting or any(it.source_costs.unknown(source) for source in among):
+    among = [source for source in it.policy.worth_asking if sources is None or source in sources]
+    unknown = it.starting or any(it.ledger.costs.unknown(source) for source in among)
+    if unknown or len(it.learner) > SETTINGS.quick:
         return Forecast([], exact=False)
-    total = budget or 2 * max(it.committed, 1e-12)
-    return it.forecast(total, among, steps=SETTINGS.forecast_steps)
+    return it.forecast(budget or 2 * max(it.ledger.committed, 1e-12), among, steps=SETTINGS.forecast_steps)
 
 
 @once_per_state
-def outlook(it: Integrator) -> Forecast:
-    """Return the forecast until twice as much is spent as now."""
-    return forecast(it)
-
-
-@once_per_state
-def next_choice(it: Integrator) -> Choice | None:
-    """Return what would be asked next if the budget were larger; None if nothing is worth evaluating."""
-    return it.preview()
-
-
-@dataclass(frozen=True)
-class Uncovered:
-    """The part of the distribution of the inputs that is far from all evaluations of the primary source."""
-
-    share: float  #: its probability
-    farthest: Array  #: (D,), the input in it that is farthest from all evaluations
-
-
-@once_per_state
-def uncovered(it: Integrator) -> Uncovered:
-    """Return which part of the distribution of the inputs is far from all evaluations of the primary source.
+def uncovered(it: Decisions) -> tuple[float, Array]:
+    """Return the probability of inputs that are far from all evaluations of the primary source, and the farthest, (D,).
 
     Distances are in units of the widths of the inputs, and compared with those to as many evenly spread points.
     """
-    X = it.measure.sobol(SETTINGS.measure_points, rng=1)
+    X = it.measure.sobol(SETTINGS.points, rng=1)
     evaluated, width = it.learner.data.values.of_source(0).X, it.measure.width
     if not len(evaluated):
-        return Uncovered(1.0, it.measure.median)
-    usual, _ = cKDTree(it.measure.sobol(len(evaluated), rng=2) / width).query(X / width)
-    distances, _ = cKDTree(evaluated / width).query(X / width)
-    return Uncovered(float(np.mean(distances > SETTINGS.far * np.quantile(usual, 0.95))), X[distances.argmax()])
-
-
-@dataclass(frozen=True)
-class View:
-    """What one structure of the model says of the integral: its weight in the average, mean and standard deviation."""
-
-    weight: float
-    mean: float
-    std: float
+        return 1.0, it.measure.median
+    usual, _ = scipy.spatial.cKDTree(it.measure.sobol(len(evaluated), rng=2) / width).query(X / width)
+    distances, _ = scipy.spatial.cKDTree(evaluated / width).query(X / width)
+    return float(np.mean(distances > SETTINGS.far * np.quantile(usual, 0.95))), X[distances.argmax()]
 
 
 @once_per_state
-def views(it: Integrator) -> list[View]:
-    """Return what each structure says of the integral, or what values and exponentials say, if these are averaged."""
-    belief, learned = belief_of(it), learned_belief(it)
-    if isinstance(belief, AveragedBelief):
-        return [View(weight, found.mean, found.std) for weight, found in belief.views]
-    if learned is None or not learned.model.marginalised or isinstance(belief, RangedBelief):
-        return []
-    units, found = learned.log_posterior.units, []
-    for member in (member for member in learned.members if member.weight > 0):  # the others are ruled out
-        means, stds = integrals(member.draws.models(), belief.posteriors.data)
-        [mean], [variance] = averaged((means[:, None], stds[:, None] ** 2))
-        level, std = units.levels[0] + units.spreads[0] * mean, units.spreads[0] * math.sqrt(variance)
-        found.append(View(member.weight, float(level), float(std)))
-    return found
+def known_target(it: Decisions) -> AnyEstimate:
+    """Return what is known about the target of a run, of each output if there are several."""
+    posterior = it.learner.posterior
+    if posterior is None or not it.learner.has_primary:
+        return unknown_estimate(it.outputs)
+    return target_estimate(posterior, it.problem.targets)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What is known of sources with fidelities.
+
+    Attributes
+    ----------
+    sources : list of int
+        Those that were observed, and of which there is a model, from the finest to the coarsest.
+    sizes : (n, knobs) array
+        Their fidelities.
+    integrals : list of Estimate
+        Of each of them.
+    exponents : list of Exponent
+        With what powers of the knobs errors shrink.
+    bias : Estimate or None
+        By how much the integral of the primary source is above the limit; None where the limit is not wanted.
+    """
+
+    sources: list[int]
+    sizes: Array
+    integrals: list[Estimate]
+    exponents: list[Exponent]
+    bias: Estimate | None
+
+
+@once_per_state
+def refinement(it: Decisions) -> Refinement | None:
+    """Return what is known of sources with fidelities; None if there are none, or if the model does not use them."""
+    posterior = posterior_of(it)
+    found = exponents(posterior)
+    if not found:
+        return None
+    of = {s: source.fidelity for s, source in enumerate(it.sources) if source.fidelity is not None}
+    sizes = {s: [fidelity[each.knob] for each in found] for s, fidelity in of.items() if posterior.tells_of(s)}
+    observed = set(it.learner.data.s.tolist())
+    listed = sorted((s for s in sizes if s in observed), key=lambda s: (float(np.prod(sizes[s])), s))
+    return Refinement(
+        listed,
+        np.array([sizes[s] for s in listed]).reshape(len(listed), len(found)),
+        [integrals(posterior, s) for s in listed],
+        found,
+        bias(posterior) if it.problem.limit else None,
+    )
+
+
+#: how well the values of the primary source are predicted from all others, the larger the better
+primary_score = once_per_state(lambda it: posterior_of(it).primary_score())
+#: what parts of the mixture say of the integral, each with its weight
+views = once_per_state(lambda it: posterior_of(it).views())
+#: how the outputs of the sources correlate over the distribution of the inputs
+correlations = once_per_state(lambda it: correlations_of(posterior_of(it)))
+#: the distribution of the output of the primary source
+output_distribution = once_per_state(lambda it: OutputDistribution(posterior_of(it, primary=True)))
+#: the Sobol' indices of each input, called by its number
+indices = once_per_state(
+    lambda it: Sensitivity.of(posterior_of(it, primary=True), {str(d): [d] for d in range(it.measure.dim)})
+)
+#: the forecast until twice as much is spent as now
+outlook = once_per_state(forecast)
+#: what would be asked next if the budget were larger; None if nothing is worth evaluating
+next_choice = once_per_state(Decisions.preview)

@@ -1,12 +1,48 @@
-"""`Finding`: one thing worth knowing of a run, in words; and `Findings`, a list of them that prints as text."""
+"""`Finding`: one thing worth knowing of a run, in words; and the checks that find them.
+
+Findings are about what the error bar rests on, how the model fits, what sources are worth, and what is ahead. Checks
+read the state of an integrator, and nothing is evaluated. Where a sentence says what would have been without a source,
+the model is refitted without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal, TypeAlias
 
-from ..markup import table
+import numpy as np
+import scipy
+
+from ..certificates.certificate import Certificate
+from ..common.markup import table
+from ..common.validation import plus_minus
+from ..design.decisions import Decisions
+from ..design.evaluations import NO_GRADIENT
+from ..design.failures import wrong_range
+from ..gp.data import Data
+from ..inference.particles import SETTINGS as LEARNING
+from ..inference.preparation import is_constant, primary_is_constant
+from ..posterior.correlations import SETTINGS as CORRELATIONS
+from ..posterior.estimate import Estimate
+from ..posterior.posterior import View
+from ..posterior.targets import Exceedance
+from .analysis import (
+    SETTINGS,
+    correlations,
+    next_choice,
+    outlook,
+    posterior_of,
+    refinement,
+    residuals,
+    uncovered,
+    views,
+)
+from .outliers import hidden_noise, outlier, repeated_noise
+from .refits import SourceWorth, cost_of, source_worths
 
 Level: TypeAlias = Literal["good", "note", "warning"]
 
@@ -21,8 +57,8 @@ class Finding:
         "good", "note" or "warning".
     about : str
         The subject in a word or two: "failures", "constant", "few evaluations", "rise", "disagreement",
-        "extrapolation", "fit", "outlier", "noise", "stationarity", "transform", "hyperparameters", "relation", "worth"
-        or "outlook".
+        "extrapolation", "fit", "outlier", "order", "limit", "gradients", "noise", "stationarity", "transform",
+        "refinement", "hyperparameters", "relation", "worth", "outlook" or "certificate".
     text : str
         What was found.
     advice : str
@@ -61,16 +97,570 @@ class Findings(list[Finding]):
         return table(("", "about", "finding"), rows)
 
 
-def brief(number: float) -> str:
+@dataclass(frozen=True)
+class Case:
+    """What findings are about: an integrator, the integral by it, and the names of the inputs."""
+
+    it: Decisions
+    estimate: Estimate
+    inputs: Sequence[str]
+
+    @property
+    def error_bar(self) -> str:
+        """What the standard deviation of the integral is called: it is not that of another target."""
+        return "standard deviation" if self.it.problem.targets[0] == "mean" else "standard deviation of the mean"
+
+    def at(self, x: Iterable[float]) -> str:
+        """Return the values of all inputs with their names."""
+        return ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.inputs, x, strict=True))
+
+
+#: level, text, and advice if there is any
+Said: TypeAlias = tuple[Level, str, str]
+
+#: what transforms do, in words
+WORDS = {
+    "root": "their distance from the bound is modelled as a square",
+    "log": "their distance from the bound is modelled as an exponential, which levels off where it is next to nothing",
+    "exp": "their logarithm is modelled, and its exponential is taken to be linear where the logarithm is uncertain",
+    "arcsine": "their share of the range is modelled as a squared sine",
+    "logit": "their share of the range is modelled as a logistic function",
+    "cut": "they are modelled as if there were no bound, and cut off there",
+}
+
+
+def _failures(case: Case) -> Iterator[Said]:
+    it, retired = case.it, case.it.policy.failures.retired
+    failed = [e for e in it.evaluations if e.status == "failed" and not e.note]  # not excluded by the user
+    made, lost = (Counter(e.source for e in some) for some in (it.evaluations, failed))
+    for bulk in it.in_bulk.made:
+        if bulk.failed:
+            yield (
+                "warning",
+                f"{it.names[bulk.source]} has failed at {bulk.failed} of the {bulk.n} locations at which it was "
+                f"evaluated in bulk, the first time with: {bulk.reason or 'a value that is not acceptable'}.",
+                "Its integral is not used, and it tells nothing of those inputs: fix it.",
+            )
+    said = [
+        f"{n} of {made[source]} of {it.names[source]}" + (", which was retired" if source in retired else "")
+        for source, n in sorted(lost.items())
+    ]
+    serious = any(source in retired or n > SETTINGS.material * made[source] for source, n in lost.items())
+    interpolated = it.learner.has_primary and lost != {source: made[source] for source in lost}
+    for source in (source for source, n in sorted(lost.items()) if n == made[source]):
+        if hint := wrong_range([e.reason for e in failed if e.source == source]):
+            yield "warning", f"{it.names[source]}: {hint}.", ""
+    for last in sorted(failed, key=lambda e: e.source)[-1:]:
+        yield (
+            "warning" if serious else "note",
+            f"evaluations failed: {', '.join(said)}. The last one with: {last.reason}.",
+            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or take those "
+            "inputs out of the distribution."
+            if interpolated
+            else "Fix the source.",
+        )
+
+
+def _constant(case: Case) -> Iterator[Said]:
+    y, name = _values(case.it).y, case.it.names[0]
+    if primary_is_constant(case.it.learner.data):
+        yield (
+            "warning",
+            f"all {len(y)} values of {name} are {y[0]:.6g}: they do not tell how much it varies, and the error bar is "
+            "a guess.",
+            "Evaluate it where it should vary.",
+        )
+
+
+def _few(case: Case) -> Iterator[Said]:
+    it, s = case.it, case.it.learner.data.values.s
+    n, related = len(_values(it).y), bool(np.any((s > 0) & (s < len(it.policy.used))))
+    fitted = CORRELATIONS.relation if related else CORRELATIONS.relation - 1  # there is no factor
+    missing = fitted + SETTINGS.spare - n
+    if missing <= 0:
+        return
+    price = 0.0 if it.ledger.costs.unknown(0) else missing * it.ledger.costs.expected(0, it.measure.median)
+    more = f"{_evaluations(missing).capitalize()} more would show whether it is right"
+    how_many = f"{_evaluations(n)} only" if n else "no value"
+    why = " (a factor, an offset and a difference are fitted to them)" if related and n else ""
+    yield (
+        "warning" if n <= fitted else "note",
+        f"{it.names[0]} has {how_many}{why}: the error bar {'rests' if n <= fitted else 'still rests in part'} on what "
+        "is assumed of such functions.",
+        (f"{more}, for a cost of about {price:.3g}." if price > 0 else f"{more}.")
+        if not n or next_choice(it) is not None
+        else "",
+    )
+
+
+def _few_that_vary(case: Case) -> Iterator[Said]:
+    data, name = _values(case.it), case.it.names[0]
+    y, n = data.y, len(data.y)
+    if n < SETTINGS.fewest_values or is_constant(y):
+        return
+    distances = np.abs(y - np.median(y)) / np.ptp(y)  # squares of huge or tiny numbers would not be finite
+    order, allowed = np.argsort(-distances, kind="stable"), SETTINGS.hardly_vary * np.mean(distances**2)
+    counts = range(1, n // SETTINGS.fewest_values + 1)
+    if k := next((k for k in counts if np.mean(distances[order[k:]] ** 2) <= allowed), 0):
+        extreme = f"{y[order[0]]:.6g} at {case.at(data.X[order[0]])}"
+        several = f"{k} of the {n} values of {name}, such as {extreme}, differ"
+        yield (
+            "warning",
+            f"{several if k > 1 else f'one of the {n} values of {name}, {extreme}, differs'} much from the others, "
+            f"which are almost the same: how {name} varies, how other sources are related to it, and the error bar "
+            "rest on that.",
+            f"Evaluate {name} around there, and wherever else it may be far from the others.",
+        )
+
+
+def _rise(case: Case) -> Iterator[Said]:
+    it, left = case.it, residuals(case.it)
+    primary = [i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"]
+    if len(primary) < CORRELATIONS.relation:  # up to there, error bars rest on assumptions
+        return
+    rows = [(i, e.std) for i, e in enumerate(it.evaluations) if e.std > 0 and i >= primary[CORRELATIONS.relation - 1]]
+    if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were given since
+        rows.append((len(it.evaluations) - 1, posterior_of(it).estimate.std))
+    lowest, narrowest = min(((std, k) for k, (_, std) in enumerate(rows)), default=(math.inf, 0))
+    if not rows or rows[-1][1] <= SETTINGS.risen * lowest:
+        return
+    _, k = max((rows[k][1] / rows[k - 1][1], k) for k in range(narrowest + 1, len(rows)))
+    (_, before), (i, after) = rows[k - 1], rows[k]
+    size = float(np.abs(left.z[left.evaluations == i]).max(initial=0.0))
+    why = (
+        f"its value was a surprise, {size:.1f} standard deviations from what all others predict"
+        if size > SETTINGS.apart
+        else "it changed what the model takes for granted: how smooth the sources are, their noise, how they are "
+        "related, or which of them tell something"
+    )
+    yield (
+        "note",
+        f"the {case.error_bar} was {lowest:.2g} after evaluation {rows[narrowest][0] + 1} and is {rows[-1][1]:.2g} "
+        f"now. It rose from {before:.2g} to {after:.2g} with evaluation {i + 1}, of "
+        f"{it.names[it.evaluations[i].source]}: {why}.",
+        "Rely on the present one.",
+    )
+
+
+def _disagreement(case: Case) -> Iterator[Said]:
+    it, mean, name = case.it, case.estimate.mean, case.it.names[0]
+    settled = f"More evaluations of {name} tell which is right."
+    for source, worth in source_worths(it).items():
+        alone = worth.without
+        if abs(mean - alone.mean) > SETTINGS.apart * alone.std:
+            yield (
+                "warning",
+                f"with {it.names[source]} the integral is {plus_minus(mean, case.estimate.std)}, without it "
+                f"{plus_minus(alone.mean, alone.std)} (standard deviations): the answer rests on how it is related to "
+                f"{name}.",
+                _settled_by(case, settled),
+            )
+    heard = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
+    for a, b in sorted((pair for pair in heard if _distance(pair) > SETTINGS.apart), key=_distance)[-1:]:
+        of = "how the sources are related" if len(it.policy.used) > 1 else f"how {name} varies"
+        alternatives = posterior_of(it).components
+        over = f"several assumptions on {of}"
+        if len(alternatives) > 1:
+            assumed = all(each.transform.range.assumed for each in alternatives)
+            over = "two models, with values as they are and with exponentials" if assumed else "several transforms"
+        yield (
+            "note",
+            f"the model averages over {over}, which say {plus_minus(a.mean, a.std)} and "
+            f"{plus_minus(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
+            f"{100 * b.weight:.0f} %. The error bar covers both.",
+            _settled_by(case, settled),
+        )
+
+
+def _extrapolation(case: Case) -> Iterator[Said]:
+    share, farthest = uncovered(case.it)
+    if share >= SETTINGS.material and case.it.learner.has_primary:
+        yield (
+            "warning" if share >= SETTINGS.serious * SETTINGS.material else "note",
+            f"{100 * share:.0f} % of the inputs' distribution are far from all evaluations of "
+            f"{case.it.names[0]}, most of all {case.at(farthest)}: there the answer is extrapolated.",
+            _settled_by(case, "Evaluate it there."),
+        )
+
+
+def _fit(case: Case) -> Iterator[Said]:
+    for source, name in enumerate(case.it.names):
+        z = residuals(case.it).of(source)
+        if len(z) < SETTINGS.enough or _is_constant(case.it, source):
+            continue
+        size, outside = float(np.sqrt(np.mean(z**2))), int(np.count_nonzero(np.abs(z) > SETTINGS.apart))
+        by_chance = scipy.stats.binom(len(z), 2 * scipy.stats.norm.sf(SETTINGS.apart))
+        said = (
+            f"predicted from all other observations, those of {name} are off by {size:.2g} times what was expected "
+            f"(root mean square of {len(z)}), and {outside} of them by more than two standard deviations "
+            f"({by_chance.mean():.2g} expected)."
+        )
+        surprises = bool(by_chance.sf(outside - 1) < SETTINGS.improbable)
+        yield _first_of(
+            (
+                size > SETTINGS.misfit,
+                "warning",
+                said,
+                "The model does not fit: look for jumps and kinks, and trust the error bar less.",
+            ),
+            (surprises, "note", said, "More surprises than by chance: see where, in the picture of the residuals."),
+            (True, "good", said, ""),
+        )
+
+
+def _outlier(case: Case) -> Iterator[Said]:
+    if (found := outlier(case.it)) is not None:
+        e = case.it.evaluations[found.evaluation]
+        called = "given" if e.id is None else f"id {e.id}"
+        yield (
+            "warning",
+            f"evaluation {found.evaluation + 1} ({called}), {case.it.names[e.source]} at {case.at(e.x)}, has the value "
+            f"{e.value:.6g}, where all others predict {plus_minus(found.mean, found.std)} (standard deviation).",
+            "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes "
+            "it; `amsbq exclude` takes it out of a run with a journal, and `amsbq correct` replaces it.",
+        )
+
+
+def _limit(case: Case) -> Iterator[Said]:
+    target, y = case.it.problem.targets[0], _values(case.it).y
+    if isinstance(target, Exceedance) and len(y) > 1:
+        low, high = float(y.min()), float(y.max())
+        if not low - (high - low) <= target.limit <= high + (high - low):
+            yield (
+                "warning",
+                f"the limit of the target, {target.limit:.4g}, is far from all values of {case.it.names[0]}, which are "
+                f"between {low:.4g} and {high:.4g}: what is said of it is extrapolated.",
+                "Check its unit.",
+            )
+
+
+def _gradients(case: Case) -> Iterator[Said]:
+    it = case.it
+    known = it.learner.differentiated()
+    for source, (name, each) in enumerate(zip(it.names, it.sources, strict=True)):
+        made = sum(e.source == source and e.status == "ok" and e.id is not None for e in it.evaluations)
+        ignored = [e.note for e in it.evaluations if e.source == source and e.note.startswith(NO_GRADIENT)]
+        if ignored:
+            yield (
+                "warning",
+                f"{name} has {_evaluations(len(ignored))} without a gradient that can be used. The last one: "
+                f"{ignored[-1]}. The values count.",
+                "Return a number for each input, NaN where it is not known.",
+            )
+        elif each.gradient is True and made and source not in known:
+            yield (
+                "warning",
+                f"{name} was said to return gradients, and none of its {_evaluations(made)} has one.",
+                "Return Observation(value, gradient=...), or leave gradient=True out.",
+            )
+
+
+def _order(case: Case) -> Iterator[Said]:
+    for source, name in enumerate(case.it.names):
+        made = [e for e in case.it.evaluations if e.source == source and e.status == "ok" and e.id is not None]
+        y = np.array([e.value for e in made])
+        for k in range(SETTINGS.fewest_in_a_row, len(y) - SETTINGS.fewest_in_a_row + 1):
+            before, after = y[:k], y[k:]
+            gap = max(after.min() - before.max(), before.min() - after.max())
+            if gap > SETTINGS.jump * max(np.ptp(before), np.ptp(after)):
+                side = "above" if after.min() > before.max() else "below"
+                yield (
+                    "warning",
+                    f"all values of {name} from its evaluation {k + 1} on are {side} those before, by {gap:.3g} and "
+                    "more: they may depend on when it was called.",
+                    f"Evaluate it again at {case.at(made[0].x)}, where it gave {y[0]:.6g}: another value means that it "
+                    "depends on more than its inputs.",
+                )
+                break
+
+
+def _noise(case: Case) -> Iterator[Said]:
+    it = case.it
+    for source, std in repeated_noise(it).items():
+        yield (
+            "warning",
+            f"{it.names[source]} returned different values at the same location, with a standard deviation of "
+            f"{std:.2g}, but was declared to be without noise.",
+            f"Use noise='learn' for {it.names[source]}.",
+        )
+    for source, std in hidden_noise(it).items():
+        name, data, unknown = it.names[source], _values(it, source), it.ledger.costs.unknown(source)
+        cost = "" if unknown else f", for a cost of {it.ledger.costs.expected(source, data.X[-1]):.3g}"
+        yield (
+            "warning",
+            f"the values of {name} scatter around a smooth function as if they had noise of standard deviation "
+            f"{std:.2g} ({_brief(100 * std / float(np.std(data.y)))} % of their spread), more than was declared. That "
+            "is by the model only.",
+            f"To settle it, evaluate {name} again where it was evaluated before, at {case.at(data.X[-1])}{cost}: "
+            "another value is noise, for which there is noise='learn'; the same value means that it varies faster than "
+            "its evaluations can show.",
+        )
+
+
+def _stationarity(case: Case) -> Iterator[Said]:
+    left = residuals(case.it)
+    for source, name in enumerate(case.it.names):
+        rows = np.flatnonzero(left.sources == source)
+        for d, label in enumerate(case.inputs if len(rows) >= SETTINGS.parts * SETTINGS.enough else ()):
+            parts = np.array_split(rows[np.argsort(left.X[rows, d], kind="stable")], SETTINGS.parts)
+            sizes = np.array([np.sqrt(np.median(left.z[part] ** 2)) for part in parts])
+            rough, usual = int(sizes.argmax()), np.median(sizes)
+            if sizes[rough] > SETTINGS.uneven * max(usual, 1e-12) and sizes[rough] > 1.0:
+                low, high = left.X[parts[rough], d].min(), left.X[parts[rough], d].max()
+                such_as = f", such as the logarithm of {label}" if case.it.measure.bounds[d, 0] >= 0 else ""
+                yield (
+                    "warning",
+                    f"{name} is much harder to predict for {label} between {low:.4g} and {high:.4g} than elsewhere "
+                    f"({sizes[rough] / usual:.0f} times): it seems to vary faster there, or next to it.",
+                    f"The model takes functions to vary alike everywhere. Integrate that part by itself, or use an "
+                    f"input in which it is smoother{such_as}.",
+                )
+
+
+def _transform(case: Case) -> Iterator[Said]:
+    for component in posterior_of(case.it).components:
+        known = component.transform.range
+        if component.transform.affine or (component.weight < SETTINGS.material and not known.assumed):
+            continue
+        end = f"above {known.low:.4g}" if math.isfinite(known.low) else f"below {known.high:.4g}"
+        share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 1 else ""
+        said = (
+            f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, values are "
+            "predicted better by it than as they are."
+        )
+        yield _first_of(
+            (known.assumed, "note", said, "If a bound of the values is known, say so by output_range."),
+            (True, "note", f"the values are {known.description}: {WORDS[component.transform.kind]}{share}.", ""),
+        )
+
+
+def _refinement(case: Case) -> Iterator[Said]:
+    found, it = refinement(case.it), case.it
+    for column, each in enumerate(found.exponents if found is not None else ()):
+        values = sorted({float(size) for size in found.sizes[:, column]} if found is not None else ())
+        power = f"{each.mean:.2g} (95 %: {each.low:.2g} to {each.high:.2g})"
+        if len(values) < SETTINGS.tell_exponent:
+            few = "one value" if len(values) == 1 else "two values"
+            yield (
+                "note",
+                f"{few} of {each.knob} cannot tell with what exponent errors shrink: what is assumed of it, {power}, "
+                "is in the error bar.",
+                f"A third value of {each.knob} would tell.",
+            )
+        elif each.low < SETTINGS.hardly_shrink:
+            yield (
+                "warning",
+                f"errors may hardly shrink with {each.knob}: by a power of {power}.",
+                "Either its values are too coarse to show it, or they are not levels of one simulator, or other errors "
+                "are larger.",
+            )
+        else:
+            yield "good", f"errors shrink with {each.knob}, by a power of {power}.", ""
+    if found is not None and found.bias is not None:
+        low, high = found.bias.interval(0.95)
+        yield (
+            "note",
+            f"the integral of {it.names[0]} is off the limit by {plus_minus(found.bias.mean, found.bias.std)} (95 %: "
+            f"{low:.3g} to {high:.3g}); the answer is about the limit.",
+            "",
+        )
+
+
+def _hyperparameters(case: Case) -> Iterator[Said]:
+    estimate, given = case.estimate, case.it.problem.model.given
+    n, drawn = estimate.effective_draws, len(estimate.centres)
+    few = f"of {drawn} draws of the hyperparameters only about {n:.0f} are different: their uncertainty is not fully in"
+    modes = "only the most probable hyperparameters were used: the error bar does not know that they are uncertain."
+    if given or not np.isnan(estimate.mean):
+        yield _first_of(
+            (given, "note", "given, not learned: the error bar is right if they are.", "See whether it fits."),
+            (bool(np.isinf(estimate.dof)), "note", modes, "model='auto' averages over them."),
+            (
+                n < LEARNING.fewest_effective * drawn,
+                "warning",
+                f"{few} the error bar.",
+                "A few more evaluations usually help.",
+            ),
+            (True, "good", f"averaged over draws that are worth {n:.0f} independent ones (effective sample size).", ""),
+        )
+
+
+def _relation(case: Case) -> Iterator[Said]:
+    it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
+    used, observed = it.policy.used, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable))
+    for source in (source for source in observed if source not in used and not _is_constant(it, source)):
+        said = f"the values of {first}, each left out in turn, are predicted no better with {it.names[source]}"
+        spent = cost_of(it, source)
+        advice = f"It took {spent:.3g} of the cost: leave it out, or find a better approximation." if spent else ""
+        again = f"With {len(_values(it).y)} values of {first} that is not settled: each further one decides anew."
+        yield "note", f"{said}: it is left out of the model.", again if rests else advice
+    for source in (source for source in observed if source and _is_constant(it, source)):
+        same = f"all values of {it.names[source]} are {_values(it, source).y[0]:.6g}: they tell nothing of how {first}"
+        yield "note", f"{same} varies.", "Leave it out, unless it varies elsewhere."
+    for source in (source for source in observed if 0 < source < len(used) and not _is_constant(it, source)):
+        found = correlations(it)
+        over = f"the correlation of {it.names[source]} with {first} over the inputs' distribution is"
+        more = rests if found.known[0, source] else f"A few more evaluations of {first} would tell."
+        yield "note" if more else "good", f"{over} {found.text(0, source)}.", more
+
+
+def _worth(case: Case) -> Iterator[Said]:
+    it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
+    for source, found in source_worths(it).items():
+        name, others = it.names[source], "the other sources" if len(it.policy.used) > 2 else first
+        if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
+            continue
+        instead, relation = _instead(case, found, others), correlations(it)
+        related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
+        unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.telling
+        not_known = f"whether {name} paid is not known yet, as its relation to {first} is not: {instead}"
+        but = f"the values of {first}, each left out in turn, are predicted no better with it"
+        but = f"its correlation with {first} is {relation.text(0, source)}" if found.predicts else but
+        leave = "Leave it out, or find" if found.gain <= 1 / SETTINGS.telling else "Find"
+        better = "" if rests else f"{leave} a cheaper or better approximation."
+        yield _first_of(
+            (unknown, "note", f"{not_known}, if these error bars are right.", ""),
+            (paid and found.predicts and related, "note" if rests else "good", f"{name} paid: {instead}.", rests),
+            (paid, "note", f"whether {name} paid is not clear: {instead}, but {but}.", ""),
+            (found.share < SETTINGS.pricey, "note", f"{name} told little: {instead}.", ""),
+            # up to there, runs without it had smaller error bars
+            (found.gain <= 1, "note", f"{name} did not pay: {instead}.", better),
+            (found.gain < SETTINGS.helpful, "note", f"{name} made little difference: {instead}.", ""),
+            (True, "note", f"{name} seems to have helped: {instead}, which may be off by a factor of two.", ""),
+        )
+
+
+def _outlook(case: Case) -> Iterator[Said]:
+    ahead, mean, std = outlook(case.it), case.estimate.mean, case.estimate.std
+    if len(ahead) < 2 or not 0 < std < math.inf or not ahead[0][1] > 0:
+        return
+    of_mean = case.it.problem.targets[0] == "mean"
+    now, what = (std, "") if of_mean else (ahead[0][1], " of the target")
+    rows = [(cost, now * expected / ahead[0][1]) for cost, expected in ahead]  # of many outputs, by a model of this one
+    goals = {"half of what it is now": 0.5 * now}
+    if of_mean and 0.01 * abs(mean) < now:
+        goals["one percent of the integral"] = 0.01 * abs(mean)
+    reached = {name: [cost for cost, expected in rows if expected <= goal] for name, goal in goals.items()}
+    clauses = [f"; {name} is expected for {costs[0]:.4g}" for name, costs in reached.items() if costs]
+    (total, last), committed = rows[-1], case.it.ledger.committed
+    yield (
+        "note",
+        f"the forecast is a standard deviation{what} of {last:.2g} for {total:.4g} in total (now {now:.2g} for "
+        f"{committed:.4g}){''.join(clauses)}.",
+        "More of the same buys little." if now < SETTINGS.hardly_narrower * last else "",
+    )
+
+
+#: all checks, by what their findings are about
+CHECKS: dict[str, Callable[[Case], Iterator[Said]]] = {
+    "failures": _failures,
+    "constant": _constant,
+    "few evaluations": _few,
+    "few that vary": _few_that_vary,
+    "rise": _rise,
+    "disagreement": _disagreement,
+    "extrapolation": _extrapolation,
+    "fit": _fit,
+    "outlier": _outlier,
+    "order": _order,
+    "limit": _limit,
+    "gradients": _gradients,
+    "noise": _noise,
+    "stationarity": _stationarity,
+    "transform": _transform,
+    "refinement": _refinement,
+    "hyperparameters": _hyperparameters,
+    "relation": _relation,
+    "worth": _worth,
+    "outlook": _outlook,
+}
+
+
+def diagnose(
+    it: Decisions, estimate: Estimate, inputs: Sequence[str], subjects: Iterable[str] = tuple(CHECKS)
+) -> Findings:
+    """Return all findings, warnings first.
+
+    Parameters
+    ----------
+    it : Integrator
+        The integrator of the run.
+    estimate : Estimate
+        The integral by that integrator.
+    inputs : list of str
+        Names of the inputs.
+    subjects : list of str
+        What findings are wanted about; everything by default.
+    """
+    case, start = Case(it, estimate, inputs), []
+    if it.learner.posterior is None or not len(it.learner):
+        subjects, start = ["failures"], [Finding("note", "start", "nothing is known yet.")]
+    found = [Finding(level, about, *rest) for about in subjects for level, *rest in CHECKS[about](case)]
+    return Findings(found + start)
+
+
+def certificate_findings(certificate: Certificate | None) -> list[Finding]:
+    """Return what a certificate says of the answer of the model, and what it does not tell."""
+    if certificate is None or not certificate.complete:
+        return []
+    compared = [certificate.comparison(m) for m in range(certificate.plan.n_outputs)]
+    found = [
+        Finding("good" if each.agrees else "warning", "certificate", each.text, each.advice)
+        for each in compared
+        if each is not None
+    ]
+    return found + [Finding("warning", "certificate", caution) for caution in certificate.cautions]
+
+
+def _first_of(*cases: tuple[bool, Level, str, str]) -> Said:
+    return next((level, text, advice) for holds, level, text, advice in cases if holds)
+
+
+def _values(it: Decisions, source: int = 0) -> Data:
+    return it.learner.data.values.of_source(source)
+
+
+def _is_constant(it: Decisions, source: int) -> bool:
+    return len(y := _values(it, source).y) > 1 and is_constant(y)
+
+
+def _settled_by(case: Case, otherwise: str) -> str:
+    choice, costs = next_choice(case.it), case.it.ledger.costs
+    if choice is None or costs.unknown(choice.source):
+        return otherwise
+    what = f"{case.it.names[choice.source]} at {case.at(choice.x)}, for {costs.expected(choice.source, choice.x):.3g}"
+    return f"{otherwise} What would tell most per cost is {what}."
+
+
+def _distance(pair: tuple[View, View]) -> float:
+    a, b = pair
+    return abs(a.mean - b.mean) / max(math.hypot(a.std, b.std), 1e-300)
+
+
+def _rests_on_few(it: Decisions) -> str:
+    """Return that what is known of a secondary source may change with the next value of the primary one, if it may."""
+    few = (n := len(_values(it).y)) <= CORRELATIONS.relation + SETTINGS.spare
+    return f"That rests on {n} values of {it.names[0]}, and may change with the next." if few else ""
+
+
+def _instead(case: Case, found: SourceWorth, others: str) -> str:
+    """Return a clause that compares the error bar with that of the same cost without a source.
+
+    Both are relative to the error bar of the case: of many outputs, ``found`` is by a model of this one.
+    """
+    std = case.estimate.std
+    money = f"it took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "it cost nothing"
+    too_little = f", which pays for no evaluation of {others}" if found.cost > 0 else ""
+    money += f"; with that spent on {others} instead, " if found.bought else f"{too_little}; without it "
+    times = f", {_brief(found.gain)} times as much" if found.gain >= SETTINGS.helpful else ""
+    without = found.instead / found.std * std
+    return f"{money}the {case.error_bar} would be about {without:.2g}{times} (it is {std:.2g})"
+
+
+def _brief(number: float) -> str:
     """Return a number with two digits, and without an exponent if it is large."""
     return f"{number:.0f}" if 10 <= number < 1e6 else f"{number:.2g}"
 
 
-def plural(n: int) -> str:
-    """Return a number of evaluations in words."""
+def _evaluations(n: int) -> str:
     return "one evaluation" if n == 1 else f"{n} evaluations"
-
-
-def location(inputs: Iterable[str], x: Iterable[float]) -> str:
-    """Return the values of all inputs with their names."""
-    return ", ".join(f"{name} = {value:.4g}" for name, value in zip(inputs, x, strict=True))

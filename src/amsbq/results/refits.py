@@ -6,21 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
 import numpy as np
 
-from ..design.acquisition import AcquisitionName
-from ..design.integrator import Integrator
-from ..design.search import Choice
-from ..design.sources import CostLike, Source
-from ..gp.coregionalisation import Term
-from ..gp.posterior import MultiSourceGP
-from ..inference.estimate import Estimate
-from ..inference.structures import ModelName
-from ..messages import collected_warnings
-from ..validation import Array
-from .analysis import belief_of, forecast, once_per_state, primary_log_density
+from ..common.messages import collected_warnings
+from ..common.validation import Array
+from ..design.decisions import Decisions
+from ..design.description import Problem
+from ..design.evaluations import Choice
+from ..design.fidelities import tells_limit
+from ..design.sources import Source
+from ..posterior.estimate import Estimate
+from ..posterior.transforms import range_arguments
+from .analysis import forecast, once_per_state, posterior_of, primary_score
 
 #: of central differences, relative to the interquartile range of an input
 STEP = 1e-3
@@ -63,108 +61,94 @@ class SourceWorth:
 
 
 @once_per_state
-def source_worths(it: Integrator) -> dict[int, SourceWorth]:
+def source_worths(it: Decisions) -> dict[int, SourceWorth]:
     """Return what each secondary source was worth that was observed and that the model uses, by its number."""
-    out, std = {}, belief_of(it).estimate.std
-    observed = set(it.learner.data.s.tolist()) & set(it._used())
-    if 0 not in observed:
-        return {}
-    for source in sorted(observed - {0}):
-        cost = cost_of(it, source)
+    out, std = {}, posterior_of(it).estimate.std
+    observed = set(it.learner.data.s.tolist()) & set(it.policy.used)
+    for source in sorted(observed - {0}) if 0 in observed else []:
+        if it.problem.limit and not tells_limit([it.sources[kept].fidelity for kept in _kept(it, source)]):
+            continue
+        cost, kept = cost_of(it, source), _kept(it, source)
+        not_retired = [i for i, other in enumerate(kept) if other not in it.policy.failures.retired]
         with collected_warnings():  # they are about a run that was not made
             others = without(it, source)
             estimate = others.estimate()
-            predicts = primary_log_density(it) > primary_log_density(others)
-            bought = forecast(others, cost, _not_retired(it, source)).choices if cost > 0 else ()
-            instead = _rehearsed(it, source, others, bought) if bought else estimate
-        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead.std, len(bought), predicts)
+            predicts = primary_score(it) > primary_score(others)
+            bought = forecast(others, cost, not_retired).choices if cost > 0 else ()
+            instead = _rehearsed(it, kept, others, bought) if bought else estimate.std
+        out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead, len(bought), predicts)
     return out
 
 
-def cost_of(it: Integrator, source: int) -> float:
+def cost_of(it: Decisions, source: int) -> float:
     """Return what all evaluations of a source have cost, those in bulk included."""
     one_by_one = math.fsum(e.cost for e in it.evaluations if e.source == source)
-    return one_by_one + math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.bulk if b.source == source)
+    return one_by_one + math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.in_bulk.made if b.source == source)
 
 
-def _rehearsed(it: Integrator, left_out: int, others: Integrator, choices: Sequence[Choice]) -> Estimate:
-    """Return the integral without a source, if others had been evaluated instead, with the values to be expected.
+def _kept(it: Decisions, left_out: int) -> list[int]:
+    return [source for source in it.policy.used if source != left_out]
+
+
+def _rehearsed(it: Decisions, kept: Sequence[int], others: Decisions, choices: Sequence[Choice]) -> float:
+    """Return the standard deviation by the sources that are kept, after more evaluations with the expected values.
 
     These are what all observations predict, those of the source that is left out included, and as noisy as the others
     are. A forecast would not know that more evaluations tell more of the hyperparameters.
     """
-    kept, belief = [source for source in it._used() if source != left_out], belief_of(it)
     for choice in choices:
-        [mean], _ = belief.predict(kept[choice.source], choice.x[None])
-        gradient = _expected_gradient(it, kept[choice.source], choice.x) if choice.gradient else None
-        variances = it.learner.data.values.of_source(kept[choice.source]).noise_var
-        others.observe(
-            choice.source, choice.x, float(mean), float(np.median(variances)) if len(variances) else 0.0, gradient
-        )
-    return belief_of(others).estimate
+        source, x = kept[choice.source], choice.x
+        [mean], _ = posterior_of(it).predict(source, x[None])
+        gradient = _expected_gradient(it, source, x) if choice.gradient else None
+        variances = it.learner.data.values.of_source(source).noise_var
+        others.observe(choice.source, x, float(mean), float(np.median(variances)) if len(variances) else 0.0, gradient)
+    return float(posterior_of(others).estimate.std)
 
 
-def _expected_gradient(it: Integrator, source: int, x: Array) -> Array:
+def _expected_gradient(it: Decisions, source: int, x: Array) -> Array:
     """Return the derivatives of a source by each input that are expected at x, NaN where there are none."""
     low, high = it.measure.from_cube(np.repeat([[0.25], [0.75]], len(x), axis=1))
     by = it.measure.continuous
     steps, gradient = STEP * (high - low), np.full(len(x), np.nan)
-    above, below = (belief_of(it).predict(source, x + sign * np.diag(steps)[by])[0] for sign in (1, -1))
+    above, below = (posterior_of(it).predict(source, x + sign * np.diag(steps)[by])[0] for sign in (1, -1))
     gradient[by] = (above - below) / (2 * steps[by])
     return np.where(np.isfinite(gradient), gradient, np.nan)
 
 
-def without(it: Integrator, source: int) -> Integrator:
+def without(it: Decisions, source: int) -> Decisions:
     """Return an integrator that has observed what all sources but one have returned, and has spent nothing."""
-    kept = [other for other in it._used() if other != source]
+    kept, order = _kept(it, source), it.learner.order
+    options = {
+        "model": it.problem.model.of_sources(kept),
+        "acquisition": it.problem.acquisition,
+        "limit": it.problem.limit,
+        **range_arguments(it.problem.ranges, None),
+    }
+    if order is not None:
+        options["order"] = [kept.index(s) for s in order if s in kept]
     sources = [_like(it, s) for s in kept]
-    order = None if it.learner.order is None else [kept.index(s) for s in it.learner.order if s in kept]
-    other = Integrator(
-        sources,
-        it.measure,
-        model=_model(it, kept),
-        acquisition=cast(AcquisitionName, it.acquisition),
-        seed=it.seed,
-        initial=[],
-        order=order,
-        **({} if it.range is None else it.range.arguments),
-    )
-    values, gradients = it.learner.data.values, it.learner.data.gradients()
-    columns = (values.s.tolist(), values.X, values.y, values.noise_var, gradients)
-    for s, x, value, variance, gradient in zip(*columns, strict=True):
+    other = Decisions(Problem.of(sources, it.measure, seed=it.problem.seed, initial=[], **options))
+    data, values = it.learner.data, it.learner.data.values
+    for s, *told in zip(values.s.tolist(), values.X, values.y, values.noise_var, data.gradients(), strict=True):
         if s in kept:
-            other.observe(kept.index(s), x, value, variance, gradient)
-    other.bulk = [replace(bulk, source=kept.index(bulk.source)) for bulk in it.bulk if bulk.source in kept]
-    other.learner.integrals = tuple((kept.index(s), z, v) for s, z, v in it.learner.integrals if s in kept)
+            other.observe(kept.index(s), *told)
+    other.in_bulk.made = [
+        replace(bulk, source=kept.index(bulk.source)) for bulk in it.in_bulk.made if bulk.source in kept
+    ]
+    other.learner.integrals = [tuple((kept.index(s), z, v) for s, z, v in it.learner.integrals[0] if s in kept)]
     return other
 
 
-def _not_retired(it: Integrator, left_out: int) -> list[int]:
-    kept = [source for source in it._used() if source != left_out]
-    return [i for i, source in enumerate(kept) if source not in it.failures.retired]
-
-
-def _like(it: Integrator, source: int) -> Source:
+def _like(it: Decisions, source: int) -> Source:
     """Return a source with the name, cost, noise and gradients of another one, and no function."""
     of = it.sources[source]
-    gradient_cost = of.gradient_cost if callable(of.gradient) else None
+    cost = partial(it.ledger.costs.expected, source) if isinstance(of.cost, str) else of.cost
+    slopes = of.gradient_cost if callable(of.gradient) else None
     return Source(
-        cost=_cost(it, source),
+        cost=cost,
         name=it.names[source],
         noise=of.noise,
         gradient=of.gradient,
-        gradient_cost=gradient_cost,
+        gradient_cost=slopes,
+        fidelity=of.fidelity,
     )
-
-
-def _cost(it: Integrator, source: int) -> CostLike:
-    cost = it.sources[source].cost
-    return partial(it.source_costs.expected, source) if isinstance(cost, str) else cost
-
-
-def _model(it: Integrator, kept: Sequence[int]) -> ModelName | MultiSourceGP:
-    """Return the model of some of the sources."""
-    if not isinstance(it.model, MultiSourceGP):
-        return cast(ModelName, it.model_name)
-    terms = [Term(term.B[np.ix_(kept, kept)], term.kernel) for term in it.model.terms]
-    return MultiSourceGP(terms, it.measure, it.model.noise[kept], it.model.mean[kept])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -11,23 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import markup
-from ..design.accounting import StopReason
+from ..certificates.certificate import Certificate
+from ..common import markup
+from ..common.messages import suggestion, warn
+from ..common.threads import threads_for
+from ..common.validation import Array, Values, brief, numbers
 from ..design.bulk import Bulk
 from ..design.costs import of_budget
-from ..design.integrator import Integrator
-from ..inference.estimate import Estimate
-from ..measures.adapters import NamedMeasureLike, measure_of_inputs
-from ..outputs.estimates import AnyEstimate, Estimates, unknown_estimate
-from ..outputs.evaluations import Evaluation
-from ..outputs.goals import Goals
-from ..outputs.names import output_number
-from ..quantities.distribution import OutputDistribution
-from ..quantities.sensitivity import Sensitivity
-from ..validation import Array, Values
-from .diagnostics import diagnose
-from .findings import Finding, Findings
-from .quantities import given, output_distribution, sensitivity, under
+from ..design.decisions import Decisions, of_output
+from ..design.description import input_names
+from ..design.evaluations import Evaluation, StopReason
+from ..design.goals import Goals
+from ..measures.adapters import NamedMeasureLike, in_order_of, measure_of_inputs
+from ..measures.base import Measure
+from ..posterior.distribution import OutputDistribution
+from ..posterior.estimate import Estimate
+from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
+from ..posterior.outputs import output_number
+from ..posterior.sensitivity import Sensitivity, grouped
+from ..posterior.targets import Target, checked_targets, target_name, targets_from_json
+from .analysis import SETTINGS, indices, known_target, output_distribution, posterior_of
+from .findings import Finding, Findings, certificate_findings, diagnose
 
 if TYPE_CHECKING:
     import pandas
@@ -60,11 +65,6 @@ def unknown_because(names: Sequence[str]) -> str:
     return f"unknown, because {names[0]} has no value"
 
 
-def input_names(dim: int) -> list[str]:
-    """Return names for inputs that have none: x0, x1, ..."""
-    return [f"x{d}" for d in range(dim)]
-
-
 @dataclass(frozen=True)
 class Result:
     """The integral, and how it was found.
@@ -95,9 +95,13 @@ class Result:
     bulk : list of Bulk
         What was evaluated in bulk: for each such source the number of evaluations, its integral and the cost.
     header : dict or None
-        The header of the journal that the result was read from.
+        The header of the journal that the result was read from: what was asked for, also where there is no integrator.
     output : str
         The name of the output, if it is that of one of several.
+    stored_target : Estimate, Estimates or None
+        What the journal knows about ``target`` if that is not the mean, so that nothing has to be learned for it.
+    certificate : Certificate or None
+        The latest certificate that was made of it, from fresh evaluations.
     """
 
     estimate: AnyEstimate
@@ -107,32 +111,13 @@ class Result:
     names: list[str]
     budget: float = math.inf
     inputs: Sequence[str] = ()
-    integrator: Integrator | None = None
+    integrator: Decisions | None = None
     pending: int = 0
     header: dict[str, Any] | None = None
     bulk: Sequence[Bulk] = ()
     output: str = ""
-
-    @classmethod
-    def of(cls, it: Integrator, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
-        """Return the result of an integrator, for a reason to stop and with names of the inputs.
-
-        Without a value of the primary source the integral is unknown, whatever the others say.
-        """
-        estimate = it.estimate() if it.learner.has_primary else unknown_estimate(it.outputs)
-        named = inputs or it.inputs or input_names(it.measure.dim)
-        return cls(
-            estimate,
-            list(it.evaluations),
-            it.spent,
-            stopped,
-            it.names,
-            it.budget,
-            named,
-            it,
-            len(it.pending),
-            bulk=tuple(it.bulk),
-        )
+    stored_target: AnyEstimate | None = None
+    certificate: Certificate | None = None
 
     @property
     def mean(self) -> Values:
@@ -143,6 +128,16 @@ class Result:
     def std(self) -> Values:
         """Standard deviation of the integral: a float, or with several outputs an array (M,)."""
         return self.estimate.std
+
+    @property
+    def target(self) -> AnyEstimate:
+        """What is known about what the run was for, the mean, variance, probability or quantile; of each output.
+
+        For all but the mean it takes a second or two, once.
+        """
+        if all(target == "mean" for target in targets(self)):
+            return self.estimate
+        return self.stored_target or known_target(self._model("to ask for the target"))
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Return (low, high), the central interval that holds the integral with probability ``level``.
@@ -161,11 +156,6 @@ class Result:
         """Names of the outputs, if there are several."""
         return self.estimate.names if isinstance(self.estimate, Estimates) else None
 
-    @property
-    def known(self) -> bool:
-        """Whether the integral is known, of one output at least."""
-        return not bool(np.isnan(self.mean).all())
-
     def __getitem__(self, output: str | int) -> Result:
         """Return the result of one of several outputs alone, by its name or number.
 
@@ -174,36 +164,15 @@ class Result:
         if self.outputs is None:
             raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
         m = output_number(self.outputs, output)
-        it = None if self.integrator is None else self.integrator.of_output(m)
-        evaluations = self._evaluations_of(m) if it is None else it.evaluations
-        return replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it, output=self.outputs[m])
-
-    def _evaluations_of(self, output: int) -> list[Evaluation]:
-        """Return the evaluations of one output alone, by the journal: of the sources that have it."""
-        assert self.outputs is not None
-        described = [] if self.header is None else self.header["problem"]["sources"]
-        lacking = {s for s, source in enumerate(described) if self.outputs[output] not in source["outputs"]}
-        return [e.of_output(output) for e in self.evaluations if e.source not in lacking]
-
-    def primary_values(self) -> Array:
-        """Return the values of the primary source, shape (n,), or (n, M) with NaN for outputs that are missing."""
-        values = [e.value for e in self.evaluations if e.source == 0 and e.status == "ok"]
-        return np.reshape(values, (-1,) if self.outputs is None else (-1, len(self.outputs)))
-
-    def distances(self) -> Array:
-        """Return how far each output is from its goal, shape (M,), as the ratio of its standard deviation to its goal.
-
-        The goal is the tolerance, if the run has any; else a share of the mean, the same for all outputs.
-        """
-        if self.outputs is None:
-            raise ValueError("there is one output: its error bar is std")
-        if self.integrator is not None and self.integrator.learner.belief is not None:
-            return self.integrator.distances()
-        return Goals().distances(self.estimate, self.primary_values())
-
-    def furthest(self) -> Result:
-        """Return the result of the output that is furthest from its goal; the result itself if there is one output."""
-        return self if self.outputs is None else self[int(np.argmax(self.distances()))]
+        it = None if self.integrator is None else of_output(self.integrator, m)
+        described = self.header["problem"]["sources"] if it is None and self.header is not None else []
+        lacking = {s for s, source in enumerate(described) if self.outputs[m] not in source["outputs"]}
+        by_journal = (e.of_output(m) for e in self.evaluations if e.source not in lacking)
+        evaluations = list(by_journal) if it is None else it.evaluations
+        target = None if self.stored_target is None else self.stored_target[m]
+        found = replace(self, estimate=self.estimate[m], evaluations=evaluations, integrator=it, stored_target=target)
+        certificate = None if self.certificate is None else self.certificate[m]
+        return replace(found, output=self.outputs[m], certificate=certificate)
 
     def predict(self, source: int | str, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance (n,) of a source without its noise at each X_i, averaged over hyperparameters.
@@ -211,11 +180,11 @@ class Result:
         Parameters
         ----------
         source : int or str
-            Number or name of the source.
-        X : (n, D) array
+            Number or name of the source; "limit" is what sources tend to as they are refined, where that is wanted.
+        X : (n, D) array or data frame
             Locations.
         """
-        return self._model("to predict with").predict(source, X)
+        return self._model("to predict with").predict(source, in_order_of(self.inputs, X))
 
     def distribution(self, output: str | int | None = None) -> OutputDistribution:
         """Return the distribution of the primary source's output under the distribution of the inputs.
@@ -244,7 +213,17 @@ class Result:
             Its ``first`` are the shares that inputs explain by themselves, ``total`` those with all interactions;
             ``print`` shows a table and what to make of it. Inputs that depend on each other have none: `ValueError`.
         """
-        return sensitivity(self._model("to ask for sensitivities", output), self.inputs, groups)
+        it = self._model("to ask for sensitivities", output)
+        if it.measure.marginals is None:
+            raise ValueError(
+                "Sobol' indices are shares of a variance that independent inputs divide among them, but these depend "
+                f"on each other: {it.measure!r}. Instead, result.given({self.inputs[0]}=...) shows the output against "
+                "one input"
+            )
+        if groups is None:
+            return Sensitivity(self.inputs, indices(it).first, indices(it).total)
+        with threads_for(len(it.learner)):
+            return Sensitivity.of(posterior_of(it, primary=True), grouped(self.inputs, groups))
 
     def under(self, other: NamedMeasureLike) -> AnyEstimate:
         """Return the integral, or those of all outputs, under another distribution of the inputs.
@@ -254,26 +233,59 @@ class Result:
         Parameters
         ----------
         other : measure, or anything that `as_measure` takes
-            Of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary has them by name, in any
-            order. Where evaluations do not reach, the error bar grows; if they do not reach a tenth of the other
-            distribution or more, there is a warning.
+            Of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary has some of them by name,
+            and the others stay as they are. Where evaluations do not reach, the error bar grows; if they do not reach a
+            tenth of the other distribution or more, there is a warning.
         """
-        if self.outputs is None:
-            return under(self._model("to integrate"), measure_of_inputs(other, self.inputs))
-        return Estimates([self[output].under(other) for output in self.outputs], self.outputs)
+        if self.outputs is not None:
+            return Estimates([self[output].under(other) for output in self.outputs], self.outputs)
+        it = self._model("to integrate")
+        measure = of_same_inputs(it.measure, measure_of_inputs(other, self.inputs, it.measure))
+        posterior = posterior_of(it, primary=True)
+        with threads_for(len(it.learner)):
+            estimate = posterior.under(measure)
+            _, std = posterior.predict(0, measure.sobol(SETTINGS.points, 1))
+        unknown = float(np.mean(SETTINGS.telling * std > np.std(it.learner.data.values.of_source(0).y)))
+        if unknown >= SETTINGS.material:
+            warn(
+                f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on "
+                "what is assumed of such functions",
+            )
+        return estimate
 
     def given(self, /, **values: ArrayLike) -> Estimate | Estimates:
-        """Return the average output for a given value of one input, as in ``given(x0=0.3)``, over all other inputs.
+        """Return the average output for given values of some inputs, as in ``given(x0=0.3)``, over all other inputs.
 
-        For a list of values it is a curve: `Estimates` with arrays ``mean`` and ``std`` and the band ``interval()``.
-        If inputs depend on each other, the others keep the distribution that they have without that value.
+        A category is given by its name, as in ``given(speed=40, mode="max")``, or by its number.
+        For a list of values, or lists of the same length, it is a curve: `Estimates` with arrays ``mean`` and ``std``
+        and the band ``interval()``. If inputs depend on each other, the others keep the distribution that they have
+        without these values.
         """
-        return given(self._model("to ask for conditional expectations"), self.inputs, values)
+        it = self._model("to ask for conditional expectations")
+        if not values:
+            raise ValueError(f"give values of one input or of several, as in given({self.inputs[0]}=[...])")
+        order, columns = list(self.inputs), {}
+        for name, at in values.items():
+            if name not in order:
+                raise ValueError(f"there is no input {name!r}{suggestion(name, order)}: there are {', '.join(order)}")
+            d = order.index(name)
+            t = numbers(_category_numbers(at, it.measure.categories.get(d, ()), name), name)
+            columns[d] = (
+                it.measure.over([d]).check_points(np.atleast_1d(t)[:, None], name, [name])[:, 0].reshape(t.shape)
+            )
+        try:
+            rows = np.broadcast_arrays(*(columns[d] for d in sorted(columns)))
+        except ValueError:
+            raise ValueError(f"lists of values of several inputs must be equally long, got {brief(values)}") from None
+        with threads_for(len(it.learner)):
+            points = np.column_stack([np.atleast_1d(row) for row in rows])
+            found = posterior_of(it, primary=True).given(sorted(columns), points)
+        return found[0] if rows[0].ndim == 0 else found
 
-    def _model(self, purpose: str, output: str | int | None = None) -> Integrator:
+    def _model(self, purpose: str, output: str | int | None = None) -> Decisions:
         if self.integrator is None:
             raise ValueError(f"there is no model {purpose}: {NO_MODEL}")
-        return self.integrator if output is None else self.integrator.of_output(output)
+        return self.integrator if output is None else of_output(self.integrator, output)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the evaluations as a table, one row for each, with a column for each input."""
@@ -289,26 +301,30 @@ class Result:
         A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once. With
         several outputs it is about the one that is furthest from its goal.
         """
-        it = self._model("to diagnose")
         if self.outputs is None:
-            return diagnose(it, self.estimate, self.inputs)
-        of_one = self.furthest()
+            found = diagnose(self._model("to diagnose"), self.estimate, self.inputs)
+            return Findings([*found, *certificate_findings(self.certificate)])
+        of_one = furthest(self)
         said = Finding(
             "note",
             "outputs",
             f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {of_one.estimate.summary()}.",
             f"All findings are about {of_one.output}; result['name'].diagnose() is about another one.",
         )
-        assert of_one.integrator is not None
-        return Findings([said, *diagnose(of_one.integrator, of_one.estimate, self.inputs)])
+        return Findings([said, *of_one.diagnose()])
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``."""
+        """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``.
+
+        Sources with fidelities have a column for each knob, ``fidelity.h``, NaN for others.
+        """
         inputs = [f"x.{name}" if name in COLUMNS else name for name in self.inputs]
+        fidelities = self._fidelities()
         return [
             {
                 "id": e.id,
                 "source": self.names[e.source],
+                **fidelities[e.source],
                 **dict(zip(inputs, e.x.tolist(), strict=True)),
                 **self._columns("value", e.value),
                 **self._columns("variance", e.variance),
@@ -321,18 +337,27 @@ class Result:
             for e in self.evaluations
         ]
 
+    def _fidelities(self) -> list[dict[str, float]]:
+        """Return the fidelity of each source by the names of columns; nothing where no source has any."""
+        if self.integrator is not None:
+            known = [source.fidelity for source in self.integrator.sources]
+        else:
+            described = [] if self.header is None else self.header.get("problem", {}).get("sources", [])
+            known = [source.get("fidelity") for source in described] or [None] * len(self.names)
+        knobs = next((list(fidelity) for fidelity in known if fidelity), [])
+        return [{f"fidelity.{knob}": (fidelity or {}).get(knob, math.nan) for knob in knobs} for fidelity in known]
+
     def _columns(self, name: str, value: Values) -> dict[str, float]:
         """Return a number by its name, or with several outputs one for each, as in ``value.peak``."""
-        if self.outputs is None:
-            return {name: value}
-        each = np.broadcast_to(value, len(self.outputs)).tolist()
-        return {f"{name}.{output}": number for output, number in zip(self.outputs, each, strict=True)}
+        names = [name] if self.outputs is None else [f"{name}.{output}" for output in self.outputs]
+        return dict(zip(names, np.broadcast_to(value, len(names)).tolist(), strict=True))
 
     def __str__(self) -> str:
         rows = self._rows()
         width = max(len(row[0]) for row in rows)
         table = [f"  {name:{width}}  {made:>6}  {failed:>6}  {cost:>10}" for name, made, failed, cost in rows]
-        return "\n".join([self._headline(), f"stopped: {self._why()}", "", *table])
+        wanted = [f"{name}: {found.summary()}" for name, found in known_targets(self).items()]
+        return "\n".join([*wanted, self._headline(), *self._certified(), f"stopped: {self._why()}", "", *table])
 
     __repr__ = __str__
 
@@ -340,7 +365,10 @@ class Result:
         """Return the answer, the estimate against cost, what is spent, and the sources, for notebooks."""
         head, *rows = self._rows()
         headline = self._headline() if self.outputs is None else f"{len(self.outputs)} outputs"
-        parts = [f"<p><strong>{escape(headline)}</strong><br>stopped: {escape(self._why())}</p>"]
+        wanted = [f"{name}: {found.summary()}" for name, found in known_targets(self).items()]
+        first, *others = [*wanted, headline]
+        shown = "<br>".join([f"<strong>{escape(first)}</strong>", *map(escape, [*others, f"stopped: {self._why()}"])])
+        parts = [f"<p>{shown}</p>"]
         if math.isfinite(self.budget):
             parts.append(markup.share(self.spent / self.budget, f"spent {of_budget(self.spent, self.budget)}"))
         if self.outputs is not None:
@@ -352,15 +380,22 @@ class Result:
             parts.append(markup.curve(cost, mean, (mean - 2 * std, mean + 2 * std), "estimate against cost"))
         return "<br>".join(parts) + markup.table(head, rows)
 
+    def _certified(self) -> list[str]:
+        certificate = self.certificate
+        if certificate is None or not certificate.complete:
+            return []
+        names = [""] if certificate.outputs is None else [f" of {output}" for output in certificate.outputs]
+        return [f"certificate{of}: {certificate.summary(m)}" for m, of in enumerate(names)]
+
     def _headline(self) -> str:
-        known = None if self.integrator is None else self.integrator.range
+        known = None if self.integrator is None else self.integrator.problem.ranges[0]
         wanted = self.output or ("log of the integral" if known is not None and known.log else "integral")
-        if not self.known and self.evaluations:
+        wanted += " in the limit" if is_of_limit(self) else ""
+        if not is_known(self) and self.evaluations:
             failed = [e.reason for e in self.evaluations if e.source == 0 and e.status == "failed"]
             last = f"; the last evaluation of it: {failed[-1]}" if failed else ""
             return f"{wanted}: {unknown_because(self.names)}{last}"
-        name = "" if self.outputs is not None else f"{wanted}: "
-        return f"{name}{self.estimate.summary()}"
+        return f"{wanted}: {self.estimate.summary()}" if self.outputs is None else self.estimate.summary()
 
     def _why(self) -> str:
         decisions = math.fsum(e.decision for e in self.evaluations)
@@ -369,18 +404,124 @@ class Result:
         return f"{reason}; spent {of_budget(self.spent, self.budget)}{deciding}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
-        rows = [("source", "made", "failed", "cost")]
-        for source, name in enumerate(self.names):
-            made, failed, cost = self.totals(source)
-            rows.append((name, str(made), str(failed), f"{cost:.6g}"))
-        return rows
+        rows = [(name, *totals(self, source)) for source, name in enumerate(self.names)]
+        excluded = Counter(self.names[e.source] for e in self.evaluations if e.excluded)
+        notes = {name: f" ({n} excluded)" for name, n in excluded.items()}
+        texts = [
+            (name + notes.get(name, ""), str(made), str(failed), f"{cost:.6g}") for name, made, failed, cost in rows
+        ]
+        return [("source", "made", "failed", "cost"), *texts]
 
-    def totals(self, source: int) -> tuple[int, int, float]:
-        """Return how many evaluations of a source were made and have failed, those in bulk included, and their cost."""
-        of = [e for e in self.evaluations if e.source == source]
-        failed, cost = sum(e.status == "failed" for e in of), math.fsum(e.cost for e in of)
-        made = len(of) - failed
-        for bulk in (bulk for bulk in self.bulk if bulk.source == source):
-            more, their_cost = bulk.with_those_beside(self.evaluations)
-            made, cost = made + more, cost + their_cost
-        return made, failed, cost
+
+def result_of(it: Decisions, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
+    """Return the result of an integrator, for a reason to stop and with names of the inputs.
+
+    Without a value of the primary source the integral is unknown, whatever the others say.
+    """
+    return Result(
+        it.estimate() if it.learner.has_primary else unknown_estimate(it.outputs),
+        list(it.evaluations),
+        it.spent,
+        stopped,
+        it.names,
+        it.budget,
+        inputs or it.inputs or input_names(it.measure.dim),
+        it,
+        len(it.pending),
+        bulk=tuple(it.in_bulk.made),
+    )
+
+
+def is_of_limit(result: Result) -> bool:
+    """Return whether the answer is about what the sources tend to as they are refined."""
+    if result.integrator is not None:
+        return bool(result.integrator.problem.limit)
+    return result.header is not None and bool(result.header["problem"].get("limit"))
+
+
+def is_known(result: Result) -> bool:
+    """Return whether the integral is known, of one output at least."""
+    return not bool(np.isnan(result.mean).all())
+
+
+def targets(result: Result) -> list[Target]:
+    """Return what the run was to learn about each output, or about the only one."""
+    if result.integrator is not None:
+        return result.integrator.problem.targets
+    content = "mean" if result.header is None else result.header["problem"].get("target", "mean")
+    return checked_targets(targets_from_json(content, result.outputs), result.outputs)
+
+
+def known_targets(result: Result) -> dict[str, Estimate]:
+    """Return what is known about each target but the mean, by its name; nothing where there is no model left."""
+    if not is_known(result) or (result.stored_target is None and result.integrator is None):
+        return {}
+    outputs = result.outputs or [result.output or "output"]
+    wanted = [(m, *each) for m, each in enumerate(zip(outputs, targets(result), strict=True)) if each[1] != "mean"]
+    found: Any = result.target if wanted else None
+    return {target_name(target, output): found if result.outputs is None else found[m] for m, output, target in wanted}
+
+
+def primary_values(result: Result) -> Array:
+    """Return the values of the primary source, shape (n,), or (n, M) with NaN for outputs that are missing."""
+    values = [e.value for e in result.evaluations if e.source == 0 and e.status == "ok"]
+    return np.reshape(values, (-1,) if result.outputs is None else (-1, len(result.outputs)))
+
+
+def distances(result: Result) -> Array:
+    """Return how far each of several outputs is from its goal: the ratio of its standard deviation to it, shape (M,).
+
+    The goal is the tolerance, if the run has any; else a share of the mean, the same for all outputs.
+    """
+    it = result.integrator
+    if it is not None and it.learner.posterior is not None:
+        return it.problem.goals.distances(it.learner.posterior.estimate, it.learner.data.of_source(0).y)
+    return Goals().distances(result.estimate, primary_values(result))
+
+
+def furthest(result: Result) -> Result:
+    """Return the result of the output that is furthest from its goal; the result itself if there is one output."""
+    return result if result.outputs is None else result[int(np.argmax(distances(result)))]
+
+
+def totals(result: Result, source: int) -> tuple[int, int, float]:
+    """Return how many evaluations of a source were made and have failed, those in bulk included, and their cost."""
+    of = [e for e in result.evaluations if e.source == source]
+    failed, cost = sum(e.status == "failed" and not e.excluded for e in of), math.fsum(e.cost for e in of)
+    made = sum(e.status == "ok" for e in of)
+    bulk = [each for each in result.bulk if each.source == source]
+    more, lost = [each.with_those_beside(result.evaluations) for each in bulk], sum(each.failed for each in bulk)
+    return made + sum(n for n, _ in more) - lost, failed + lost, cost + math.fsum(each for _, each in more)
+
+
+def _category_numbers(given: ArrayLike, labels: Sequence[str], name: str) -> ArrayLike:
+    """Return the numbers of categories that are given by name, and numbers as they are."""
+    values = np.asarray(given)
+    if values.dtype.kind != "U":
+        return given
+    unknown = [value for value in values.ravel().tolist() if value not in labels]
+    if unknown:
+        known = f"one of {', '.join(labels)}" if labels else "numbers"
+        raise ValueError(f"{name} must be {known}, got {unknown[0]!r}{suggestion(unknown[0], labels)}")
+    return np.array([list(labels).index(value) for value in values.ravel()], dtype=float).reshape(values.shape)
+
+
+def of_same_inputs(measure: Measure, other: Measure) -> Measure:
+    """Return another measure of the same inputs as that of the observations, with categories in their order.
+
+    ValueError if it is not one of them.
+    """
+    if other.dim != measure.dim:
+        raise ValueError(f"the other distribution has {other.dim} inputs, but there are {measure.dim}")
+    if other.function is not None and other.function is not measure.function:
+        raise ValueError(
+            "the other distribution is transformed by a function of its own: give a distribution of the locations at "
+            "which sources were evaluated"
+        )
+    before, now = ({d: set(labels) for d, labels in each.categories.items()} for each in (measure, other))
+    if before != now or (before and (measure.marginals is None) != (other.marginals is None)):
+        raise ValueError(
+            "inputs that are categories must have the same categories in the other distribution, independent of all "
+            f"others: give a Product, got {other!r}"
+        )
+    return other.with_categories(measure.categories)

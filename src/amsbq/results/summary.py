@@ -8,36 +8,37 @@ from typing import Any
 
 import numpy as np
 
+from ..common.serialisation import plain
+from ..common.validation import as_known, numbers_text, plus_minus
 from ..design.costs import of_budget
-from ..serialisation import plain
-from ..validation import as_known, numbers_text, plus_minus
-from .quantities import quickly_known
-from .result import REASONS, Result
+from .analysis import quickly_known
+from .result import REASONS, Result, is_of_limit, known_targets, totals
 
 
 def as_json(result: Result) -> dict[str, Any]:
     """Return the answer, evaluations, findings, and what is known of the output, as JSON types: None for NaN."""
     columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
-    evaluations = [
-        {
-            "id": e.id,
-            "source": result.names[e.source],
-            "x": dict(zip(result.inputs, e.x, strict=True)),
-            **{key: getattr(e, key) for key in columns},
-        }
-        for e in result.evaluations
-    ]
     answer: dict[str, Any] = plain(
         {
             **_outputs(result),
+            **_targets(result),
             "mean": result.mean,
             "std": result.std,
             "interval": result.interval(0.95),
             "spent": result.spent,
             "stopped": result.stopped,
-            "evaluations": evaluations,
+            "evaluations": [
+                {
+                    "id": e.id,
+                    "source": result.names[e.source],
+                    "x": dict(zip(result.inputs, e.x, strict=True)),
+                    **{key: getattr(e, key) for key in columns},
+                }
+                for e in result.evaluations
+            ],
             "findings": [vars(finding) for finding in result.diagnose()],
             **_output(result),
+            **({} if result.certificate is None else {"certificate": result.certificate.to_dict()}),
         }
     )
     return answer
@@ -60,11 +61,19 @@ def _outputs(result: Result) -> dict[str, Any]:
     return {} if result.outputs is None else {"outputs": list(result.outputs)}
 
 
+def _targets(result: Result) -> dict[str, Any]:
+    """Return what is known about each target but the mean, by its name."""
+    found = known_targets(result).items()
+    known = {name: {"mean": e.mean, "std": e.std, "interval": e.interval()} for name, e in found}
+    return {"target": known} if known else {}
+
+
 def state(result: Result) -> dict[str, Any]:
     """Return estimate, cost, reason to stop and counts of evaluations of a run as JSON types, None where unknown."""
     now: dict[str, Any] = plain(
         {
             **_outputs(result),
+            **_targets(result),
             "mean": result.mean,
             "std": result.std,
             "spent": result.spent,
@@ -72,28 +81,47 @@ def state(result: Result) -> dict[str, Any]:
             "stopped": result.stopped or None,
             "pending": result.pending,
             "sources": {
-                name: dict(zip(("told", "failed"), result.totals(source), strict=False))
+                name: dict(zip(("told", "failed"), totals(result, source), strict=False))
                 for source, name in enumerate(result.names)
             },
+            "excluded": {str(e.id): f"{result.names[e.source]}, {e.note}" for e in result.evaluations if e.excluded},
         }
     )
+    if is_of_limit(result):
+        now["limit"] = True
+    if result.certificate is not None:
+        now["certificate"] = plain({"mean": result.certificate.mean, "std": result.certificate.std})
     return now
+
+
+def _certificate_lines(now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a certificate says, a line for each output, unless it is not complete."""
+    found = now.get("certificate", {"mean": [], "std": []})
+    names = [f"certificate of {name}" for name in now["outputs"]] if "outputs" in now else ["certificate"]
+    means, stds = (each if isinstance(each, list) else [each] for each in (found["mean"], found["std"]))
+    for name, mean, std in zip(names, means, stds, strict=False):
+        if mean is not None and std is not None:
+            yield f"{name}: {_mean_and_std(mean, std)}"
 
 
 def state_text(now: dict[str, Any]) -> str:
     """Return what `state` returned as a few lines of text."""
     none = f"{next(iter(now['sources']))} has no value yet"
     if "outputs" not in now:
-        known = none if now["mean"] is None else f"integral: {_mean_and_std(now['mean'], now['std'])}"
+        integral = "integral in the limit" if now.get("limit") else "integral"
+        known = none if now["mean"] is None else f"{integral}: {_mean_and_std(now['mean'], now['std'])}"
     else:
         rows = zip(now["outputs"], now["mean"], now["std"], strict=True)
         width = max(len(name) for name in now["outputs"]) + 1
         known = "\n".join(
             f"{name + ':':{width}} {none if mean is None else _mean_and_std(mean, std)}" for name, mean, std in rows
         )
+    targets = [f"{name}: {_mean_and_std(e['mean'], e['std'])}" for name, e in now.get("target", {}).items()]
+    known = "\n".join([*targets, known, *_certificate_lines(now)])
     state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
-    return "\n".join([known, f"spent {of_budget(now['spent'], now['budget'])}; {state}", *made])
+    excluded = [f"  evaluation {number}: {note}" for number, note in now["excluded"].items()]
+    return "\n".join([known, f"spent {of_budget(now['spent'], now['budget'])}; {state}", *made, *excluded])
 
 
 def _mean_and_std(mean: float, std: float | None) -> str:
@@ -105,7 +133,10 @@ def table(result: Result) -> Iterator[str]:
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
     inputs = "  ".join(f"{name:>10}" for name in result.inputs)
-    values = [numbers_text(e.value) if e.status == "ok" else "failed" for e in result.evaluations]
+    unused = ["excluded" if e.excluded else "failed" for e in result.evaluations]
+    values = [
+        numbers_text(e.value) if e.status == "ok" else no for e, no in zip(result.evaluations, unused, strict=True)
+    ]
     wide = max([12, *(len(text) for text in values)])
     yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>{wide}}  {'cost':>10}  integral ± std"
     answered = False  # without a value of the primary source there is no estimate worth printing
@@ -115,17 +146,15 @@ def table(result: Result) -> Iterator[str]:
         integral = "" if unknown else numbers_text(e.mean, std=e.std)
         x = "  ".join(f"{xi:10.5g}" for xi in e.x)
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
-        number = "-" if e.id is None else e.id
-        yield f"{number:>5}  {result.names[e.source]:{width}}  {x}  {value:>{wide}}  {e.cost:10.4g}  {integral}{reason}"
+        number, name = "-" if e.id is None else e.id, result.names[e.source]
+        yield f"{number:>5}  {name:{width}}  {x}  {value:>{wide}}  {e.cost:10.4g}  {integral}{reason}"
 
 
 def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
     """Yield each run with its name, one with several outputs as a run of each."""
     for name, result in runs.items():
-        if result.outputs is None:
-            yield name, result
-        else:
-            yield from ((f"{name}: {output}", result[output]) for output in result.outputs)
+        several = [(f"{name}: {output}", result[output]) for output in result.outputs or ()]
+        yield from several or [(name, result)]
 
 
 def comparison(runs: Mapping[str, Result]) -> Iterator[str]:

@@ -12,8 +12,8 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
-from ..outputs.observations import CheckedObservation, Observation
-from ..validation import brief, gradient_numbers, non_negative_number, number, positive_number
+from ..common.validation import brief, non_negative_number, number, positive_number
+from ..design.observations import CheckedObservation, Observation
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def as_observation(returned: Any) -> Observation:
     Parameters
     ----------
     returned : float or Observation
-        One real number, as `amsbq.validation.number` judges it, or an `Observation` of such numbers.
+        One real number, as `amsbq.common.validation.number` judges it, or an `Observation` of such numbers.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def as_observation(returned: Any) -> Observation:
             number(observation.value, "the value"),
             non_negative_number(observation.variance, "the variance"),
             None if observation.cost is None else positive_number(observation.cost, "the cost"),
-            None if observation.gradient is None else gradient_numbers(observation.gradient, "the gradient"),
+            observation.gradient,  # which `Run.answer` judges: it cannot spoil the value
         )
     except (TypeError, ValueError) as error:
         hint = ". Give several outputs names, as in outputs=['peak', 'time']" if _is_several(observation.value) else ""
@@ -163,6 +163,8 @@ def error_text(error: BaseException) -> str:
         raise
     except BaseException as another:
         text = f"its message cannot be shown, because that raises {type(another).__name__}"
+    if "read-only" in text and isinstance(error, ValueError):
+        text += "; x must not be changed: work on a copy, x = x.copy()"
     return f"{type(error).__name__}: {text}"
 
 

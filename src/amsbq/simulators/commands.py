@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+from ..common.validation import Array, brief
 from ..design.failures import rejection
-from ..outputs.observations import Observation
-from ..validation import Array, brief
+from ..design.observations import Observation
 from .answers import SimulatorError, log_output
 from .digests import digests
 from .numerals import Quantity
@@ -70,6 +70,9 @@ class Command:
     outputs : list of str
         Names of several outputs, each with a rule of that name in ``output``. Without rules, the last line that the
         program prints has a number for each, or is a JSON object of them.
+    settings : dict of float, optional
+        Numbers by name that are the same in all evaluations, such as a number of cells: they are put, with the inputs,
+        where they are named.
 
     Raises
     ------
@@ -109,6 +112,7 @@ class Command:
         environment: Mapping[str, str] | None = None,
         delimiters: Delimiters = ("{", "}"),
         outputs: Sequence[str] = (),
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(arguments, str) or not arguments or not all(isinstance(a, str) for a in arguments):
             raise TypeError(f"a command is a list of strings, the program first, got {brief(arguments)}")
@@ -116,7 +120,7 @@ class Command:
         self.folder = str(Path(folder).resolve())
         self.environment = dict(environment or {})
         self.rules: Rules = None if output is None else rules_of(output)
-        self.outputs = tuple(outputs)
+        self.outputs, self.settings = tuple(outputs), dict(settings or {})
         if self.outputs and self.rules is not None:
             ruled = () if isinstance(self.rules, OutputRule) else tuple(self.rules)
             if missing := [name for name in self.outputs if name not in ruled]:
@@ -125,7 +129,9 @@ class Command:
                 )
         self.__name__ = Path(self.arguments[0]).name
         for text in (*self.arguments, *self.environment.values()):
-            filled_argument(text, dict.fromkeys(self.names, 0.5))  # raises if it is wrong, before anything is run
+            filled_argument(
+                text, dict.fromkeys(self.names, 0.5) | self.settings
+            )  # raises if it is wrong, before anything is run
         templates = (template,) if isinstance(template, str) else tuple(template)
         self._directory: WorkDirectory | None = None
         if workdir is not None or templates or files or copies or inputs_file is not None or files_of(self.rules):
@@ -143,6 +149,7 @@ class Command:
                 inputs_file,
                 delimiters,
                 keep,
+                self.settings,
             )
         self._source: str = self.__name__
         self._number: object = None
@@ -167,12 +174,14 @@ class Command:
     def source_definition(self) -> dict[str, Any]:
         """Return everything that the value depends on, by which a journal recognises the source.
 
-        These are the arguments, the names of the inputs, the folder, output rules, templates, files and environment
-        variables, where there are any, and digests of the files.
+        These are the arguments, the names of the inputs, settings, the folder, output rules, templates, files and
+        environment variables, where there are any, and digests of the files.
         """
         described: dict[str, Any] = {"command": self.arguments, "inputs": self.names, "folder": self.folder}
         if self.outputs:
             described["outputs"] = list(self.outputs)
+        if self.settings:
+            described["settings"] = self.settings
         if self.environment:
             described["environment"] = self.environment
         if isinstance(self.rules, OutputRule):
@@ -249,7 +258,7 @@ class Command:
         return as_answer(self.quantities(x))
 
     def _inputs(self, x: Array) -> dict[str, float]:
-        return dict(zip(self.names, (float(value) for value in x), strict=True))
+        return dict(zip(self.names, (float(value) for value in x), strict=True)) | self.settings
 
     def _working(self, inputs: dict[str, float]) -> AbstractContextManager[Work]:
         """Return a context with the directory in which the program works."""

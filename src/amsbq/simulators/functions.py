@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..messages import suggestion
-from ..validation import Array, brief
+from ..common.messages import suggestion
+from ..common.validation import Array, brief
 from .digests import digests
 
 
@@ -45,6 +46,8 @@ class PythonFunction:
         module, colon, function = reference.partition(":")
         if not colon or not module or not function:
             raise ValueError(f"a function is named as 'module:function', got {reference!r}")
+        if module.endswith(".py"):
+            raise ValueError(f"a module is named without .py: {module[:-3]}:{function}, got {reference!r}")
         self.module, self.function, self.folder = module, function, str(Path(folder).resolve())
         self.__name__ = function
 
@@ -57,7 +60,7 @@ class PythonFunction:
         found = digests(Path(self.folder), [f"{path}.py", f"{path}/__init__.py"])
         return {"python": f"{self.module}:{self.function}", "folder": self.folder, "digests": found}
 
-    def resolved(self) -> Callable[[Array], Any]:
+    def resolved(self) -> Callable[..., Any]:
         """Import and return the function itself.
 
         Raises
@@ -76,6 +79,10 @@ class PythonFunction:
                 f"the module {self.module} calls sys.exit({error.code!r}) when it is imported: put what it runs as a "
                 'program under if __name__ == "__main__"'
             ) from None
+        except ModuleNotFoundError as error:
+            if error.name != self.module.partition(".")[0] and error.name != self.module:
+                raise  # one that it imports
+            raise ImportError(f"there is no module {error.name!r} in {self.folder}, nor where Python looks") from None
         for name in self.function.split("."):
             if not hasattr(found, name):
                 raise AttributeError(f"there is no {name!r} in {self.module}{suggestion(name, dir(found))}")
@@ -84,6 +91,14 @@ class PythonFunction:
             raise TypeError(f"{self.module}:{self.function} is {brief(found)}, which cannot be called")
         return found  # type: ignore[no-any-return]
 
-    def __call__(self, x: Array) -> Any:
-        """Call the function at x, of shape (D,), and return what it returns."""
-        return self.resolved()(x)
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters of the function: if they are names of inputs, it is called with these."""
+        try:
+            return inspect.signature(self.resolved())
+        except Exception:  # of a module that is not there: it is not called either
+            return inspect.signature(type(self).__call__)
+
+    def __call__(self, *x: Array, **named: Any) -> Any:
+        """Call the function at x, of shape (D,), or with each input by its name, and return what it returns."""
+        return self.resolved()(*x, **named)

@@ -32,6 +32,11 @@ class Quantity:
     unit: str = ""
 
 
+def decimal_comma(text: str) -> str:
+    """Return how to write a number that has a decimal comma; nothing for another text."""
+    return "; write a decimal point, not a comma" if re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", text) else ""
+
+
 def quantity(text: str, what: str) -> Quantity:
     """Return the quantity that a text is; ``what`` it is said to be is named in the ValueError if it is none.
 
@@ -42,7 +47,7 @@ def quantity(text: str, what: str) -> Quantity:
     value = math.inf if found is None else _float(found["number"])
     if found is None or math.isinf(value):
         kind = "no number" if found is None and not NOT_FINITE.fullmatch(text) else "not finite"
-        raise ValueError(f"{what} is {kind}: {one_line(text) or 'it is empty'}")
+        raise ValueError(f"{what} is {kind}: {one_line(text) or 'it is empty'}{decimal_comma(text)}")
     return Quantity(value, found["unit"] or "")
 
 

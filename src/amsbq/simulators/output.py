@@ -23,11 +23,11 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ..outputs.observations import Observation
-from ..validation import brief, number
+from ..common.validation import brief, number
+from ..design.observations import Observation
 from .answers import SimulatorError, as_observation, one_line
 from .numerals import Quantity, last_quantity, quantity
-from .tables import json_entry, json_value, table_cell
+from .tables import is_json_path, json_entry, json_value, table_cell
 
 #: the quantities that make up an observation
 PARTS = ("value", "variance", "cost")
@@ -80,6 +80,8 @@ class OutputRule:
             raise ValueError("index belongs to a file that ends with .npy")
         if self.file is not None and (Path(self.file).is_absolute() or ".." in Path(self.file).parts):
             raise ValueError(f"file must be a name in the work directory, got {self.file!r}")
+        if self.json is not None and not is_json_path(self.json):
+            raise ValueError(f"json of an output rule must be a path such as a.b[0], got {self.json!r}")
         if self.regex is not None:
             try:
                 groups = re.compile(self.regex).groups
@@ -295,9 +297,11 @@ def _content(path: Path) -> bytes:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ValueError(f"{path.name} is a pipe or a device, and must be a file")
-            content = file.read(LARGEST + 1)
+            content: bytes | None = file.read(LARGEST + 1)
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
+    if content is None:  # of some files of the system, which are read like pipes
+        raise ValueError(f"{path.name} would have to be waited for, and must be a file that is finished")
     if len(content) > LARGEST:
         raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
     return content

@@ -7,12 +7,18 @@ import json
 import re
 from typing import Any
 
-from ..validation import number
+from ..common.validation import number
 from .answers import one_line
-from .numerals import Quantity, quantity
+from .numerals import Quantity, decimal_comma, quantity
 
 #: "name" or "[2]" in a JSON path
 STEP = re.compile(r"([^.\[\]]+)|\[(-?\d+)\]")
+
+#: a cell in quotes, in which separators mean nothing
+QUOTED = re.compile(r'"[^"]*"')
+
+#: space after a separator, which aligns columns
+AFTER_COMMA = re.compile(r"([,;])[ \t]+")
 
 #: what begins a comment; a header may be one
 COMMENT = re.compile(r"\s*([#!%]|//)")
@@ -40,26 +46,40 @@ def table_cell(text: str, column: int | str, row: int) -> Quantity:
             first = f"its first line has {one_line(', '.join(rows[0]))}" if rows else "it is empty"
             raise ValueError(f"the table has no column {column!r}: {first}")
         at = rows[header].index(column)
-        found = [cells[at] if at < len(cells) else "" for cells in rows[header + 1 :]]
+        reached = found = [cells[at] if at < len(cells) else "" for cells in rows[header + 1 :]]
     else:
         reached = [cells[column] for cells in rows if -len(cells) <= column < len(cells)]
         found = [cell for cell in reached if _is_quantity(cell)]
     if not -len(found) <= row < len(found):
-        raise ValueError(f"column {column!r} has no row {row}: it has {len(found)}")
+        comma = "" if found else next((hint for cell in reached if (hint := decimal_comma(cell))), "")
+        raise ValueError(f"column {column!r} has no row {row}: it has {len(found)}{comma}")
     return quantity(found[row], f"row {row} of column {column!r}")
 
 
 def _cells(line: str) -> list[str]:
     """Return the cells of one line of a table; none for an empty line."""
     text = COMMENT.sub("", line, count=1) if COMMENT.match(line) else line
-    separator = next((mark for mark in (",", ";", "\t") if mark in text), None)
-    if separator is None:
+    text = AFTER_COMMA.sub(r"\1", text)
+    mark = separator(text)
+    if mark is None:
         return text.split()
     try:
-        cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
+        cells = next(csv.reader([text], delimiter=mark, skipinitialspace=True))
     except csv.Error:  # a cell that is longer than that module allows
-        cells = text.split(separator)
+        cells = text.split(mark)
     return [cell.strip() for cell in cells]
+
+
+def separator(line: str) -> str | None:
+    """Return what is between the cells of a line: tabs, semicolons or commas; None if there is none of them.
+
+    A comma beside one of the others is a decimal point, or a part of a cell.
+
+    >>> separator("peak,time"), separator("1,5;2,5"), separator('"a;b",2')
+    (',', ';', ',')
+    """
+    bare = QUOTED.sub("", line)
+    return next((mark for mark in ("\t", ";", ",") if mark in bare), None)
 
 
 def _is_quantity(cell: str) -> bool:
@@ -80,13 +100,18 @@ def json_value(text: str) -> object:
     raise ValueError("it is not JSON")
 
 
+def is_json_path(path: str) -> bool:
+    """Return whether a text is a path such as "a.b[0]"."""
+    return not STEP.sub("", path).strip(".")
+
+
 def json_entry(text: str, path: str) -> Quantity:
     """Return the number at a path, such as "a.b[0]", of a JSON text or of its last line; ValueError if there is none.
 
     >>> json_entry('{"wave": {"height": [1.5, 1.6]}}', "wave.height[-1]")
     Quantity(value=1.6, unit='')
     """
-    if STEP.sub("", path).strip("."):
+    if not is_json_path(path):
         raise ValueError(f"the path {path!r} is not like a.b[0]")
     value: Any = json_value(text)
     for step in STEP.finditer(path):

@@ -121,9 +121,9 @@ def _formatted(text: str, inputs: Inputs, where: str, delimiters: Delimiters) ->
     form = text.removeprefix(f"{name}:")
     try:
         return format(inputs[name], form)
-    except ValueError as error:
+    except ValueError:
         shown = text.join(delimiters)
-        raise ValueError(f"{where} has {shown}, where {form!r} is no format: {error}") from None
+        raise ValueError(f"{where} has {shown}, where {form!r} is no format of a number, such as .6e or .3f") from None
 
 
 def _listed(inputs: Inputs, delimiters: Delimiters) -> str:

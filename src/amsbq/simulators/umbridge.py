@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..validation import Array, number
+from ..common.validation import Array, number
 from .answers import SimulatorError, one_line
 from .requests import posted
 
@@ -99,20 +99,23 @@ class UMBridge:
             self._sizes = None  # to be asked for again: another server may have taken the place of the first
             raise
 
-    def gradient(self, x: Array) -> list[float]:
+    def gradient(self, x: Array) -> list[float] | list[list[float]]:
         """Return the derivatives of the chosen output by each input at x, shape (D,), if the model has them.
 
-        There is one request for each input vector of the model. Errors are those of an evaluation. Use it as the
-        ``gradient`` of a `Source`.
+        With several outputs they are (M, D). There is one request for each output and each input vector of the model.
+        Errors are those of an evaluation. Use it as the ``gradient`` of a `Source`.
         """
-        if not isinstance(self.output, int):
-            raise ValueError(f"a gradient is that of one output, got output {self.output}")
+        if isinstance(self.output, int):
+            return self._gradient_of(self.output, x)
+        return [self._gradient_of(output, x) for output in self.output]
+
+    def _gradient_of(self, output: int, x: Array) -> list[float]:
         vectors = self._vectors(x)
-        vector, before, (_, sizes) = 0, self.output, self._known_sizes()
+        vector, before, (_, sizes) = 0, output, self._known_sizes()
         while vector < len(sizes) and before >= sizes[vector]:
             vector, before = vector + 1, before - sizes[vector]
         if vector == len(sizes):
-            raise SimulatorError(f"the model has {sum(sizes)} outputs, and none of number {self.output}")
+            raise SimulatorError(f"the model has {sum(sizes)} outputs, and none of number {output}")
         sensitivities = [float(i == before) for i in range(sizes[vector])]
         slopes = []
         for number_of_input, values in enumerate(vectors):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -66,6 +66,8 @@ class WorkDirectory:
     keep : str
         "failed" keeps the directories of evaluations that failed, also because their values are not valid; "all" and
         "none" what they say.
+    settings : dict of float
+        Numbers by name that are the same in all evaluations.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class WorkDirectory:
     inputs_file: str | None = None
     delimiters: Delimiters = ("{", "}")
     keep: Keep = "failed"
+    settings: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if "{id}" not in self.pattern or set("{}") & set(self.pattern.replace("{id}", "").replace("{source}", "")):
@@ -103,7 +106,9 @@ class WorkDirectory:
                 )
         if self.inputs_file is not None and Path(self.inputs_file).name != self.inputs_file:
             raise ValueError(f"inputs_file must be a name without a folder, got {self.inputs_file!r}")
-        self.filled(dict.fromkeys(self.names, 0.5))  # raises if a template is wrong, before anything is run
+        self.filled(
+            dict.fromkeys(self.names, 0.5) | dict(self.settings)
+        )  # raises if a template is wrong, before anything is run
         self._check_names()
 
     def _check_names(self) -> None:

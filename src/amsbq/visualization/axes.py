@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from ..validation import Array
+from ..common.validation import Array
 from .style import DENSE, source_style
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The numbers of every figure of a run: the same for matplotlib (`plots`) and for Plotly (`plotly_figures`).
 
-Notation: L sources, D inputs; curves are over a grid t of shape (n,) of one input.
+Notation: L sources, D inputs, M outputs; curves are over a grid t of shape (n,) of one input, or of the output.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..design.integrator import Integrator
-from ..design.search import Choice
+from ..common.validation import Array, IntArray, brief, source_number, vector
+from ..design.decisions import Decisions
+from ..design.evaluations import Choice
+from ..design.goals import spreads
 from ..execution.reader import read_result
 from ..measures.base import Measure
 from ..measures.composed import Mixture
 from ..measures.empirical import Empirical
 from ..measures.gaussian import Gaussian, GaussianCopula
 from ..measures.product import Product
+from ..posterior.correlations import Correlations
+from ..posterior.estimates import Estimates
+from ..posterior.sensitivity import Sensitivity
 from ..results import analysis
-from ..results.analysis import Correlations, Residuals
-from ..results.result import NO_MODEL, Result
-from ..validation import Array, IntArray, brief, source_number
+from ..results.result import NO_MODEL, Result, furthest, primary_values, result_of, totals
 
 #: whatever a figure can be drawn of: a result, an integrator, or the path of a journal
-Run: TypeAlias = Result | Integrator | str | os.PathLike[str]
+Run: TypeAlias = Result | Decisions | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,20 @@ class CurveSettings:
 
     grid_points: int = 201  # of a curve: looks smooth on a page
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
-    density_samples: int = 5  # distinct samples below which a density estimate means nothing
     flat_effect: float = 0.25  # band beside the spread of the values from which on a flat main effect is not known
     last_share: float = 0.2  # of the height of a picture of convergence, for the interval that a run has ended with
-    negligible_weight: float = 1e-3  # of a sample, relative to the largest: it would only widen the density estimate
+    #: outputs, those furthest from their goals, of which the page shows what takes long: the distribution; and all
+    #: other details if there are too many outputs to show those of all
+    furthest: int = 3
 
 
 SETTINGS = CurveSettings()
+#: probabilities of the quantiles that are drawn and listed
+SHOWN_QUANTILES = (0.05, 0.5, 0.95)
+#: points of the curve of a density: it is smooth, and each of them takes hundredths of a second
+DENSITY_POINTS = 61
+#: outputs from which on those with numbers for names are a profile
+SHORTEST_PROFILE = 3
 NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half the 95 % interval of a Gaussian, in standard deviations
 
 
@@ -128,31 +138,31 @@ class Rates:
 
 def as_result(run: Run) -> Result:
     """Return the result of a run, as far as it goes; of several outputs of the one that is furthest from its goal."""
-    return whole_result(run).furthest()
+    return furthest(whole_result(run))
 
 
 def whole_result(run: Run) -> Result:
     """Return the result of a run, as far as it goes, with all of its outputs."""
     if isinstance(run, Result):
         return run
-    if isinstance(run, Integrator):
-        return Result.of(run, run.stopped or "")
+    if isinstance(run, Decisions):
+        return result_of(run, run.stopped or "")
     if isinstance(run, str | os.PathLike):
         return read_result(run)
     raise TypeError(f"give a Result, an Integrator, or the path of a journal, got {brief(run)}")
 
 
-def integrator_of(result: Result) -> Integrator:
+def integrator_of(result: Result) -> Decisions:
     """Return the integrator of a result; raise ValueError if it has no model, or nothing was observed yet."""
     if result.integrator is None:
         raise ValueError(f"this figure needs a model, and there is none: {NO_MODEL}")
-    analysis.belief_of(result.integrator)
+    analysis.posterior_of(result.integrator)
     return result.integrator
 
 
 def known_source(result: Result, source: int) -> int:
     """Return a source number; raise ValueError if the model has no such source."""
-    return source_number(source, len(integrator_of(result)._used()), names=result.names)
+    return source_number(source, len(integrator_of(result).policy.used), names=result.names)
 
 
 def known_input(result: Result, input: int | str) -> int:
@@ -211,11 +221,10 @@ def _density(measure: Measure, t: Array) -> Array | None:
         known = [values for values in each if values is not None]
         return np.asarray(measure.weights @ known) if len(known) == len(each) else None
     if isinstance(measure, Empirical):
-        likely = measure.weights > SETTINGS.negligible_weight * measure.weights.max()
-        samples = measure.samples[likely, 0]
-        if len(np.unique(samples)) < SETTINGS.density_samples:
+        samples = measure.samples[:, 0]
+        if len(np.unique(samples[measure.weights > 0])) < analysis.SETTINGS.enough:
             return None
-        values = scipy.stats.gaussian_kde(samples, weights=measure.weights[likely])(t)
+        values = scipy.stats.gaussian_kde(samples, weights=measure.weights)(t)
     elif isinstance(measure, Product | GaussianCopula):
         values = measure.distributions[0].pdf(t)
     elif isinstance(measure, Gaussian):
@@ -228,14 +237,14 @@ def _density(measure: Measure, t: Array) -> Array | None:
 
 def effects(result: Result, input: int, t: Array) -> list[Curve]:
     """Return the main effect of one input on each source that the model uses."""
-    return [effect(result, source, input, t) for source in integrator_of(result)._used()]
+    return [effect(result, source, input, t) for source in integrator_of(result).policy.used]
 
 
 def effect(result: Result, source: int, input: int, t: Array) -> Curve:
     """Return a main effect: a source as a function of one input, with the other inputs integrated out."""
     y = integrator_of(result).learner.data.values.of_source(source).y
     spread = float(np.std(y / (unit := np.abs(y).max(initial=0.0) or 1.0)) * unit) if len(y) else 0.0
-    return Curve(t, *analysis.belief_of(integrator_of(result)).main_effect(source, input, t[:, None]), spread)
+    return Curve(t, *analysis.posterior_of(integrator_of(result)).main_effect(source, input, t[:, None]), spread)
 
 
 def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, Array, Array]:
@@ -247,7 +256,7 @@ def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, A
     n, m = len(ti), len(tj)
     X = np.tile(integrator_of(result).measure.median, (n * m, 1))
     X[:, i], X[:, j] = np.tile(ti, m), np.repeat(tj, n)
-    mean, _ = analysis.belief_of(integrator_of(result)).predict(source, X)
+    mean, _ = analysis.posterior_of(integrator_of(result)).predict(source, X)
     return ti, tj, mean.reshape(m, n)
 
 
@@ -273,7 +282,7 @@ def costs(result: Result, input: int, t: Array) -> Array:
     it = integrator_of(result)
     X = np.tile(it.measure.median, (len(t), 1))
     X[:, input] = t
-    return np.array([cost.expected(X) for cost in it.source_costs.costs])
+    return np.array([cost.expected(X) for cost in it.ledger.costs.costs])
 
 
 def forecast(result: Result, budget: float | None = None) -> Array:
@@ -288,12 +297,122 @@ def forecast(result: Result, budget: float | None = None) -> Array:
     return rows if len(rows) > 1 else np.zeros((0, 2))
 
 
-def residuals(result: Result) -> Residuals:
-    """Return the standardised leave-one-out residuals of all observations."""
-    return analysis.residuals(integrator_of(result))
-
-
 def shares(result: Result) -> tuple[Array, Array]:
     """Return the number of evaluations of each source and their total cost, shape (L,) each."""
-    made, failed, costs = np.array([result.totals(source) for source in range(len(result.names))]).T
+    made, failed, costs = np.array([totals(result, source) for source in range(len(result.names))]).T
     return made + failed, costs
+
+
+@dataclass(frozen=True)
+class SeveralOutputs:
+    """The integrals of M outputs, with their 95 % intervals: arrays of shape (M,), NaN where nothing is known."""
+
+    names: tuple[str, ...]
+    at: Array | None  #: where each output is, if they are numbers along something; None if each has its own units
+    texts: list[str]  #: mean and standard deviation of each, such as "1.00 ± 0.10"
+    mean: Array
+    low: Array
+    high: Array
+    scale: Array  #: what is one for the accuracy of an output: its absolute mean, or the spread of its values if larger
+    by_spread: NDArray[np.bool_]  #: where the spread is larger
+
+    @property
+    def accuracy(self) -> Array:
+        """Half of the 95 % interval over the scale."""
+        return (self.high - self.low) / (2 * self.scale)
+
+    @property
+    def units(self) -> str:
+        """What accuracies are relative to, in words."""
+        named = [name for name, by_spread in zip(self.names, self.by_spread, strict=True) if by_spread]
+        return "the mean" + (f" (of {', '.join(named)}: of the spread of its values)" if named else "")
+
+
+def several_outputs(result: Result, at: ArrayLike | None = None) -> SeveralOutputs:
+    """Return the integrals of all outputs; they are along ``at``, (M,), or along their names if these are numbers."""
+    parts = [result.estimate] if result.outputs is None else list(result.estimate)
+    names, mean = result.outputs or (result.output or result.names[0],), np.array([part.mean for part in parts])
+    texts = [part.summary().partition(" (std)")[0] for part in parts]
+    spread = spreads(primary_values(result).reshape(-1, len(parts)))
+    scale = np.fmax(np.abs(mean), spread)
+    where = _numbers(names) if at is None else vector(at, "at", len(names))
+    (low, high), unit = np.array([part.interval() for part in parts]).T, np.where(scale > 0, scale, 1.0)
+    return SeveralOutputs(names, where, texts, mean, low, high, unit, spread > np.abs(mean))
+
+
+def _numbers(names: Sequence[str]) -> Array | None:
+    """Return the numbers that the names of a profile are; None if they are none."""
+    try:
+        numbers = np.array([float(name) for name in names])
+    except ValueError:
+        return None
+    return numbers if len(names) >= SHORTEST_PROFILE and np.isfinite(numbers).all() else None
+
+
+@dataclass(frozen=True)
+class OutputCurve:
+    """The density of the output over a grid t, with its 95 % interval, shape (n,) each, and some of its quantiles."""
+
+    t: Array
+    density: Array
+    low: Array
+    high: Array
+    quantiles: Estimates  #: at `SHOWN_QUANTILES`
+
+
+def output_curve(result: Result) -> OutputCurve:
+    """Return the density and the quantiles of the output."""
+    output = result.distribution()
+    t = output.grid(DENSITY_POINTS)
+    density = output.density(t)
+    return OutputCurve(t, density.mean, *density.interval(), Estimates([output.quantile(p) for p in SHOWN_QUANTILES]))
+
+
+def indices(result: Result) -> Sensitivity | None:
+    """Return the Sobol' indices of the inputs; None if these depend on each other."""
+    it = result.integrator
+    return None if it is None or it.measure.marginals is None else result.sensitivity()
+
+
+@dataclass(frozen=True)
+class RefinementCurve:
+    """The integrals of sources against a knob, all others being as fine as they can: arrays of shape (n,).
+
+    The first one is the limit, at zero, if that is wanted.
+    """
+
+    knob: str
+    sizes: Array
+    sources: IntArray  #: -1 for the limit
+    mean: Array
+    low: Array
+    high: Array
+    caption: str  #: with what exponent errors shrink
+
+
+def refinements(result: Result) -> list[RefinementCurve]:
+    """Return a curve for each knob of the sources; none if their fidelities are not known, or not used."""
+    it = result.integrator
+    found = None if it is None or it.outputs is not None or not it.learner.has_primary else analysis.refinement(it)
+    curves = []
+    for column, exponent in enumerate(found.exponents if found is not None else ()):
+        assert found is not None
+        others = np.delete(found.sizes, column, axis=1)
+        rows = np.flatnonzero((others == others.min(axis=0)).all(axis=1))
+        rows = rows[np.argsort(found.sizes[rows, column], kind="stable")]
+        sizes, sources = found.sizes[rows, column], np.array([found.sources[row] for row in rows], dtype=np.intp)
+        estimates = [found.integrals[row] for row in rows]
+        if found.bias is not None:
+            sizes, sources, estimates = np.append(0.0, sizes), np.append(-1, sources), [result.estimate, *estimates]
+        known = Estimates(estimates)
+        low, high = known.interval()
+        told = (
+            f"errors shrink like {exponent.knob}^{exponent.mean:.2g}, 95 %: {exponent.low:.2g} to {exponent.high:.2g}"
+        )
+        curves.append(RefinementCurve(exponent.knob, sizes, sources, known.mean, low, high, told))
+    return curves
+
+
+def bars(mean: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the lengths of error bars below and above means, of shape (n,) each, to the ends of an interval."""
+    return np.maximum(mean - interval[0], 0.0), np.maximum(interval[1] - mean, 0.0)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ..execution.executors import SETTINGS as EXECUTORS  # how often to look at what does not tell
 from ..execution.journal import JournalPath
 from ..execution.reader import read_result, result_of
 from ..execution.state import read_state
@@ -29,11 +30,9 @@ from .report import content, details, page, shown_outputs
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """Times in seconds."""
+    """How long a page waits."""
 
-    #: between two looks whether the journal has grown
-    look_again: float = 0.1
-    #: that a page waits for an answer if there is nothing new; then it asks again
+    #: seconds until it gets an answer if there is nothing new; then it asks again
     patience: float = 10.0
 
 
@@ -116,7 +115,7 @@ class LiveContent:
     def _follow(self) -> None:
         """Read the journal whenever it has grown."""
         size = self._size()
-        while not self._ended.wait(SETTINGS.look_again):
+        while not self._ended.wait(EXECUTORS.look_again):
             now = self._size()
             if now == size:
                 continue
@@ -134,7 +133,7 @@ class LiveContent:
                 with self._noted("model"):
                     for name, one in shown_outputs(read_result(self.journal)).items():
                         self._publish(whole={name: details(one)})
-            self._ended.wait(max(time.monotonic() - start, SETTINGS.look_again))
+            self._ended.wait(max(time.monotonic() - start, EXECUTORS.look_again))
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..design.integrator import Integrator
+from ..common.messages import collected_warnings, warn
+from ..execution.integrator import Integrator
 from ..execution.progress import estimate_text, in_notebook
-from ..messages import collected_warnings, warn
-from ..results.result import Result
+from ..results.result import Result, result_of
 from .axes import literal, percent
 from .curves import shares
 from .plots import convergence
@@ -103,7 +103,7 @@ class LiveFigure:
         canvas = self._canvas(figure)
         left, right = figure.subplots(1, 2, width_ratios=[2.2, 1.0])
         with collected_warnings():  # the result issues them once
-            result = Result.of(it, it.stopped or "")
+            result = result_of(it, it.stopped or "")
         convergence(result, left)
         self._draw_sources(right, result)
         spent = f"spent {it.spent:.4g}" + ("" if math.isinf(it.budget) else f", left {it.budget - it.spent:.4g}")

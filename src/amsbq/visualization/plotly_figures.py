@@ -1,4 +1,4 @@
-"""The figures of the report, for Plotly: traces and layouts as plain dictionaries.
+"""The figures of the report for Plotly, of one output and of several: traces and layouts as plain dictionaries.
 
 Plotly renders some markup in names and labels. Text that comes from a run is therefore escaped here.
 """
@@ -12,9 +12,12 @@ from typing import Any, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..results.result import Result
-from ..serialisation import plain
-from ..validation import Array, plus_minus
+from ..certificates.certificate import Certificate
+from ..common.serialisation import plain
+from ..common.validation import Array, plus_minus
+from ..posterior.sensitivity import Sensitivity
+from ..results import analysis
+from ..results.result import Result, is_known, known_targets
 from . import curves
 from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
 
@@ -47,13 +50,15 @@ def charts(result: Result) -> Iterator[Chart]:
     """Yield all figures that can be drawn of a run: fewer without evaluations, and without a model."""
     if result.evaluations:
         yield _convergence(result)
+        if result.certificate is not None and result.certificate.complete:
+            yield _certificate(result, result.certificate)
         yield _sequence(result)
-    if result.integrator is None or result.integrator.learner.belief is None:
+    if result.integrator is None or result.integrator.learner.posterior is None:
         return
     inputs = range(len(result.inputs))
     grids = [curves.grid(result, d) for d in inputs]
     over = " of each source, with its evaluations." if len(inputs) == 1 else ", averaged over all other inputs."
-    gain = RATE_NAMES.get(result.integrator.acquisition, "utility").capitalize()
+    gain = RATE_NAMES.get(result.integrator.problem.acquisition, "utility").capitalize()
     yield {
         "id": "sources",
         "title": "What is known of the sources",
@@ -66,6 +71,13 @@ def charts(result: Result) -> Iterator[Chart]:
         "caption": f"{gain} per cost, along an input through the best location (star).",
         "panels": [_rates_panel(result, d, seen) for d, seen in enumerate(curves.rates_along(result, inputs))],
     }
+    if panels := [_refinement_panel(result, seen) for seen in curves.refinements(result)]:
+        yield {
+            "id": "refinement",
+            "title": "What refining changes",
+            "caption": "Integrals of the levels with 95 % intervals, down to the limit at zero if it is wanted.",
+            "panels": panels,
+        }
     yield _forecast(result)
     yield _residuals(result)
     if len(result.names) > 1:
@@ -85,14 +97,47 @@ def _convergence(result: Result) -> Chart:
     traces.append(_line(cost, seen.mean[seen.known], GREY, "mean", shape="hv"))
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
-        texts = [f"{plus_minus(*pair)} (std)" for pair in zip(seen.mean[of], seen.std[of], strict=True)]
+        pairs = zip(seen.mean[of], seen.std[of], strict=True)
+        texts = [f"{plus_minus(mean, std)} (std)" if np.isfinite(std) else f"{mean:.6g}" for mean, std in pairs]
         traces.append(_markers(seen.cost[of], seen.mean[of], source, name, texts))
     if seen.failed.any():
         traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
     layout = _titles("cost", _text(integral_name(result.output)))
     layout["yaxis"]["range"] = [bottom, top]
-    caption = f"From {len(result.evaluations)} evaluations: {result.estimate.summary()}."
+    targets = "".join(f"{name}: {known.summary()}. " for name, known in known_targets(result).items())
+    caption = f"{targets}From {len(result.evaluations)} evaluations: {result.estimate.summary()}."
     return _single("convergence", "The estimate against cost", caption, traces, layout)
+
+
+def _certificate(result: Result, certificate: Certificate) -> Chart:
+    """Return the estimate of the model above that of the certificate, each with its 95 % interval."""
+    model = certificate.plan.model
+    mean, std = float(model.mean[0]), float(model.std[0])
+    low, high = certificate.interval()
+    rows = [("model", mean, mean - 1.96 * std, mean + 1.96 * std), ("certificate", float(certificate.mean), low, high)]
+    traces: list[Trace] = []
+    for number, (name, centre, *ends) in enumerate(rows):
+        if not np.isfinite([centre, *ends]).all():
+            continue
+        style = source_style(number)
+        bar = {"type": "data", "symmetric": False, "array": [ends[1] - centre], "arrayminus": [centre - ends[0]]}
+        traces.append(
+            {
+                "x": [centre],
+                "y": [name],
+                "name": name,
+                "mode": "markers",
+                "type": "scatter",
+                "error_x": {**bar, "color": style["color"]},
+                "marker": {"color": style["color"], "size": 10},
+            }
+        )
+    compared = certificate.comparison()
+    said = [f"{compared.text} {compared.advice}".strip()] if compared is not None else [f"{certificate.summary()}."]
+    caption = " ".join([*(each[0].upper() + each[1:] for each in (*said, *certificate.cautions))])
+    layout = _titles(_text(integral_name(result.output)), "")
+    layout |= {"showlegend": False, "yaxis": {"autorange": "reversed", "type": "category"}}
+    return _single("certificate", "The model, and an estimate that rests on none", caption, traces, layout)
 
 
 def _sequence(result: Result) -> Chart:
@@ -145,6 +190,23 @@ def _rates_panel(result: Result, d: int, seen: curves.Rates) -> Panel:
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
 
 
+def _refinement_panel(result: Result, seen: curves.RefinementCurve) -> Panel:
+    traces = _band(seen.sizes, seen.low, seen.high, GREY)
+    traces.append({**_line(seen.sizes, seen.mean, GREY, "mean"), "showlegend": False})
+    texts = [
+        f"{mean:.6g} (95 %: {low:.6g} to {high:.6g})"
+        for mean, low, high in zip(seen.mean, seen.low, seen.high, strict=True)
+    ]
+    for i, source in enumerate(seen.sources.tolist()):
+        name = "limit" if source < 0 else result.names[source]
+        marker = _markers(seen.sizes[[i]], seen.mean[[i]], max(source, 0), name, [texts[i]])
+        if source < 0:
+            marker["marker"] |= {"symbol": "star", "size": 13, "color": GREY}
+        traces.append({**marker, "error_y": _bars(seen.mean[[i]], (seen.low[[i]], seen.high[[i]]))})
+    layout = _titles(f"{seen.knob} ({seen.caption})", _text(integral_name(result.output)))
+    return {"label": seen.knob, "traces": traces, "layout": layout}
+
+
 def _forecast(result: Result) -> Chart:
     traces = [_line(*curves.convergence(result).positive_std(), GREY, "so far")]
     caption = "How the standard deviation of the integral has shrunk."
@@ -158,7 +220,7 @@ def _forecast(result: Result) -> Chart:
 
 
 def _residuals(result: Result) -> Chart:
-    left, rng, traces = curves.residuals(result), np.random.default_rng(0), []
+    left, rng, traces = analysis.residuals(curves.integrator_of(result)), np.random.default_rng(0), []
     for source, name in enumerate(result.names):
         z = left.of(source)
         jitter = source + rng.uniform(-0.25, 0.25, size=len(z))
@@ -212,6 +274,56 @@ def _costs_panel(result: Result, d: int, t: Array) -> Panel:
     layout = _titles(result.inputs[d], "cost of an evaluation")
     layout["yaxis"] |= {"type": "log", "dtick": 1} if needs_log_scale(expected) else {"rangemode": "tozero"}
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
+
+
+def output_charts(result: Result) -> Iterator[Chart]:
+    """Yield the distribution of the output, and the indices of independent inputs, if they are found quickly."""
+    if not analysis.quickly_known(result.integrator):
+        return
+    yield _distribution(result)
+    if (found := curves.indices(result)) is not None and len(found.names) > 1:
+        yield _indices(found)
+
+
+def profile_charts(result: Result) -> Iterator[Chart]:
+    """Yield the means of all outputs as a curve with its band, if there are several and they are a profile."""
+    seen = curves.several_outputs(result) if result.outputs is not None else None
+    if seen is None or seen.at is None or not is_known(result):
+        return
+    order, colour = np.argsort(seen.at), source_style(0)["color"]
+    t, mean, low, high = (each[order] for each in (seen.at, seen.mean, seen.low, seen.high))
+    traces = [*_band(t, low, high, colour), _line(t, mean, colour, "mean")]
+    caption = f"The means of {len(t)} outputs, by their names, with 95 % intervals."
+    yield _single("outputs", "The outputs", caption, traces, _titles("output", "integral"))
+
+
+def _distribution(result: Result) -> Chart:
+    curve, colour = curves.output_curve(result), source_style(0)["color"]
+    means, bars = curve.quantiles.mean, _bars(curve.quantiles.mean, curve.quantiles.interval())
+    quantiles = _line(means, np.zeros(len(means)), colour, "quantiles", error_x=bars)
+    named = {"mode": "markers", "text": [f"{100 * p:.0f} % quantile" for p in curves.SHOWN_QUANTILES]}
+    density = [*_band(curve.t, curve.low, curve.high, GREY), _line(curve.t, curve.density, colour, "density")]
+    caption = "The distribution of the output under that of the inputs, with its 5, 50 and 95 % quantiles."
+    traces = [*density, quantiles | named]
+    return _single("output", "How the output is distributed", caption, traces, _titles("output", "density"))
+
+
+def _indices(found: Sensitivity) -> Chart:
+    traces: list[Trace] = []
+    for name, some, source in (("by itself", found.first, 0), ("with interactions", found.total, 1)):
+        bars = {"x": _rounded(some.mean), "error_x": _bars(some.mean, some.interval())}
+        look = {"marker": {"color": source_style(source)["color"]}, "orientation": "h"}
+        traces.append({"type": "bar", "name": name, "y": [_text(one) for one in found.names], **bars, **look})
+    layout = {**_titles("share of the variance", ""), "barmode": "group"}
+    layout["xaxis"]["range"] = [0, 1]
+    layout["yaxis"] = {"autorange": "reversed", "type": "category"}
+    caption = "The share of the variance of the output that each input explains: Sobol' indices with 95 % intervals."
+    return _single("sensitivity", "Which inputs matter", caption, traces, layout)
+
+
+def _bars(mean: Array, interval: tuple[Array, Array]) -> dict[str, Any]:
+    below, above = map(_rounded, curves.bars(mean, interval))
+    return {"type": "data", "symmetric": False, "color": GREY, "array": above, "arrayminus": below}
 
 
 def _single(key: str, title: str, caption: str, traces: list[Trace], layout: Layout) -> Chart:

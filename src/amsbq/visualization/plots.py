@@ -1,15 +1,17 @@
-"""Matplotlib figures of a run; `amsbq.plots` is their public name and explains the arguments that they share."""
+"""Matplotlib figures of a run, and of several; `amsbq.plots` is their public name and explains shared arguments."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..results.result import Result
+from ..common.validation import Array, brief
+from ..results import analysis
+from ..results.result import Result, known_targets
 from . import curves
 from .axes import (
     FAINT,
@@ -45,7 +47,8 @@ class AxesArray(np.ndarray[Any, np.dtype[np.object_]]):
 def convergence(run: Run, ax: Axes | None = None) -> Axes:
     """Draw the estimate of the integral and its band against cost, with a marker for the source of each evaluation.
 
-    Failed evaluations are crosses on the lower edge. Returns the Axes.
+    Failed evaluations are crosses on the lower edge. What is known about a target that is not the mean stands below.
+    Returns the Axes.
     """
     result, ax = curves.as_result(run), ready_axes(ax)
     seen = curves.convergence(result)
@@ -58,7 +61,8 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     if seen.failed.any():
         at = np.full(seen.failed.sum(), 0.02)
         ax.plot(seen.cost[seen.failed], at, "kx", markersize=5, transform=ax.get_xaxis_transform(), label="failed")
-    ax.set(xlabel="cost", ylabel=literal(integral_name(result.output)), ylim=seen.limits())
+    below = ["cost", *(f"{name}: {known.summary()}" for name, known in known_targets(result).items())]
+    ax.set(xlabel=literal("\n".join(below)), ylabel=literal(integral_name(result.output)), ylim=seen.limits())
     legend_above(ax)
     return ax
 
@@ -141,7 +145,7 @@ def _rates(result: Result, ax: Axes, d: int, seen: curves.Rates) -> None:
         star = {"marker": "*", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
         label = f"next: {literal(result.names[seen.next.source])}"
         draw_markers(ax, [seen.next.x[d]], [seen.next.rate], seen.next.source, 14, label=label, **star)
-    gain = RATE_NAMES.get(curves.integrator_of(result).acquisition, "utility")
+    gain = RATE_NAMES.get(curves.integrator_of(result).problem.acquisition, "utility")
     ax.set(ylabel=f"{gain} per cost", ylim=(0, None))
 
 
@@ -251,7 +255,7 @@ def residuals(run: Run, ax: Axes | None = None) -> Axes:
     prediction; the grey band is ± 2. Returns the Axes.
     """
     result, ax = curves.as_result(run), ready_axes(ax)
-    left, rng = curves.residuals(result), np.random.default_rng(0)
+    left, rng = analysis.residuals(curves.integrator_of(result)), np.random.default_rng(0)
     ax.axhspan(-2, 2, color=FAINT, alpha=0.4, linewidth=0)
     ax.axhline(0, color="0.4", linewidth=0.8)
     for source, _ in enumerate(result.names):
@@ -285,6 +289,163 @@ def overview(run: Run) -> Figure:
     for title, ax in drawn.items():
         titled(cast("Axes", ax), title)
     return figure
+
+
+def outputs(run: Run, ax: Axes | None = None, at: ArrayLike | None = None) -> Axes:
+    """Draw the means of several outputs with their 95 % intervals.
+
+    Numbers along something are a curve with its band: over ``at``, shape (M,), the heights or times of the outputs; by
+    default over their names, if there are three or more and all of them are numbers. Other outputs are points with
+    bars, each relative to its mean, or to the spread of its values if that is larger. Returns the Axes.
+    """
+    seen = curves.several_outputs(curves.whole_result(run), at)
+    if ax is None and seen.at is None:
+        _, [[ax]] = panels(width=6.4, height=1.0 + 0.5 * len(seen.names))
+    ax = ready_axes(ax)
+    if seen.at is None:
+        _draw_bars(ax, seen)
+    else:
+        _draw_profile(ax, seen, seen.at)
+    return ax
+
+
+def _draw_profile(ax: Axes, seen: curves.SeveralOutputs, at: Array) -> None:
+    order = np.argsort(at)
+    draw_line(ax, at[order], seen.mean[order], 0, "mean", (seen.low[order], seen.high[order]))
+    ax.fill_between([], [], color=source_style(0)["color"], alpha=0.15, linewidth=0, label=BAND_NAME)
+    ax.set(xlabel="output", ylabel="integral")
+    legend_above(ax)
+
+
+def _draw_bars(ax: Axes, seen: curves.SeveralOutputs) -> None:
+    rows, unit = np.arange(len(seen.names)), seen.scale / 100
+    lengths = np.array(curves.bars(seen.mean, (seen.low, seen.high))) / unit
+    ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    look: dict[str, Any] = {"fmt": "o", "color": source_style(0)["color"], "markersize": 6, "capsize": 4}
+    ax.errorbar(np.where(np.isfinite(seen.mean), 0.0, np.nan), rows, xerr=lengths, linewidth=2, **look)
+    ax.set_yticks(rows, [literal(f"{name}\n{text}") for name, text in zip(seen.names, seen.texts, strict=True)])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"95 % interval, in % of {seen.units}")
+
+
+def refinement(run: Run, ax: Axes | None = None, knob: str | None = None) -> Axes | AxesArray:
+    """Draw the integrals of sources with fidelities against a knob, with 95 % intervals, down to the limit at zero.
+
+    With several knobs, all others are as fine as they can. The limit is there if it was wanted, by ``limit=True``.
+    Returns the Axes, or an array of one Axes per knob if neither ``ax`` nor ``knob`` is there and there are several.
+    """
+    result = curves.as_result(run)
+    seen = {curve.knob: curve for curve in curves.refinements(result)}
+    if not seen:
+        raise ValueError("there are no sources with a fidelity, or nothing is known of them: see amsbq.levels")
+    if knob is not None and knob not in seen:
+        raise ValueError(f"knob must be one of {', '.join(seen)}, got {brief(knob)}")
+    shown = list(seen) if knob is None and ax is None else [knob or next(iter(seen))]
+    drawn = np.array([ready_axes(ax)] if len(shown) == 1 else panels(1, len(shown))[1].flat)
+    for panel, name in zip(drawn, shown, strict=True):
+        _refinement(result, panel, seen[name])
+    return drawn[0] if len(shown) == 1 else _as_axes_array(drawn)
+
+
+def _refinement(result: Result, ax: Axes, seen: curves.RefinementCurve) -> None:
+    ax.fill_between(seen.sizes, seen.low, seen.high, color=FAINT, alpha=0.4, linewidth=0, label=BAND_NAME)
+    ax.plot(seen.sizes, seen.mean, color="0.4", linewidth=1)
+    for size, source, mean, *ends in zip(seen.sizes, seen.sources, seen.mean, seen.low, seen.high, strict=True):
+        style = source_style(max(int(source), 0))
+        look: dict[str, Any] = {"fmt": "*", "color": "black", "markersize": 11, "label": "limit"}
+        if source >= 0:
+            look = {"fmt": style["marker"], "color": style["color"], "label": literal(result.names[source])}
+        ax.errorbar([size], [mean], yerr=[[mean - ends[0]], [ends[1] - mean]], capsize=4, **look)
+    ax.set(xlabel=literal(seen.knob), ylabel=literal(integral_name(result.output)))
+    ax.text(0.5, 0.02, literal(seen.caption), transform=ax.transAxes, ha="center", fontsize="small")
+    ax.set_xlim(0 if seen.sources[0] >= 0 else -0.03 * seen.sizes[-1], None)
+    legend_above(ax)
+
+
+def distribution(run: Run, ax: Axes | None = None) -> Axes:
+    """Draw the density of the primary source's output with its band, and below it the 5, 50 and 95 % quantiles.
+
+    Returns the Axes.
+    """
+    result, ax = curves.as_result(run), ready_axes(ax)
+    curve, colour = curves.output_curve(result), source_style(0)["color"]
+    ax.fill_between(curve.t, curve.low, curve.high, color=FAINT, alpha=0.5, linewidth=0, label=BAND_NAME)
+    ax.plot(curve.t, curve.density, color=colour, label="density")
+    means, names = curve.quantiles.mean, ", ".join(f"{100 * p:.0f}" for p in curves.SHOWN_QUANTILES)
+    at = np.full(len(means), -0.06 * curve.density.max())
+    look: dict[str, Any] = {"fmt": "o", "color": "0.2", "markersize": 4, "capsize": 3}
+    ax.errorbar(means, at, xerr=curves.bars(means, curve.quantiles.interval()), label=f"{names} % quantiles", **look)
+    ax.set(xlabel=literal(f"output of {result.names[0]}"), ylabel="density")
+    legend_above(ax)
+    return ax
+
+
+def sensitivity(run: Run, ax: Axes | None = None) -> Axes:
+    """Draw the share of the variance that each input explains, by itself and with all interactions, with intervals.
+
+    Returns the Axes.
+    """
+    result, ax = curves.as_result(run), ready_axes(ax)
+    found = result.sensitivity()
+    rows = np.arange(len(found.names))
+    for offset, indices, name, source in (
+        (-0.2, found.first, "by itself", 0),
+        (0.2, found.total, "with interactions", 1),
+    ):
+        bars = curves.bars(indices.mean, indices.interval())
+        ax.barh(rows + offset, indices.mean, height=0.36, color=source_style(source)["color"], alpha=0.8, label=name)
+        ax.errorbar(indices.mean, rows + offset, xerr=bars, fmt="none", color="0.2", capsize=2)
+    ax.set_yticks(rows, [literal(name) for name in found.names])
+    ax.invert_yaxis()
+    ax.set(xlabel="share of the variance of the output", xlim=(0, 1))
+    legend_above(ax)
+    return ax
+
+
+def compare(runs: Mapping[str, Run]) -> Figure:
+    """Draw several runs: their estimates and bands against cost, and beside it what they have ended with.
+
+    Parameters
+    ----------
+    runs : dictionary of results, integrators or paths of journals
+        The runs by the names that they have in the figure; they may be in progress. Runs with several outputs are drawn
+        for each output; give ``result["peak"]`` for one of them.
+
+    Returns
+    -------
+    Figure
+        Two panels for each output. Bands and bars are 95 % intervals; the first steps may be beyond the edges.
+    """
+    groups: dict[str, dict[str, Result]] = {}
+    for name, run in runs.items():
+        whole = curves.whole_result(run)
+        for result in [whole] if whole.outputs is None else [whole[output] for output in whole.outputs]:
+            groups.setdefault(result.output, {})[name] = result
+    height = max(3.4, 1.4 + 0.35 * max(len(group) for group in groups.values()))
+    figure, axes = panels(len(groups), 2, width=5.0, height=height, sharey=False)
+    for (output, group), (left, right) in zip(groups.items(), axes, strict=True):
+        _draw_group(left, right, group, literal(integral_name(output)), list(runs))
+    return figure
+
+
+def _draw_group(left: Axes, right: Axes, results: Mapping[str, Result], integral: str, runs: list[str]) -> None:
+    """Draw several of all runs for one output, against cost and what they have ended with."""
+    limits = []
+    for number, (name, result) in enumerate(results.items()):
+        style = runs.index(name)
+        seen = curves.convergence(result)
+        cost, low, high = seen.band()
+        draw_line(left, cost, seen.mean[seen.known], style, literal(name), (low, high))
+        if not math.isnan(result.mean):
+            ends = np.array([result.interval(0.95)]).T
+            right.plot(ends, [number, number], color=left.lines[-1].get_color(), linewidth=2)
+            draw_markers(right, [result.mean], [number], style, 7)
+            limits.append(seen.limits())
+    left.set(xlabel="cost", ylabel=integral)
+    if limits:
+        left.set_ylim(min(bottom for bottom, _ in limits), max(top for _, top in limits))
+    legend_above(left)
+    right.set_yticks(range(len(results)), [literal(name) for name in results])
+    right.set(ylim=(len(results) - 0.5, -0.5), xlabel=f"{integral}, and its 95 % interval")
 
 
 def _shown_inputs(result: Result, ax: Axes | None, input: int | str | None) -> list[int]:

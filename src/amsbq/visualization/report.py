@@ -21,33 +21,20 @@ from typing import Any
 
 import numpy as np
 
+from ..common.messages import collected_warnings
+from ..common.serialisation import plain
+from ..common.validation import brief
 from ..design.costs import of_budget
-from ..design.integrator import Integrator
-from ..measures.adapters import NamedMeasureLike, measure_from_dict, measure_of_inputs
-from ..measures.base import Measure
+from ..design.decisions import Decisions
+from ..measures.adapters import NamedMeasureLike, measure_from_dict
+from ..posterior.basis import SETTINGS as REDUCTION
+from ..results.analysis import quickly_known
 from ..results.findings import Finding
-from ..results.quantities import quickly_known
-from ..results.result import REASONS, Result
-from ..serialisation import plain
-from .curves import Run, whole_result
-from .output_curves import output_rows, output_table, what_if_rows
-from .output_figures import output_charts, profile_charts
-from .plotly_figures import charts
+from ..results.result import REASONS, Result, distances, is_known, is_of_limit, known_targets
+from .curves import SETTINGS, SHOWN_QUANTILES, Run, indices, several_outputs, whole_result
+from .plotly_figures import charts, output_charts, profile_charts
 
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
-
-
-@dataclass(frozen=True)
-class ReportSettings:
-    """Of how many outputs the page shows details, which take seconds to find out for each."""
-
-    all_shown: int = 10  #: outputs up to which all have details; more are reduced, and learned one by one for this
-    #: of more than that, those that are furthest from their goals have details; of fewer, these show the distribution
-    #: of the output too, which takes longest
-    furthest_shown: int = 3
-
-
-SETTINGS = ReportSettings()
 
 
 def report(
@@ -73,8 +60,11 @@ def report(
     path = Path(path)
     if not path.name or path.is_dir():
         raise ValueError(f"the page needs the name of a file, got {path}")
-    others = {name: measure_of_inputs(other, result.inputs) for name, other in (under or {}).items()}
-    text = page(result, path.stem, refresh=None if result.stopped else refresh, under=others)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write the page to")
+    if under is not None and not isinstance(under, Mapping):
+        raise TypeError(f"under must be a dictionary of distributions by name, got {brief(under)}")
+    text = page(result, path.stem, refresh=None if result.stopped else refresh, under=under)
     beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
         with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
@@ -90,7 +80,7 @@ def page(
     name: str,
     refresh: float | None = None,
     live: dict[str, Any] | None = None,
-    under: Mapping[str, Measure] | None = None,
+    under: Mapping[str, NamedMeasureLike] | None = None,
 ) -> str:
     """Return the HTML text of the page.
 
@@ -124,7 +114,7 @@ def page(
     parts, shown = files(__package__) / "page", live or content(result, whole=True, under=under)
     return environment.get_template("page.html").render(
         **{**shown, **shown["parts"][shown["chosen"]]},
-        primary=result.names[0],
+        primary=result.names[0] + (" in the limit" if is_of_limit(result) else ""),
         settings=list(_settings(result)),
         data={**shown, "name": name, "refresh": refresh, "live": live is not None},
         style=(parts / "page.css").read_text("utf-8"),
@@ -133,7 +123,7 @@ def page(
     )
 
 
-def content(result: Result, whole: bool = False, under: Mapping[str, Measure] | None = None) -> dict[str, Any]:
+def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
     """Return what the page shows of a run and what changes while it goes on, as JSON types.
 
     What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
@@ -164,7 +154,7 @@ def shown_outputs(result: Result) -> dict[str, Result]:
     """
     if result.outputs is None:
         return {result.output: result}
-    few, furthest = len(result.outputs) <= SETTINGS.all_shown, furthest_outputs(result)
+    few, furthest = len(result.outputs) <= REDUCTION.outputs, furthest_outputs(result)  # more are learned one by one
     return {name: result[name] for name in result.outputs if few or name in furthest}
 
 
@@ -172,11 +162,11 @@ def furthest_outputs(result: Result) -> list[str]:
     """Return the names of the few outputs that are furthest from their goals, the furthest first."""
     if result.outputs is None:
         return [result.output]
-    order = np.argsort(-result.distances(), kind="stable")[: SETTINGS.furthest_shown]
+    order = np.argsort(-distances(result), kind="stable")[: SETTINGS.furthest]
     return [result.outputs[m] for m in order]
 
 
-def details(result: Result, whole: bool = False, under: Mapping[str, Measure] | None = None) -> dict[str, Any]:
+def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
     """Return what the page shows of one output: findings, what is known beside its mean, and figures.
 
     What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
@@ -184,11 +174,53 @@ def details(result: Result, whole: bool = False, under: Mapping[str, Measure] | 
     return {
         "findings": [asdict(finding) for finding in _findings(result)],
         "output": [
+            *((name, found.summary()) for name, found in known_targets(result).items()),
             *(output_rows(result) if whole and quickly_known(result.integrator) else []),
             *what_if_rows(result, under or {}),
         ],
         "figures": [*charts(result), *(output_charts(result) if whole else ())],
     }
+
+
+def output_table(result: Result) -> list[dict[str, Any]]:
+    """Return name, mean, interval and accuracy of each output as text, and the accuracy as a share of the worst one."""
+    seen = several_outputs(result)
+    worst, rows = max(seen.accuracy.max(initial=0.0, where=np.isfinite(seen.accuracy)), np.finfo(float).tiny), []
+    for name, text, part, accuracy, by_spread in zip(
+        seen.names, seen.texts, result.estimate, seen.accuracy.tolist(), seen.by_spread, strict=True
+    ):
+        known = np.isfinite(accuracy)
+        of = " of the spread" if by_spread else ""
+        rows.append(
+            {
+                "name": name,
+                "mean": text,
+                "interval": part.summary().partition("95 % between ")[2],
+                "accuracy": f"± {100 * accuracy:.2g} %{of}" if known else "",
+                "share": accuracy / worst if known else 0.0,
+            }
+        )
+    return rows
+
+
+def output_rows(result: Result) -> list[tuple[str, str]]:
+    """Return names and values of what is known of the output, as text."""
+    output = result.distribution()
+    rows = [("standard deviation", output.std().summary())]
+    rows += [(f"{p:.0%} quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
+    if (found := indices(result)) is not None:
+        rows.append(("inputs", " ".join(found.sentences())))
+    return rows
+
+
+def what_if_rows(result: Result, under: Mapping[str, NamedMeasureLike]) -> list[tuple[str, str]]:
+    """Return the mean of the output under other distributions of the inputs, as text, by their names."""
+    rows = []
+    for name, measure in under.items():
+        with collected_warnings() as warned:
+            said = result.under(measure).summary()
+        rows.append((f"mean under {name}", "; ".join([said, *warned])))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -217,7 +249,7 @@ class Answer:
 def _title(result: Result) -> str:
     if result.outputs is not None:
         return f"{result.names[0]}: {len(result.outputs)} outputs"
-    return f"{result.output or result.names[0]}: {result.estimate.summary() if result.known else 'no answer'}"
+    return f"{result.output or result.names[0]}: {result.estimate.summary() if is_known(result) else 'no answer'}"
 
 
 def _findings(result: Result) -> list[Finding]:
@@ -228,7 +260,7 @@ def _findings(result: Result) -> list[Finding]:
     return [Finding("note", "no model", text)]
 
 
-def _described_measure(it: Integrator | None, problem: Mapping[str, Any]) -> str:
+def _described_measure(it: Decisions | None, problem: Mapping[str, Any]) -> str:
     """Return the distribution of the inputs as a user would write it, or its class if the journal does not hold it."""
     if it is not None:
         return repr(it.measure)
@@ -252,17 +284,25 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
     for source, name in enumerate(result.names):
         if problem:
             described = problem["sources"][source]
-            yield f"source {source}", f"{name}; cost {described['cost']}, noise variance {described['noise']}"
+            cost, noise, fidelity = (described.get(key) for key in ("cost", "noise", "fidelity"))
         elif it is not None:
-            described = it.sources[source]
-            yield f"source {source}", f"{name}; cost {described.cost}, noise variance {described.noise}"
+            source_of = it.sources[source]
+            cost, noise, fidelity = source_of.cost, source_of.noise, source_of.fidelity
+        else:
+            continue
+        refined = "".join(f", {knob} = {size:.6g}" for knob, size in (fidelity or {}).items())
+        yield f"source {source}", f"{name}; cost {cost}, noise variance {noise}{refined}"
     if it is not None:
-        yield "model", it.model_name
-        yield "acquisition", it.acquisition
-        yield "target", str(it.target)
-        if it.range is not None:
-            yield "values", it.range.description
-        yield "seed", str(it.seed)
+        yield "model", it.problem.model.name
+        yield "acquisition", it.problem.acquisition
+        if it.problem.limit:
+            yield "answer", "that of the limit, as fidelities tend to zero"
+        for output, target, known in zip(it.outputs or ("",), it.problem.targets, it.problem.ranges, strict=True):
+            of = f" of {output}" if output else ""
+            yield f"target{of}", str(target)
+            if known is not None:
+                yield f"values{of}", known.description
+        yield "seed", str(it.problem.seed)
     if header is not None and "file" in header:
         yield "problem file", str(header["file"])
     if header is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from ..validation import Array
+from ..common.validation import Array
 
 GREY = "#808891"  #: whatever belongs to no source; readable on a white and on a black ground
 

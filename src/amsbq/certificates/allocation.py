@@ -1,0 +1,199 @@
+"""Which sources a certificate evaluates how often: decided from what the model expects, before anything is drawn.
+
+The expectation of the residual r_0 = f_0 - m_0 is written as a sum of expectations of other combinations of residuals,
+each of which is averaged over draws of its own:
+
+    E[r_0] = E[r_0 - Σ_c α_c r_c] + Σ_c α_c E[r_c],   and in the same way for each r_c
+
+Such a split is a tree: the sources c that correct a source are its children. For any fixed weights α the sum of the
+averages is unbiased; the model only decides how wide the interval is. All trees over a few secondary sources are
+tried, and the one with the narrowest interval to expect is taken, for which the primary source alone is a candidate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ..common.validation import Array
+from .control import Residuals
+
+
+@dataclass(frozen=True)
+class AllocationSettings:
+    """What is tried, and how much is to be gained."""
+
+    secondaries: int = 3  #: of those that tell most of the primary source for their cost, which are combined
+    least: int = 2  #: draws of each combination, without which there is no interval
+    #: draws of the primary source with others: intervals from fewer hold less, and rest on one number
+    least_primary: int = 4
+    most: int = 512  #: draws of a combination: of sources that cost nothing too
+    gain: float = 0.9  #: width relative to that by the primary source alone below which others are used
+    candidates: int = 48  #: numbers of primary draws that are tried
+    ridge: float = 1e-9  #: on covariances, relative to variances
+
+
+SETTINGS = AllocationSettings()
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A combination of residuals that is averaged over n draws.
+
+    Attributes
+    ----------
+    sources : tuple of int
+        Those that are evaluated at each draw.
+    weights : (len(sources), M) array
+        Their weights in the combination, for each output.
+    n : int
+        The number of draws.
+    """
+
+    sources: tuple[int, ...]
+    weights: Array
+    n: int
+
+
+def primary_alone(budget: float, cost: float, n_outputs: int) -> Combination:
+    """Return the term of the primary source alone, as often as the budget pays for."""
+    n = min(int(budget / cost * (1 + 1e-12)), SETTINGS.most)
+    return Combination((0,), np.ones((1, n_outputs)), n)
+
+
+def allocation(residuals: Sequence[Residuals], costs: Array, budget: float) -> list[Combination]:
+    """Return the terms whose interval is expected to be the narrowest, for a budget.
+
+    Parameters
+    ----------
+    residuals : list of Residuals
+        What the model expects of each output.
+    costs : (L,) array
+        The average cost of an evaluation of each source; infinite for those that are not to be used.
+    budget : float
+        What their sum may cost, at least two primary evaluations.
+    """
+    alone = primary_alone(budget, float(costs[0]), len(residuals))
+    covariances = [_covariance(each) for each in residuals]
+    usable = [
+        s for s in range(1, len(costs)) if np.isfinite(costs[s]) and all(np.isfinite(C[s, s]) for C in covariances)
+    ]
+    units = np.array([C[0, 0] for C in covariances])
+    if not usable or alone.n < SETTINGS.least_primary or not (units > 0).all():
+        return [alone]
+    told = [np.mean([_told(C, s) for C in covariances]) / max(costs[s] / costs[0], 1e-6) for s in usable]
+    few = [usable[i] for i in np.argsort(-np.array(told), kind="stable")[: SETTINGS.secondaries]]
+    best, terms = SETTINGS.gain * _width(np.array([[1.0]]), np.array([alone.n])), [alone]
+    for tree in _trees(few):
+        sources, weights, variances = _split(tree, covariances)
+        prices = np.array([costs[list(of)].sum() for of in sources])
+        for counts in _counts(prices, (variances / units[:, None]).mean(axis=0), budget):
+            width = _width(variances / units[:, None], counts)
+            if width < best:
+                best = width
+                terms = [Combination(of, w, int(n)) for of, w, n in zip(sources, weights, counts, strict=True)]
+    return terms
+
+
+def expected_errors(terms: Sequence[Combination], residuals: Sequence[Residuals]) -> Array:
+    """Return the standard error of the sum of all averages that the model expects of each output, shape (M,)."""
+    found = np.zeros(len(residuals))
+    for m, each in enumerate(residuals):
+        C = _covariance(each)
+        for term in terms:
+            w, of = term.weights[:, m], list(term.sources)
+            found[m] += w @ C[np.ix_(of, of)] @ w / term.n
+    return np.sqrt(np.maximum(found, 0.0))
+
+
+def _covariance(residuals: Residuals) -> Array:
+    """Return the matrix of E[r_l r_l'], shape (L, L)."""
+    return (residuals.draws * residuals.weights[:, None]).T @ residuals.draws
+
+
+def _told(C: Array, source: int) -> float:
+    """Return the squared correlation of a secondary source with the primary one."""
+    return float(C[0, source] ** 2 / max(C[0, 0] * C[source, source], np.finfo(float).tiny))
+
+
+def _trees(secondaries: Sequence[int]) -> Iterator[Mapping[int, int]]:
+    """Yield all trees with the primary source at the root, as the parent of each secondary source that is used."""
+    for size in range(1, len(secondaries) + 1):
+        for used in itertools.combinations(secondaries, size):
+            for parents in itertools.product((0, *used), repeat=size):
+                tree = dict(zip(used, parents, strict=True))
+                if all(_reaches_root(tree, source) for source in used):
+                    yield tree
+
+
+def _reaches_root(tree: Mapping[int, int], source: int) -> bool:
+    seen = set()
+    while source and source not in seen:
+        seen.add(source)
+        source = tree[source]
+    return source == 0
+
+
+def _split(tree: Mapping[int, int], covariances: Sequence[Array]) -> tuple[list[tuple[int, ...]], list[Array], Array]:
+    """Return the sources of each term, their weights (k, M), and the variances of the terms, shape (M, terms)."""
+    order, factor = [0], {0: np.ones(len(covariances))}
+    sources, weights, variances = [], [], []
+    for parent in order:
+        children = sorted(child for child, of in tree.items() if of == parent)
+        alphas = np.array([_regression(C, parent, children) for C in covariances]).reshape(
+            len(covariances), len(children)
+        )
+        inside = np.column_stack([np.ones(len(covariances)), -alphas]) * factor[parent][:, None]  # (M, k)
+        of = [parent, *children]
+        sources.append(tuple(of))
+        weights.append(inside.T)
+        variances.append([w @ C[np.ix_(of, of)] @ w for w, C in zip(inside, covariances, strict=True)])
+        factor |= {child: factor[parent] * alphas[:, i] for i, child in enumerate(children)}
+        order += children
+    return sources, weights, np.maximum(np.array(variances).T, 0.0)
+
+
+def _regression(C: Array, parent: int, children: Sequence[int]) -> Array:
+    """Return the weights of children that leave least of the variance of a parent."""
+    if not children:
+        return np.zeros(0)
+    inner, outer = C[np.ix_(children, children)], C[children, parent]
+    ridge = SETTINGS.ridge * np.maximum(np.diag(inner), np.finfo(float).tiny)
+    return np.asarray(np.linalg.solve(inner + np.diag(ridge), outer))
+
+
+def _counts(prices: Array, variances: Array, budget: float) -> Iterator[Array]:
+    """Yield numbers of draws of each term that the budget pays for, the first of them that with the primary source."""
+    rest = prices[1:]
+    affordable = (budget - SETTINGS.least * rest.sum()) / prices[0]
+    highest = min(int(affordable * (1 + 1e-12)), SETTINGS.most)
+    shares = np.sqrt(variances[1:] / np.maximum(rest, np.finfo(float).tiny))
+    for n in _between(SETTINGS.least_primary, highest):
+        left, paid = budget - n * prices[0], float(shares @ rest)
+        scale = left / paid if paid > 0 else math.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            many = np.nan_to_num(shares * scale, nan=SETTINGS.most, posinf=SETTINGS.most)
+        counts = np.clip(many, SETTINGS.least, SETTINGS.most).astype(int)
+        while counts @ rest > left * (1 + 1e-12) and (counts > SETTINGS.least).any():
+            counts = np.maximum((0.95 * counts).astype(int), SETTINGS.least)
+        yield np.array([n, *counts])
+
+
+def _between(lowest: int, highest: int) -> list[int]:
+    """Return numbers from the lowest to the highest, not more than are tried."""
+    if highest < lowest:
+        return []
+    return sorted({int(n) for n in np.linspace(lowest, highest, SETTINGS.candidates)})
+
+
+def _width(variances: Array, counts: Array) -> float:
+    """Return the half width of the 95 % interval to expect, for variances (M, terms), on average over outputs."""
+    parts = variances / counts
+    total = np.maximum(parts.sum(axis=1), np.finfo(float).tiny)
+    dof = total**2 / np.maximum((parts**2 / (counts - 1)).sum(axis=1), np.finfo(float).tiny)
+    return float(np.mean(stdtrit(dof, 0.975) * np.sqrt(total)))

@@ -1,0 +1,214 @@
+"""`ControlVariate`: the posterior means m_l of all sources, frozen, what is known of m_0, and what residuals to expect.
+
+Notation: L sources, M outputs, n locations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from ..common.validation import Array
+from ..design.description import Problem
+from ..measures.base import Measure
+from ..measures.empirical import Empirical
+from ..posterior.component import Component
+from ..posterior.posterior import Posterior
+from ..posterior.transforms import OutputRange
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """Sizes of sums and of point sets."""
+
+    sets: int = 8  #: of points for averages without a closed form: the spread between them is in the interval
+    #: of each of these sets: more, if that takes fewer covariances than so many, about a second
+    points: int = 1024
+    most_points: int = 16384
+    most_covariances: int = 30_000_000
+    probed: int = 64  #: points at which the digest looks
+    #: locations at which residuals are predicted: their variances are then known to a tenth
+    predicted: int = 256
+    together: int = 16  #: of these at once, for joint covariances of all sources
+
+
+SETTINGS = ControlSettings()
+
+#: the latest control variate: its averages take a second, and the next certificate is often of the same run
+_LATEST: list[ControlVariate] = []
+
+
+class Average(NamedTuple):
+    """An average over the distribution of the inputs, and its standard error: shape (M,) each."""
+
+    value: Array
+    error: Array
+
+
+class Residuals(NamedTuple):
+    """Residuals of all sources that the model expects of one output: draws (S, L), and their weights (S,)."""
+
+    draws: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class ControlVariate:
+    """The posterior means of all sources, frozen: functions whose average over the inputs is known.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        What they are the means of.
+    measure : Measure
+        The distribution of the inputs to average over.
+    same : bool
+        Whether that is the distribution of the run.
+    n_sources : int
+        L.
+    ranges : tuple of OutputRange or None
+        What is known of the values of each output: the means are cut off there.
+    """
+
+    posterior: Posterior
+    measure: Measure
+    same: bool
+    n_sources: int
+    ranges: tuple[OutputRange | None, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, posterior: Posterior, measure: Measure) -> Self:
+        """Return the control variate of a run; the latest one is kept, with its averages, for other certificates."""
+        latest = _LATEST[-1] if _LATEST else None
+        if isinstance(latest, cls) and latest.posterior is posterior and latest.measure is measure:
+            return latest
+        made = cls(posterior, measure, measure is problem.measure, len(problem.sources), tuple(problem.ranges))
+        _LATEST[:] = [made]
+        return made
+
+    @property
+    def n_outputs(self) -> int:
+        """M."""
+        return len(self.ranges)
+
+    def values(self, source: int, X: Array) -> Array:
+        """Return m_l at each X_i, shape (n, M); zero where the model says nothing of a source or an output."""
+        if source >= self.posterior.n_sources:
+            return np.zeros((len(X), self.n_outputs))
+        mean, _ = self.posterior.predict(source, X)
+        found = np.nan_to_num(np.reshape(mean, (len(X), self.n_outputs)))
+        for m, known in enumerate(self.ranges):
+            if known is not None:
+                found[:, m] = np.clip(found[:, m], known.low, known.high)
+        return found
+
+    @cached_property
+    def mean(self) -> Average:
+        """The average of m_0: in closed form where there is one, else by sums."""
+        if not self._closed:
+            return self.average(lambda values, weights: weights @ values)
+        found = [sum(c.weight * _integral(c) for c in some) / sum(c.weight for c in some) for some in self._components]
+        return Average(np.array(found), np.zeros(self.n_outputs))
+
+    @property
+    def _closed(self) -> bool:
+        affine = all(c.transform.affine for some in self._components for c in some)
+        return self.same and affine and not any(self.ranges) and self.measure.resolution == 0 and all(self._components)
+
+    @cached_property
+    def _components(self) -> list[list[Component]]:
+        several = self.posterior.names is not None
+        return [(self.posterior[m] if several else self.posterior).components for m in range(self.n_outputs)]
+
+    def average(self, statistic: Callable[[Array, Array], Array]) -> Average:
+        """Return a statistic of the values of m_0 under the distribution of the inputs, by sums over sets of points.
+
+        It maps values (n, M) and their weights (n,) to M numbers. Sums over all of a number of samples are exact.
+        """
+        by_set = np.array([statistic(values, weights) for values, weights in self._sets])
+        error = by_set.std(axis=0, ddof=1) / np.sqrt(len(by_set)) if len(by_set) > 1 else np.zeros(self.n_outputs)
+        return Average(by_set.mean(axis=0), error)
+
+    @cached_property
+    def _sets(self) -> list[tuple[Array, Array]]:
+        """Values of m_0 at independent sets of points that each cover the distribution of the inputs, and weights."""
+        measure = self.measure
+        parts = (part for some in self._components for component in some for part in component.few.parts)
+        of_point = SETTINGS.sets * sum(len(part) * len(part.data.y) for part in parts)
+        affordable = 1 << (SETTINGS.most_covariances // max(of_point, 1)).bit_length() >> 1
+        n = min(max(affordable, SETTINGS.points), SETTINGS.most_points)
+        if isinstance(measure, Empirical) and len(measure.samples) <= SETTINGS.sets * n:
+            return [(self.values(0, measure.samples), measure.weights)]
+        covering = (_covering(measure, n, seed) for seed in range(SETTINGS.sets))
+        return [(self.values(0, X), np.full(n, 1 / n)) for X in covering]
+
+    @cached_property
+    def digest(self) -> str:
+        """The first digits of the SHA-256 of m_l at fixed points, by which one can see that it was not changed."""
+        X = self.measure.sobol(SETTINGS.probed, 0)
+        values = [self.values(source, X) for source in range(self.n_sources)]
+        return sha256(np.array([*values]).astype("<f8").tobytes()).hexdigest()[:16]
+
+    def tells_of(self, source: int) -> bool:
+        """Return whether the model relates a source to the primary one, for all outputs."""
+        return source == 0 or (source < self.posterior.n_sources and self.posterior.tells_of(source))
+
+    @cached_property
+    def expected_residuals(self) -> list[Residuals]:
+        """What residuals f_l - m_l the model expects, of each output, jointly for the sources that it relates.
+
+        Where it says nothing, of an output or of a source, they are NaN.
+        """
+        X = self.measure.sobol(SETTINGS.predicted, 1)
+        L = self.n_sources if all(map(self.tells_of, range(self.n_sources))) else 1
+        means = np.stack([self.values(source, X) for source in range(L)], axis=1)  # (n, L, M)
+        found = []
+        for m, some in enumerate(self._components):
+            rows = [(c.weight, *_joint_draws(c, X, L)) for c in some]
+            draws = [np.reshape(f - means[:, :, m], (-1, L)) for _, f, _ in rows]
+            weights = [np.repeat(weight * w, len(X)) for weight, _, w in rows]
+            whole = np.full((sum(map(len, draws)), self.n_sources), np.nan)
+            whole[:, :L] = np.concatenate(draws) if draws else 0.0
+            all_weights = np.concatenate(weights) if weights else np.zeros(0)
+            found.append(Residuals(whole, all_weights / max(all_weights.sum(), np.finfo(float).tiny)))
+        return found
+
+
+def _covering(measure: Measure, n: int, seed: int) -> Array:
+    """Return points that cover a measure; of samples with weights, as many of each as its weight says, by chance."""
+    if isinstance(measure, Empirical):  # whose quantiles are those of the first input
+        u = (np.arange(n) + np.random.default_rng(seed).random()) / n
+        edges = np.cumsum(measure.weights)
+        return np.asarray(measure.samples[np.minimum(np.searchsorted(edges[:-1], u), len(edges) - 1)])
+    return measure.sobol(n, seed)
+
+
+def _integral(component: Component) -> float:
+    """Return the average of what `Component.predict` returns of the primary source, for an affine transform."""
+    latent = component.latent
+    means, _ = latent.integral(0)
+    return float(latent.levels[0] + latent.spreads[0] * (latent.weights @ means))
+
+
+def _joint_draws(component: Component, X: Array, L: int) -> tuple[Array, Array]:
+    """Return noisy draws of L sources at X (n, D), by each of J members: (J, n, L), and the weights of these (J,)."""
+    few, rng = component.few, np.random.default_rng(0)
+    out = np.empty((len(few), len(X), L))
+    for start in range(0, len(X), SETTINGS.together):
+        x = X[start : start + SETTINGS.together]
+        n = len(x)
+        means, covariances = few.predict_joint(np.tile(np.arange(L), n), np.repeat(x, L, axis=0))
+        blocks = np.einsum("jnanb->jnab", covariances.reshape(-1, n, L, n, L))
+        values, vectors = np.linalg.eigh(blocks)
+        standard = rng.normal(size=(*values.shape, 1))
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+        g = means.reshape(-1, n, L) + (roots @ standard)[..., 0]
+        for source in range(L):
+            noise = np.sqrt(few.noise(source)) * rng.normal(size=(len(few), n))
+            out[:, start : start + n, source] = component.values_of(source, g[:, :, source] + noise)
+    return out, few.weights

@@ -1,0 +1,335 @@
+"""`Plan`: all that a certificate depends on but the values: made, and written down, before anything is evaluated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ..common.validation import Array, numbers
+from ..design.description import Problem
+from ..design.ledger import Ledger
+from ..measures.base import Measure
+from ..measures.empirical import Empirical
+from ..posterior.posterior import Posterior
+from ..posterior.targets import Exceedance, Target, checked_targets, targets_from_json, targets_to_json
+from .allocation import Combination, allocation, expected_errors, primary_alone
+from .control import SETTINGS as CONTROL
+from .control import Average, ControlVariate
+
+#: distinguishes the generator of certificates from all others that are made of the same seed
+STREAM = 0xCE27
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """What the model says of the same quantities: mean and standard deviation, shape (M,) each, NaN if nothing."""
+
+    mean: Array
+    std: Array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is drawn and evaluated for a certificate, and what the control variate says there.
+
+    Attributes
+    ----------
+    terms : tuple of Combination
+        Combinations of residuals, each averaged over draws of its own.
+    X : tuple of (n_k, D) arrays
+        The draws of each term.
+    predicted : tuple of (n_k, k, M) arrays
+        The control variate of each source of the term there.
+    targets : list of Target
+        What is certified of each output.
+    known, error : (M,) array
+        That of the control variate, and its standard error.
+    model : ModelAnswer
+        What the model says of it.
+    expected : (M,) array
+        The standard error that the model expects of the certificate; zero for other targets than means.
+    bounds : (M, 2) array
+        Known bounds of the values of each output, ±inf where there is none.
+    names : list of str
+        Names of the sources.
+    outputs : tuple of str or None
+        Names of the outputs, if there are several.
+    budget : float
+        What the evaluations may cost on average.
+    seed : int
+    observations : int
+        How many observations the control variate was made of.
+    digest : str
+        The first digits of a SHA-256 of the control variate.
+    under : str
+        The distribution of the inputs, if it is another one than that of the run.
+    primary_only : bool
+        Whether secondary sources were to stay out of it.
+    limit : bool
+        Whether the answer of the run is about the limit, and the certificate about the finest source.
+    """
+
+    terms: tuple[Combination, ...]
+    X: tuple[Array, ...]
+    predicted: tuple[Array, ...]
+    targets: list[Target]
+    known: Array
+    error: Array
+    model: ModelAnswer
+    expected: Array
+    bounds: Array
+    names: list[str]
+    outputs: tuple[str, ...] | None
+    budget: float
+    seed: int
+    observations: int
+    digest: str
+    under: str = ""
+    primary_only: bool = False
+    limit: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        ledger: Ledger,
+        posterior: Posterior,
+        observed: Array,
+        model: ModelAnswer,
+        *,
+        budget: float,
+        seed: int,
+        targets: Sequence[Target],
+        measure: Measure,
+        primary_only: bool,
+    ) -> Self:
+        """Freeze the control variate, allocate the budget, and then draw.
+
+        Parameters
+        ----------
+        problem, ledger : Problem, Ledger
+            Of the run.
+        posterior : Posterior
+            What was learned in it.
+        observed : (N, D) array
+            Where evaluations were made.
+        model : ModelAnswer
+            What it says of the targets.
+        budget, seed, targets, measure, primary_only
+            What is certified, under which distribution of the inputs, and whether secondary sources stay out of it.
+        """
+        check_budget(problem, budget, targets)
+        control = ControlVariate.of(problem, posterior, measure)
+        known = _known(control, targets)
+        digest = control.digest
+        costs = _average_costs(problem, ledger, measure)
+        terms = _terms(control, problem, costs, budget, targets, primary_only)
+        rng = np.random.default_rng([seed, STREAM, len(observed)])
+        X = tuple(measure.sample(term.n, rng) for term in terms)
+        if _repeats(measure, np.concatenate(X), observed):
+            raise ValueError(
+                f"seed={seed} draws inputs at which the run has learned already, as those of an earlier certificate: "
+                "choose another seed"
+            )
+        predicted = tuple(
+            np.stack([control.values(source, x) for source in term.sources], axis=1)
+            for term, x in zip(terms, X, strict=True)
+        )
+        bounds = np.array([(-np.inf, np.inf) if each is None else (each.low, each.high) for each in problem.ranges])
+        return cls(
+            terms=tuple(terms),
+            X=X,
+            predicted=predicted,
+            targets=list(targets),
+            known=known.value,
+            error=known.error,
+            model=model,
+            expected=expected_errors(terms, control.expected_residuals) * [target == "mean" for target in targets],
+            bounds=bounds,
+            names=list(problem.names),
+            outputs=problem.outputs,
+            budget=budget,
+            seed=seed,
+            observations=len(observed),
+            digest=digest,
+            under="" if measure is problem.measure else repr(measure),
+            primary_only=primary_only,
+            limit=problem.limit,
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        """M."""
+        return len(self.targets)
+
+    @property
+    def evaluated(self) -> list[tuple[int, Array]]:
+        """The source and the location of each evaluation, by its number: draw by draw, term by term."""
+        pairs = zip(self.terms, self.X, strict=True)
+        return [(source, x) for term, X in pairs for x in X for source in term.sources]
+
+    def residuals(self, values: Array) -> list[Array]:
+        """Return the combined residuals (n_k, M) of each term, from all values (evaluations, M) in their order.
+
+        Where a value is NaN, because the evaluation failed, the control variate takes its place.
+        """
+        found, start = [], 0
+        for term, predicted in zip(self.terms, self.predicted, strict=True):
+            end = start + predicted.shape[0] * predicted.shape[1]
+            differences = np.nan_to_num(values[start:end].reshape(predicted.shape) - predicted)
+            found.append(np.einsum("km,nkm->nm", term.weights, differences))
+            start = end
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON types."""
+        return {
+            "terms": [{"sources": term.sources, "weights": term.weights.tolist()} for term in self.terms],
+            "X": [X.tolist() for X in self.X],
+            "predicted": [predicted.tolist() for predicted in self.predicted],
+            "target": targets_to_json(self.targets, self.outputs),
+            "known": self.known.tolist(),
+            "error": self.error.tolist(),
+            "mean": self.model.mean.tolist(),
+            "std": self.model.std.tolist(),
+            "expected": self.expected.tolist(),
+            "bounds": self.bounds.tolist(),
+            "budget": self.budget,
+            "seed": self.seed,
+            "observations": self.observations,
+            "digest": self.digest,
+            "under": self.under,
+            "primary_only": self.primary_only,
+            "limit": self.limit,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], names: Sequence[str], outputs: Sequence[str] | None) -> Self:
+        """Return the plan of which `to_dict` returned the content; ValueError, KeyError or TypeError if it is none."""
+        M = 1 if outputs is None else len(outputs)
+        terms, X, predicted = [], [], []
+        for each, rows, values in zip(content["terms"], content["X"], content["predicted"], strict=True):
+            sources = tuple(each["sources"])
+            if not sources or not all(type(s) is int and 0 <= s < len(names) for s in sources):
+                raise ValueError(f"a term of the sources {each['sources']}")
+            x, weights = np.array(rows, dtype=float), np.array(each["weights"], dtype=float)
+            found = np.array(values, dtype=float)
+            if x.ndim != 2 or weights.shape != (len(sources), M) or found.shape != (len(x), len(sources), M):
+                raise ValueError("a certificate whose draws do not fit together")
+            terms.append(Combination(sources, weights, len(x)))
+            X.append(x)
+            predicted.append(found)
+        vectors = {key: numbers_or_nan(content[key], M) for key in ("known", "error", "mean", "std", "expected")}
+        return cls(
+            terms=tuple(terms),
+            X=tuple(X),
+            predicted=tuple(predicted),
+            targets=checked_targets(targets_from_json(content["target"], outputs), outputs),
+            known=vectors["known"],
+            error=vectors["error"],
+            model=ModelAnswer(vectors["mean"], vectors["std"]),
+            expected=vectors["expected"],
+            bounds=np.array(content["bounds"], dtype=float).reshape(M, 2),
+            names=list(names),
+            outputs=None if outputs is None else tuple(outputs),
+            budget=float(content["budget"]),
+            seed=int(content["seed"]),
+            observations=int(content["observations"]),
+            digest=str(content["digest"]),
+            under=str(content["under"]),
+            primary_only=bool(content["primary_only"]),
+            limit=bool(content["limit"]),
+        )
+
+
+def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | None = None) -> None:
+    """Raise ValueError if what a run is for cannot be certified, or not for that budget, as far as costs are known."""
+    if any(problem.logarithms):
+        raise ValueError(
+            "a certificate is unbiased for averages of what sources return, and not for the logarithm of an integral: "
+            "log=True cannot be certified"
+        )
+    cost = problem.sources[0].cost
+    if isinstance(cost, float):
+        _check_pays(problem, budget, problem.targets if targets is None else targets, cost)
+
+
+def _check_pays(problem: Problem, budget: float, targets: Sequence[Target], cost: float) -> None:
+    needed = 3 if "variance" in targets else 2
+    if budget * (1 + 1e-12) < needed * cost:
+        made = int(budget / cost * (1 + 1e-12))
+        raise ValueError(
+            f"{budget:.6g} for a certificate pays for {made or 'no'} evaluation{'s' * (made != 1)} of "
+            f"{problem.names[0]}, at {cost:.3g} each, and an interval needs {needed}: give it {needed * cost:.6g} or "
+            "more"
+        )
+
+
+def numbers_or_nan(values: Any, length: int) -> Array:
+    """Return so many numbers, of which some may be NaN, or raise ValueError."""
+    found = np.array(values, dtype=float)
+    if found.shape != (length,):
+        raise ValueError(f"{length} numbers are needed, got {values}")
+    return found
+
+
+def _known(control: ControlVariate, targets: Sequence[Target]) -> Average:
+    """Return the target of the control variate of each output; zero for quantiles, for which it is not used."""
+    value, error = np.zeros(len(targets)), np.zeros(len(targets))
+    for m, target in enumerate(targets):
+        if target == "mean":
+            found = control.mean
+        elif target == "variance":
+            found = control.average(_variances)
+        elif isinstance(target, Exceedance):
+            limit = target.limit
+            found = control.average(lambda values, weights, limit=limit: weights @ (values > limit))  # type: ignore[misc]
+        else:
+            continue
+        value[m], error[m] = found.value[m], found.error[m]
+    return Average(value, error)
+
+
+def _variances(values: Array, weights: Array) -> Array:
+    return np.asarray(weights @ (values - weights @ values) ** 2)
+
+
+def _average_costs(problem: Problem, ledger: Ledger, measure: Measure) -> Array:
+    """Return the average cost of an evaluation of each source under a measure, infinite where it is not known."""
+    X = measure.sobol(CONTROL.predicted, 1)
+    costs = [
+        math.inf if ledger.costs.unknown(s) else float(np.mean(ledger.costs.costs[s].expected(X)))
+        for s in range(len(problem.sources))
+    ]
+    if math.isinf(costs[0]):
+        raise ValueError(f"what {problem.names[0]} costs is not known yet: evaluate it once before a certificate")
+    return np.array(costs)
+
+
+def _terms(
+    control: ControlVariate,
+    problem: Problem,
+    costs: Array,
+    budget: float,
+    targets: Sequence[Target],
+    primary_only: bool,
+) -> list[Combination]:
+    """Return what to draw for a budget, or raise an error if it does not pay for an interval."""
+    _check_pays(problem, budget, targets, float(costs[0]))
+    lacking = [s for s, source in enumerate(problem.sources) if problem.outputs and source.outputs != problem.outputs]
+    for source in (*lacking, *(s for s in range(len(costs)) if not control.tells_of(s))):
+        costs[source] = math.inf  # there is no residual of every output
+    if primary_only or any(target != "mean" for target in targets) or np.isinf(costs[1:]).all():
+        return [primary_alone(budget, float(costs[0]), len(targets))]
+    return allocation(control.expected_residuals, costs, budget)
+
+
+def _repeats(measure: Measure, X: Array, observed: Array) -> bool:
+    """Return whether draws of a measure without atoms are locations of earlier evaluations."""
+    if measure.discrete or measure.categorical or isinstance(measure, Empirical) or not len(observed):
+        return False
+    return bool((X[:, None] == numbers(observed, "observed")[None]).all(axis=2).any())

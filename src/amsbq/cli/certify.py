@@ -1,0 +1,87 @@
+"""``amsbq certify``: an estimate that rests on no model, by fresh random evaluations that continue a journal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+from ..certificates.certificate import Certificate
+from ..certification import certify
+from ..common.serialisation import plain
+from ..design.description import input_names
+from ..execution.certify import tell_certificate
+from ..execution.journal import read_journal
+from ..execution.reader import read_result
+from ..execution.resume import restore
+from ..execution.revisions import Answer
+from ..execution.state import read_state
+from ..results.result import Result, result_of
+from .commands import executor_for, problem_of
+from .exits import ExitCode, UserError
+from .revisions import given_values
+
+
+def certify_command(options: argparse.Namespace) -> int:
+    """Certify the answer of a run, or ask for what is evaluated elsewhere, or tell what came of it."""
+    if options.tell is not None:
+        return _shown(tell_certificate(options.journal, _answer(options), options.wait), options)
+    if options.failed is not None:
+        raise UserError("--failed belongs to an evaluation: --tell ID --failed REASON")
+    state = read_state(options.journal)
+    latest = state.certificates[-1] if state.certificates else None
+    begun = None if latest is None or latest.complete else latest.plan
+    budget = options.budget if options.budget is not None or begun is None else begun.budget
+    if budget is None:
+        raise UserError("--budget is missing: what the fresh evaluations may cost, in the unit of all costs")
+    seed = options.seed if options.seed is not None else 0 if begun is None else begun.seed
+    only = options.primary_only or (begun is not None and begun.primary_only)
+    header = read_journal(options.journal)[0]
+    if "file" not in header:
+        return _shown(
+            certify(read_result(options.journal), budget, seed, primary_only=only, journal=options.journal), options
+        )
+    problem = problem_of(options.journal)
+    it = problem.integrator()
+    restore(it, options.journal, problem.names)
+    result: Result = result_of(it, state.stopped, problem.names)
+    with executor_for(problem, options) as executor:
+        made = certify(
+            result,
+            budget,
+            seed,
+            primary_only=only,
+            executor=executor,
+            workers=options.workers,
+            journal=options.journal,
+        )
+    return _shown(made, options)
+
+
+def _answer(options: argparse.Namespace) -> Answer:
+    """Return the answer that --tell gives: the number of an evaluation and its value, or why it has none."""
+    number, *options.value = options.tell
+    if not number.isdecimal() or bool(options.value) == (options.failed is not None):
+        raise UserError("give --tell ID VALUE, or --tell ID --failed REASON")
+    value, variance = given_values(options) if options.value else (math.nan, 0.0)
+    return Answer(int(number), value, variance, options.cost, reason=options.failed or "")
+
+
+def _shown(certificate: Certificate, options: argparse.Namespace) -> int:
+    """Print a certificate; or, if its evaluations are made elsewhere, those that are missing, as lines of JSON."""
+    if certificate.complete:
+        print(json.dumps(plain(certificate.to_dict())) if options.json else certificate)
+        return ExitCode.DONE
+    plan, made = certificate.plan, {e.id for e in certificate.evaluations}
+    names = _inputs(options.journal, plan.X[0].shape[1])
+    for number, (source, x) in enumerate(plan.evaluated):
+        if number not in made:
+            print(
+                json.dumps({"id": number, "source": plan.names[source], "x": dict(zip(names, x.tolist(), strict=True))})
+            )
+    return ExitCode.DONE
+
+
+def _inputs(journal: Path, dim: int) -> list[str]:
+    return list(read_journal(journal)[0].get("inputs") or input_names(dim))

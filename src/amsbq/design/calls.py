@@ -1,0 +1,155 @@
+"""How the function of a source is called: with the array of its inputs, or with each of them by its name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..common.definitions import definition_of, gradient_or_reason
+from ..common.messages import suggestion
+from ..common.validation import Array, brief
+from .observations import Observation, Wrapper
+
+
+@dataclass(frozen=True)
+class Call(Wrapper):
+    """A function of some inputs, as a function of x of all, shape (D,), or of X, shape (n, D).
+
+    Parameters
+    ----------
+    function : callable
+        Called with the array of its inputs, or with each of them by name. Values of categories are then their names.
+    own : tuple of int
+        Numbers of its inputs.
+    dim : int
+        D, the number of all inputs.
+    names : tuple of str
+        Names by which it is called; empty if it is called with an array.
+    categories : tuple of (int, tuple of str)
+        The names of the values of inputs that have categories, by their numbers.
+    """
+
+    function: Callable[..., Any]
+    own: tuple[int, ...]
+    dim: int
+    names: tuple[str, ...] = ()
+    categories: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    def __call__(self, x: Array) -> Any:
+        """Return what the function returns at x, with derivatives, if it has any, by all inputs."""
+        found = self._called(x)
+        if not isinstance(found, Observation):
+            return found
+        return replace(found, gradient=gradient_or_reason(self.by_all, found.gradient))
+
+    def _called(self, x: Array) -> Any:
+        if not self.names:
+            return self.function(x[..., list(self.own)])
+        labels = dict(self.categories)
+        values = [np.array(labels[d])[x[..., d].astype(int)] if d in labels else x[..., d] for d in self.own]
+        plain = [value.item() if value.ndim == 0 else value for value in values]
+        return self.function(**dict(zip(self.names, plain, strict=True)))
+
+    def by_all(self, gradient: Any) -> Any:
+        """Return derivatives by all inputs, from those by its own: zero by the others; of several outputs, for each."""
+        if isinstance(gradient, Mapping):
+            return {name: self.by_all(slopes) for name, slopes in gradient.items()}
+        slopes = np.asarray(gradient, dtype=float)
+        if slopes.shape[-1:] != (len(self.own),):
+            raise ValueError(
+                f"gradient must have {len(self.own)} derivatives, one for each input, got {brief(gradient)}"
+            )
+        found = np.zeros((*slopes.shape[:-1], self.dim))
+        found[..., list(self.own)] = slopes
+        return found
+
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
+
+    def source_definition(self) -> dict[str, Any]:
+        """Return what the function is, as JSON types: with its inputs, if it does not have all of them."""
+        fewer = {} if self.names or self.own == tuple(range(self.dim)) else {"inputs": list(self.own)}
+        return {**definition_of(self.function), **fewer}
+
+
+class GradientCall(Call):
+    """The gradient of a function of some inputs, as a function of all."""
+
+    def __call__(self, x: Array) -> Any:
+        """Return the derivatives by all inputs."""
+        return self.by_all(self._called(x))
+
+
+def own_inputs(wanted: Sequence[str] | None, names: Sequence[str], source: str) -> tuple[int, ...]:
+    """Return the numbers of the inputs of a source, all of them if it names none, or raise an error."""
+    if wanted is None:
+        return tuple(range(len(names)))
+    for name in wanted:
+        if name not in names:
+            raise ValueError(
+                f"{source} has no input {name!r}{suggestion(name, names)}: the inputs are {', '.join(names)}"
+            )
+    return tuple(list(names).index(name) for name in wanted)
+
+
+def parameters_by_name(function: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the inputs that a function takes by name; none, if it is to be called with an array.
+
+    It takes them by name if two or more parameters without defaults are all names of inputs.
+
+    >>> parameters_by_name(lambda speed, angle, drag=0.3: 0.0, ["speed", "angle", "wind"])
+    ('speed', 'angle')
+    >>> parameters_by_name(lambda x: 0.0, ["x", "y"])
+    ()
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a compiled function
+        return ()
+    keywords = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    other = [p.name for p in required if p not in keywords or p.name not in names]
+    if len(required) >= 2 and 0 < len(other) < len(required):
+        raise ValueError(
+            f"{getattr(function, '__name__', 'a function')} has the parameter {other[0]!r}, which is no input"
+            f"{suggestion(other[0], names)}: the inputs are {', '.join(names)}"
+        )
+    if len(required) < 2 or other:
+        return ()
+    if any(p.kind == p.VAR_KEYWORD for p in parameters):
+        return tuple(names)
+    known = {p.name for p in keywords}
+    return tuple(name for name in names if name in known)
+
+
+def as_call(
+    function: Any,
+    names: Sequence[str],
+    own: tuple[int, ...],
+    categories: Mapping[int, tuple[str, ...]],
+    kind: type[Call] = Call,
+) -> Any:
+    """Return a function as one of x of all inputs: itself, if it is one.
+
+    Parameters
+    ----------
+    function : callable
+    names : list of str
+        Names of all inputs.
+    own : tuple of int
+        Numbers of the inputs that it has.
+    categories : dict of tuple of str by input
+        The names of the values of inputs that have categories.
+    kind : type
+        `GradientCall` for the function of a gradient.
+    """
+    by_name = parameters_by_name(function, [names[d] for d in own])
+    if not by_name and own == tuple(range(len(names))):
+        return function
+    taken = tuple(list(names).index(name) for name in by_name) if by_name else own
+    return kind(function, taken, len(names), by_name, tuple(categories.items()))

@@ -1,0 +1,192 @@
+"""Settings of the knobs of a simulator, such as the width of its cells, and the fidelities of sources that have them.
+
+A fidelity is a number for each knob that tends to zero with the error: the width of a cell, not the number of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..common.validation import brief, positive_number
+from ..inference.structures import Fidelities
+
+Number: TypeAlias = float | int
+
+#: what the limit is called, to which the fidelities of sources tend
+LIMIT = "limit"
+#: levels that a range of a knob is divided into, at most
+MOST_LEVELS = 17
+#: the least ratio between levels of a range
+CLOSEST = math.sqrt(2)
+
+
+def knob_settings(name: str, given: Any) -> list[Number]:
+    """Return the values of a knob, the finest first, or raise an error that says what is accepted."""
+    wanted = f"the knob {name} must have a list of positive numbers, the finest first, such as [1/32, 1/16, 1/8]"
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise TypeError(f"{wanted}; or a range, (finest, coarsest); got {brief(given)}")
+    values = [value.item() if isinstance(value, np.generic) else value for value in given]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        raise TypeError(f"{wanted}; got {brief(given)}")
+    if not all(0 < value < math.inf for value in values):
+        raise ValueError(f"{wanted}; got {brief(given)}")
+    if isinstance(given, tuple):
+        return _range_of(name, values)
+    steps = [b - a for a, b in pairwise(values)]
+    if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
+        raise ValueError(f"{wanted}: they rise, or they fall, as numbers of cells do; got {brief(given)}")
+    return values
+
+
+def _range_of(name: str, ends: Sequence[Number]) -> list[Number]:
+    """Return levels of a range, with equal ratios but for rounding: to whole numbers, if both ends are such."""
+    if len(ends) != 2 or ends[0] == ends[1]:
+        raise ValueError(
+            f"a range of the knob {name} is two different numbers, (finest, coarsest), such as (1/256, 1/4); for "
+            f"single levels give a list; got {tuple(ends)}"
+        )
+    ratio = math.log(max(ends) / min(ends)) / math.log(CLOSEST)
+    grid = np.geomspace(ends[0], ends[1], 1 + min(max(math.floor(ratio + 1e-9), 1), MOST_LEVELS - 1)).tolist()
+    whole = all(isinstance(end, int) for end in ends)
+    inner = [round(value) if whole else float(f"{value:.3g}") for value in grid[1:-1]]
+    return list(dict.fromkeys([ends[0], *inner, ends[1]]))
+
+
+def level_sizes(values: Sequence[Number]) -> list[float]:
+    """Return the numbers of levels that tend to zero with the error, from settings of a knob, the finest first.
+
+    >>> level_sizes([0.1, 0.2]), level_sizes([20, 10])
+    ([0.1, 0.2], [0.05, 0.1])
+    """
+    falls = values[0] > values[-1]
+    return [1 / value if falls else float(value) for value in values]
+
+
+def level_texts(values: Sequence[Number]) -> list[str]:
+    """Return settings of a knob as they are best read: decimal numbers, or fractions where these are shorter.
+
+    >>> level_texts([1 / 32, 1 / 16]), level_texts([0.01, 0.1]), level_texts([128, 64])
+    (['1/32', '1/16'], ['0.01', '0.1'], ['128', '64'])
+    """
+    decimals, fractions = [f"{value:.6g}" for value in values], []
+    for value in values:
+        parts = round(1 / value) if value < 1 else 0
+        fractions.append(f"1/{parts}" if parts and abs(value * parts - 1) < 1e-12 else f"{value:.6g}")
+    return fractions if sum(map(len, fractions)) <= sum(map(len, decimals)) else decimals
+
+
+class Level(NamedTuple):
+    """A setting of each knob, the numbers that tend to zero with the error, and what to call it."""
+
+    settings: dict[str, Number]
+    sizes: dict[str, float]
+    text: str
+
+
+def combinations(knobs: Mapping[str, Sequence[Number]]) -> list[Level]:
+    """Return all combinations of the settings of knobs, the finest first.
+
+    >>> [level.text for level in combinations({"cells": [64, 16], "dt": [0.01, 0.1]})]
+    ['cells=64, dt=0.01', 'cells=64, dt=0.1', 'cells=16, dt=0.01', 'cells=16, dt=0.1']
+    """
+    columns = [list(zip(values, level_sizes(values), level_texts(values), strict=True)) for values in knobs.values()]
+    return [
+        Level(
+            {name: value for name, (value, _, _) in zip(knobs, row, strict=True)},
+            {name: size for name, (_, size, _) in zip(knobs, row, strict=True)},
+            ", ".join(f"{name}={text}" for name, (_, _, text) in zip(knobs, row, strict=True)),
+        )
+        for row in product(*columns)
+    ]
+
+
+def checked_fidelity(given: Any) -> dict[str, float]:
+    """Return the fidelity of a source, or raise with what is accepted."""
+    wanted = "fidelity must be a dictionary of positive numbers that tend to zero with the error, such as {'h': 1/32}"
+    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"{wanted}; got {brief(given)}")
+    return {name: positive_number(value, f"{wanted}; {name}") for name, value in given.items()}
+
+
+def fidelities_of(
+    each: Sequence[Mapping[str, float] | None], names: Sequence[str], inputs: Sequence[str] | None
+) -> Fidelities | None:
+    """Return the fidelities of the sources of a run with these names and inputs, None if none is known, or raise."""
+    known = {name: fidelity for name, fidelity in zip(names, each, strict=True) if fidelity is not None}
+    if not known:
+        return None
+    first, knobs = next(iter(known.items()))
+    if each[0] is None:
+        raise ValueError(
+            f"{first} has a fidelity and {names[0]}, the primary source, has none: give it one too, as in "
+            f"Source(f, fidelity={known[first]}), or to no source"
+        )
+    for name, values in known.items():
+        if set(values) != set(knobs):
+            raise ValueError(
+                f"{name} has the fidelity {_shown(values)}, and {first} has {_shown(knobs)}: sources that have one "
+                "need the same knobs"
+            )
+        if any(size < knobs[knob] for knob, size in values.items()):
+            raise ValueError(
+                f"{name} has the fidelity {_shown(values)}, finer than {first}, the primary source, with "
+                f"{_shown(knobs)}: the finest comes first; fidelities are numbers that tend to zero with the error"
+            )
+    for knob in knobs:
+        if knob in (inputs or ()):
+            raise ValueError(
+                f"{knob!r} is a knob of the sources and the name of an input: call one of them differently"
+            )
+    found = Fidelities(
+        tuple(knobs),
+        tuple(None if fidelity is None else tuple(fidelity[knob] for knob in knobs) for fidelity in each),
+    )
+    seen: dict[tuple[float, ...], str] = {}
+    for values_of, name in zip(found.values, names, strict=True):
+        if values_of is not None and seen.setdefault(values_of, name) != name:
+            raise ValueError(f"{seen[values_of]} and {name} have the same fidelity, {_shown(known[name])}")
+    return found
+
+
+def fidelities_of_data(given: Any, n_sources: int, inputs: Sequence[str] | None) -> Fidelities | None:
+    """Return the fidelities of numbered sources, from a list of one for each, or raise an error."""
+    if isinstance(given, Mapping | str) or not isinstance(given, Sequence):
+        raise TypeError(f"fidelity must be a list with a dictionary or None for each source, got {brief(given)}")
+    if len(given) != n_sources and given:
+        raise ValueError(f"fidelity must have an entry for each of {n_sources} sources, got {len(given)} of them")
+    each = [None if fidelity is None else checked_fidelity(fidelity) for fidelity in given]
+    return fidelities_of(each, [f"source {source}" for source in range(len(each))], inputs)
+
+
+def tells_limit(each: Sequence[Mapping[str, float] | None]) -> bool:
+    """Return whether sources have two values of each knob or more, so that they tell of a limit."""
+    known = [fidelity for fidelity in each if fidelity is not None]
+    return bool(known) and all(len({fidelity[knob] for fidelity in known}) > 1 for knob in known[0])
+
+
+def with_limit(fidelities: Fidelities | None, model: Any) -> Fidelities:
+    """Return fidelities of a run by a model whose answer is about their limit, or raise if they do not tell of it."""
+    if model != "auto":
+        raise ValueError(f"limit=True is learned by the default model: leave out model={brief(model)}")
+    if fidelities is None or len(fidelities.declared) < 2:
+        raise ValueError(
+            "limit=True needs two sources with a fidelity, or more: make them by amsbq.levels(solve, h=[...]), or give "
+            "each its own, as in Source(f, fidelity={'h': 1/32})"
+        )
+    sizes = zip(*(fidelities.values[source] or () for source in fidelities.declared), strict=True)
+    for knob, values in zip(fidelities.knobs, sizes, strict=True):
+        if len(set(values)) == 1:
+            raise ValueError(
+                f"limit=True needs two values of each knob, or more: {knob} is {values[0]:.6g} in all sources"
+            )
+    return replace(fidelities, limit=True)
+
+
+def _shown(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.6g}" for name, value in values.items())

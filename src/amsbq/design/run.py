@@ -1,0 +1,284 @@
+"""Queries and answers of a run, shared by all methods that choose evaluations."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..common.definitions import NoGradient
+from ..common.messages import warn
+from ..common.validation import Array, Values, brief, non_negative_number, number, positive_number, read_only
+from ..gp.data import checked_gradients
+from ..posterior.outputs import output_gradients
+from .bulk import InBulk
+from .description import Problem
+from .evaluations import NO_GRADIENT, Beside, Evaluation, Query, StopReason
+from .failures import recorded_reason, usable
+from .ledger import Ledger
+from .observations import Observation, checked_values
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def locked(method: Method) -> Method:
+    """Return a method, or a function of a run, that only one thread at a time executes, of all that are locked."""
+
+    @wraps(method)
+    def one_at_a_time(self: Run, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, one_at_a_time)
+
+
+class Run(ABC):
+    """Queries and answers of a run; subclasses decide what to ask for next.
+
+    It may be used by several threads.
+
+    Attributes
+    ----------
+    problem : Problem
+        The description of the run, of which ``sources``, ``names``, ``measure``, ``inputs``, ``outputs`` and ``budget``
+        are attributes of the run too.
+    ledger : Ledger
+        What was spent and what is reserved for pending queries.
+    in_bulk : InBulk
+        The sources that are evaluated in bulk.
+    evaluations : list of Evaluation
+        In the order in which they were told.
+    stopped : str or None
+        Why nothing more is asked; None while more can be asked.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.ledger = problem, Ledger(problem)
+        self.in_bulk = InBulk(problem, self.ledger, {})
+        self.evaluations: list[Evaluation] = []
+        self.stopped: StopReason | None = None
+        self._lock = RLock()
+        self._describe()
+
+    def _describe(self) -> None:
+        """Take over what is often looked at from the description."""
+        problem = self.problem
+        self.sources, self.names, self.measure = problem.sources, problem.names, problem.measure
+        self.inputs, self.outputs, self.budget = problem.inputs, problem.outputs, problem.budget
+
+    def __repr__(self) -> str:
+        made = f"{len(self.evaluations)} evaluations, spent {self.spent:.6g}"
+        return f"<{type(self).__name__} of {', '.join(self.names)}: {made}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=RLock())
+
+    @property
+    def spent(self) -> float:
+        """The cost of all evaluations so far."""
+        return self.ledger.spent
+
+    @property
+    @locked
+    def reserved(self) -> float:
+        """The expected cost of all pending queries, set aside, so that together they cannot exceed the budget."""
+        return self.ledger.reserved
+
+    @property
+    @locked
+    def pending(self) -> list[Query]:
+        """The queries that were asked and have no answer yet."""
+        return list(self.ledger.pending.values())
+
+    @abstractmethod
+    def ask(self) -> Query | None:
+        """Return what to evaluate next, or None if nothing more is to be asked."""
+
+    @locked
+    def tell(
+        self,
+        query: Query,
+        value: ArrayLike | Mapping[str, ArrayLike] | Observation,
+        variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
+        cost: float | None = None,
+        free: Sequence[Beside] | None = None,
+        gradient: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        """Answer a query with a value, or with an `Observation`, as a source returns it.
+
+        A value outside of the source's ``valid`` range is recorded as a failed evaluation.
+
+        Parameters
+        ----------
+        query : Query
+            A pending query, as `ask` returned it.
+        value : float; with several outputs M numbers, or a dictionary by name; or an Observation
+            The value of the source at ``query.x``; NaN for an output that has none. An `Observation` has its variance,
+            cost and gradient with it.
+        variance : float, or M numbers
+            Variance of the noise on this value.
+        cost : float, optional
+            The actual cost; by default the expected one. Required if the cost of the source is "measured".
+        free : list of (value, variance), optional
+            Those of the sources that are evaluated in bulk, at ``query.x``; by default they are evaluated now.
+        gradient : D numbers; with several outputs (M, D), or a dictionary by output; optional
+            The derivatives of the value by each input, whether they were asked for or not; NaN where not known.
+        """
+        query = self.ledger.waiting(query)
+        if isinstance(value, Observation):
+            if not (np.isscalar(variance) and variance == 0) or cost is not None or gradient is not None:
+                raise TypeError("an Observation has its variance, cost and gradient with it: give them there")
+            told: Any = value
+            value, variance, cost, gradient = told.value, told.variance, told.cost, told.gradient
+        slopes = self._checked_gradient(query.source, query.x, gradient)
+        try:
+            y, noise = self._checked(query.source, value, variance)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; if the evaluation failed, call fail(query, reason)") from None
+        if cost is None and self.sources[query.source].measured:
+            raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
+        charged = query.cost if cost is None else positive_number(cost, "cost")
+        y, reason = usable(self.sources[query.source].valid, self.outputs, y, noise)
+        beside = self._beside(query.x) if free is None else free
+        record(self, _evaluation(query, y, noise, charged, reason, tuple(beside), slopes))
+
+    @locked
+    def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
+        """Answer a query with a failure, which is charged like a value.
+
+        Parameters
+        ----------
+        query : Query
+            A pending query, as `ask` returned it.
+        reason : str
+            Why there is no value; it is recorded as one line, without control characters, and cut if it is long.
+        cost : float, optional
+            The actual cost, which may be zero; by default the expected one.
+        """
+        query = self.ledger.waiting(query)
+        charged = query.cost if cost is None else non_negative_number(cost, "cost")
+        record(self, _evaluation(query, math.nan, 0.0, charged, recorded_reason(reason)))
+
+    def _checked(self, source: int, value: Any, variance: Any) -> tuple[Values, Values]:
+        """Return a value of a source and its variance: two floats, or with several outputs two arrays (M,)."""
+        if self.outputs is not None:
+            return checked_values(value, variance, self.outputs, self.sources[source].outputs or self.outputs)
+        return number(value, "value"), non_negative_number(variance, "variance")
+
+    def _checked_gradient(self, source: int, x: Array, gradient: Any) -> Array | None:
+        """Return the gradient (D,) of a value of a source at x, or those (M, D) of several outputs, or raise an error.
+
+        It is None if nothing is known about it.
+        """
+        if gradient is None:
+            return None
+        if isinstance(gradient, NoGradient):
+            raise ValueError(gradient.reason)
+        if self.outputs is None:
+            try:
+                found = checked_gradients(self.measure, x[None], np.asarray(gradient)[None])[0]
+            except ValueError:
+                wanted = f"{len(x)} numbers, one for each input, NaN where it is not known"
+                raise ValueError(f"gradient must be {wanted}, got {brief(gradient)}") from None
+        else:
+            own = self.sources[source].outputs or self.outputs
+            rows = output_gradients(gradient, self.outputs, own, self.measure.dim)
+            found = checked_gradients(self.measure, np.tile(x, (len(rows), 1)), rows, "gradient")
+        return None if np.isnan(found).all() else read_only(found)
+
+    def _beside(self, x: Array) -> Sequence[Beside]:
+        """Return values and variances at x of the sources that are evaluated in bulk; nothing if they cannot be."""
+        return ()
+
+    def _use(self, made: Evaluation) -> None:
+        """Learn from an answer; a subclass with a model adds the value to its data."""
+        if not made.reason:
+            self.ledger.costs.paid(made.source, made.x, made.cost - made.decision, made.gradient is not None)
+
+    def _integral(self) -> tuple[Values, Values]:
+        """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
+        return math.nan, math.nan
+
+    def _foreseen(self) -> bool:
+        """Return whether what is asked next does not depend on any answer."""
+        return False
+
+    def _charge_for(self, made: Evaluation) -> None:
+        self.ledger.charge(made.cost)
+        if made.free:
+            self.ledger.charge(self.ledger.beside)
+
+
+def answer(
+    it: Run, query: Query, found: Observation | None, reason: str, cost: float, free: Sequence[Beside] = ()
+) -> Evaluation:
+    """Return the evaluation that an answer makes of a query, for `record`: failed, if it cannot be used.
+
+    ``found`` is None if the source has returned nothing; ``free`` is of the sources that are evaluated in bulk.
+    """
+    if found is None:
+        return _evaluation(query, math.nan, 0.0, cost, recorded_reason(reason))
+    value, reason = usable(it.sources[query.source].valid, it.outputs, found.value, found.variance)
+    slopes, note = None, ""
+    try:
+        slopes = it._checked_gradient(query.source, query.x, found.gradient)
+        unknown = found.gradient is not None and slopes is None
+        note = "none of its derivatives is a number" if unknown else ""
+    except (TypeError, ValueError) as error:
+        note = str(error)
+    reason, note = (text and recorded_reason(text) for text in (reason, note))
+    made = _evaluation(query, value, found.variance, cost, reason, tuple(free), slopes)
+    if reason or not note:
+        return made
+    if not any(e.source == query.source and e.note.startswith(NO_GRADIENT) for e in it.evaluations):
+        warn(f"{it.names[query.source]}: {NO_GRADIENT}{note}. Its value counts")
+    return replace(made, note=f"{NO_GRADIENT}{note}")
+
+
+@locked
+def record(it: Run, made: Evaluation) -> None:
+    """Use the evaluation of a pending query, then append it, complete with the integral after it.
+
+    What was paid for is kept even if its use is interrupted or raises an error: the evaluation is then appended
+    with NaN for the mean and the standard deviation of the integral.
+    """
+    assert made.id is not None
+    del it.ledger.pending[made.id]
+    try:
+        it._use(made)
+        mean, std = it._integral()
+        made = replace(made, mean=mean, std=std)
+    finally:
+        it._charge_for(made)
+        it.evaluations.append(made)
+
+
+def foreseen(it: Run) -> bool:
+    """Return whether what is asked next does not depend on any answer."""
+    return it._foreseen()
+
+
+def _evaluation(
+    query: Query,
+    value: Values,
+    variance: Values,
+    cost: float,
+    reason: str = "",
+    free: tuple[Beside, ...] = (),
+    gradient: Array | None = None,
+) -> Evaluation:
+    """Return the evaluation that answers a query: failed, if there is a reason why it has no value."""
+    about, charged = (query.id, query.source, query.x), cost + query.decision
+    if reason:
+        return Evaluation(*about, math.nan, 0.0, charged, "failed", reason, decision=query.decision)
+    return Evaluation(*about, value, variance, charged, "ok", "", free=free, gradient=gradient, decision=query.decision)

@@ -1,0 +1,123 @@
+"""Certificates: the fresh evaluations of a plan, by the same runner as a run, with a journal or without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+
+from ..certificates.certificate import Certificate
+from ..certificates.plan import Plan
+from ..certificates.run import CertificateRun
+from ..design.evaluations import Evaluation, Query
+from ..results.result import Result
+from .executors import ExecutorLike
+from .journal import Journal, JournalError, JournalPath
+from .resume import EventLog
+from .revisions import Answer, event_of_answer
+from .runner import Runner
+from .state import interpreted
+
+
+class CertificateLog(EventLog):
+    """Writes the evaluations of a certificate into a journal, each before it is used."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    def answered(self, made: Evaluation, cost: float) -> None:
+        """Write a value or a failure to the disk."""
+        self.journal.write(certified(made, cost))
+
+
+def certified(made: Evaluation, cost: float) -> dict[str, object]:
+    """Return the event of an evaluation of a certificate."""
+    if made.reason:
+        return {"event": "certified", "id": made.id, "reason": made.reason, "cost": cost}
+    return {"event": "certified", "id": made.id, "value": made.value, "variance": made.variance, "cost": cost}
+
+
+def certificate_of(
+    plan: Plan,
+    result: Result,
+    *,
+    executor: ExecutorLike | None = None,
+    workers: int = 1,
+    journal: JournalPath | None = None,
+) -> Certificate:
+    """Evaluate what a plan asks for, and return the certificate.
+
+    It is left to be asked and told if a source has no function. With a journal, a certificate that was begun there by
+    the same request goes on, and one that was made is returned.
+    """
+    it = result.integrator
+    assert it is not None
+    with nullcontext() if journal is None else Journal(journal) as opened:
+        made: Sequence[Evaluation] = ()
+        if opened is not None:
+            if opened.header is None:
+                raise ValueError(f"{opened.path} is a new file: a certificate continues the journal of its run")
+            known = interpreted(opened.header, opened.events, opened.path).certificates
+            same = [each for each in known if _same_request(each.plan, plan)]
+            if same and same[-1] is known[-1]:  # evaluations belong to the latest one
+                plan, made = same[-1].plan, same[-1].evaluations
+            elif same and same[-1].complete:
+                return same[-1]
+            else:
+                opened.write({"event": "certificate", **plan.to_dict()})
+        run = CertificateRun(it.problem, plan, it.ledger.costs, made)
+        certificate = Certificate(plan, made, run)
+        wanted = {source for source, _ in plan.evaluated}
+        if certificate.complete:
+            return certificate
+        if any(it.sources[source].function is None for source in wanted):
+            run.log = None if opened is None else partial(_append, opened.path)
+            return certificate
+        runner = Runner(run, (), executor, workers)
+        if opened is not None:
+            runner.log = CertificateLog(opened)
+        stopped = runner.run()
+    if stopped == "interrupted":
+        n = len(run.evaluations)
+        again = "; the same call with the same journal goes on" if journal is not None else ""
+        raise KeyboardInterrupt(f"interrupted after {n} of {len(plan.evaluated)} evaluations of a certificate{again}")
+    return certificate
+
+
+def tell_certificate(path: JournalPath, answer: Answer, patience: float = 0.0) -> Certificate:
+    """Append the answer to an evaluation of the latest certificate of a journal, and return the certificate."""
+    with Journal(path, patience, shared=True) as journal:
+        if journal.header is None:
+            raise JournalError(f"{path} is a new file: a certificate continues the journal of its run")
+        state = interpreted(journal.header, journal.events, path)
+        if not state.certificates:
+            raise JournalError(f"{path} has no certificate: begin one with amsbq certify {path} --budget ...")
+        latest = state.certificates[-1]
+        evaluated = latest.plan.evaluated
+        if not 0 <= answer.id < len(evaluated) or answer.id in {e.id for e in latest.evaluations}:
+            raise JournalError(f"evaluation {answer.id} of the certificate in {path} is not waiting for an answer")
+        source, x = evaluated[answer.id]
+        cost = state.sources[source]["cost"]
+        query = Query(answer.id, source, x, cost if isinstance(cost, float) else math.nan)
+        if answer.cost is None and math.isnan(query.cost):
+            raise JournalError(f"tell what evaluation {answer.id} has cost: that of {state.names[source]} is not fixed")
+        event = event_of_answer(answer, query, {}, state, path)
+        event["event"] = "certified"
+        journal.write(event)
+        return interpreted(journal.header, [*journal.events, event], path).certificates[-1]
+
+
+def _append(path: JournalPath, made: Evaluation) -> None:
+    """Append an evaluation that was told to a journal."""
+    with Journal(path) as journal:
+        journal.write(certified(made, made.cost))
+
+
+def _same_request(one: Plan, other: Plan) -> bool:
+    """Return whether two plans were made of the same state of a run, for the same budget, targets and seed."""
+
+    def request(plan: Plan) -> tuple[object, ...]:
+        return plan.observations, plan.budget, plan.seed, tuple(plan.targets), plan.under, plan.primary_only
+
+    return request(one) == request(other)

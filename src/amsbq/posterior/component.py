@@ -1,0 +1,219 @@
+"""`Component`: an output f = T(g) by one transform, and what is asked of it that is linear in f."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from ..common.validation import Array
+from ..gp.data import Data
+from ..measures.base import Measure
+from .estimate import Estimate
+from .latent import SETTINGS as LATENT
+from .latent import Latent, averaged
+from .moments import Scaled
+from .nodes import SETTINGS as NODES
+from .nodes import Nodes
+from .paths import Paths
+from .transforms import Transform
+
+
+@dataclass(frozen=True)
+class EffectSettings:
+    """How finely main effects are known where the transform is not affine: to about a hundredth of their range."""
+
+    knots: int = 41  #: values of the input at which they are averages over nodes
+    nodes: int = 256  #: for the mean
+    pairs: int = 96  #: nodes for the double sum of the variance
+
+
+SETTINGS = EffectSettings()
+
+
+@dataclass(frozen=True)
+class Component:
+    """An output f = T(g) with a weight: closed forms where T is affine, averages over nodes otherwise."""
+
+    weight: float
+    transform: Transform
+    latent: Latent
+    measure: Measure
+    common: Nodes | None = None  # nodes that it shares with other outputs
+
+    @cached_property
+    def few(self) -> Latent:
+        """Some of the members, for what is not linear in g."""
+        return self.latent.thinned(LATENT.few)
+
+    @property
+    def separable(self) -> bool:
+        """Whether sample paths are sums of products of functions of one input each, and inputs are independent."""
+        return self.transform.affine and len(self.latent.parts) == 1 and self.measure.marginals is not None
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Sample paths of the primary source."""
+        few = replace(self.few, members=self.few.members.located()) if self.separable else self.few
+        return Paths.draw(few, self.measure)
+
+    def scaled(self, source: int) -> Scaled:
+        """Return the transform of a source for g in standard units."""
+        return Scaled(self.transform, float(self.latent.levels[source]), float(self.latent.spreads[source]))
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """Nodes of the measure, more of them where the primary source varies or is unknown."""
+        return self.common or self._nodes_of(self.measure)
+
+    def _nodes_of(self, measure: Measure) -> Nodes:
+        return Nodes.of(measure, self.variation)
+
+    def variation(self, X: Array) -> Array:
+        """Return how much larger the primary source is than anywhere, and how unknown, in any unit: shape (n,)."""
+        return self.scaled(self.latent.target).variation(self.latent.thinned(LATENT.deciding // 2), X)
+
+    @cached_property
+    def _even_nodes(self) -> Nodes:
+        return Nodes.of(self.measure)
+
+    @cached_property
+    def integral(self) -> Estimate:
+        """The integral of the primary source, or its logarithm if sources return logarithms."""
+        if not self.transform.affine:
+            return self._over(self.nodes)
+        return self._linear(*self.latent.integral())
+
+    def under(self, other: Measure) -> Estimate:
+        """Return the integral under another measure of the same inputs."""
+        if not self.transform.affine:
+            return self._over(self._nodes_of(other))
+        return self._linear(*self.latent.under(self.measure, other))
+
+    def given(self, inputs: Sequence[int], t: Array) -> list[Estimate]:
+        """Return the average of the primary source over all other inputs at values t (m, k) of k of them."""
+        if not self.transform.affine:
+            return [self._over(self._nodes_given(inputs, at)) for at in t]
+        means, variances = self.latent.main_effect(self.latent.target, inputs, t)
+        return [self._linear(*moments) for moments in zip(means.T, np.sqrt(variances).T, strict=True)]
+
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each.
+
+        Where the transform is not affine, they are averages over nodes, which take long: values between many t are
+        interpolated, within the range of their neighbours.
+        """
+        if self.transform.affine:
+            moments = self.latent.main_effect(source, [input], t)
+            return self.in_user_units(source, *averaged(moments, self.latent.weights))
+        if len(t) <= SETTINGS.knots or self.measure.over([input]).discrete:
+            return self._main_effect_over_nodes(source, input, t)
+        knots = np.linspace(t.min(), t.max(), SETTINGS.knots)
+        found = np.stack(self._main_effect_over_nodes(source, input, knots[:, None]))
+        mean, std = scipy.interpolate.PchipInterpolator(knots, found, axis=1)(t[:, 0])
+        return mean, std
+
+    def _main_effect_over_nodes(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """Return what `main_effect` does, by averages over nodes at each t."""
+        scaled = self.scaled(source)
+        by_node = [
+            scaled.integral(self.few, self._nodes_given([input], at, SETTINGS.nodes), source, SETTINGS.pairs)
+            for at in t
+        ]
+        means, variances = (np.array(each).T for each in zip(*by_node, strict=True))
+        return self.in_user_units(source, *averaged((means, variances), self.few.weights))
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a source at each X_i: (n,) each.
+
+        If sources return logarithms, they are those of the logarithm.
+        """
+        members = self.latent if self.transform.affine else self.few
+        return self._predicted(source, *members.predict(source, X), members.weights)
+
+    def _predicted(self, source: int, means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of a source, from moments of g by each member: shape (n,) each."""
+        moments = means, variances
+        if self.transform.range.log:
+            mean, variance = averaged(self.scaled(source).log_moments(*moments), weights)
+            return self.transform.unit + mean, np.sqrt(variance)
+        if not self.transform.affine:
+            moments = self.scaled(source).mean_and_variance(*moments)
+        return self.in_user_units(source, *averaged(moments, weights))
+
+    def surprise(self, value: Data, noise: float, more: float = 0.0) -> tuple[float, float, float]:
+        """Return mean and standard deviation of an observation to come, and how far off it is, in such deviations.
+
+        They are in the units of the user, but distances are compared on the scale of the transform.
+
+        Parameters
+        ----------
+        value : Data
+            The observation, of a value.
+        noise, more : float
+            The variance of the noise of its source, and that of noise that is not declared.
+        """
+        (source,), transform = value.s.tolist(), self.transform
+        declared, _ = transform.divided([noise] * (source + 1))
+        (g,) = transform.transformed(value, declared, self.measure).noise_var / self.latent.spreads[source] ** 2
+        means, variances = self.few.predict(source, value.X)
+        moments = means, variances + self.few.noise(source) + g
+        mean, std = self._predicted(source, *moments, self.few.weights)
+        on_scale = self.scaled(source).mean_and_variance(*moments)
+        distance, variance = averaged(on_scale, self.few.weights)
+        far = np.abs(transform.back(transform.to(value.y)) - distance) / np.sqrt(variance + more)
+        return float(mean[0]), float(std[0]), float(far[0])
+
+    def values_of(self, source: int, g: Array) -> Array:
+        """Return values of a source in the units of the user, of any shape, for g in standard units."""
+        return self.transform.values(self.scaled(source).back(g))
+
+    def integrand(self, source: int, g: Array) -> Array:
+        """Return what is integrated of a source, for g (m, n) in standard units; of logarithms, in any unit."""
+        if not self.transform.range.log:
+            return self.values_of(source, g)
+        scaled = self.scaled(source)
+        logs = self.transform.log_back(scaled.level + scaled.spread * g)
+        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+    @property
+    def unit(self) -> float:
+        """A unit of the values, in which squares are finite."""
+        if self.transform.affine:
+            return float(self.latent.spreads[self.latent.target])
+        return 1.0 if self.transform.range.log else self.transform.unit
+
+    def _linear(self, means: Array, stds: Array) -> Estimate:
+        """Return the estimate of what is linear in g, from its moments by each member in standard units."""
+        level, spread = self.latent.levels[self.latent.target], self.latent.spreads[self.latent.target]
+        return self.latent.of_values(level + spread * means, spread * stds)
+
+    def _over(self, nodes: Nodes) -> Estimate:
+        """Return the integral of the primary source over the measure that nodes are of."""
+        target = self.latent.target
+        moments = self.scaled(target).integral(self.few, nodes, target)
+        return self.few.of_values(*self.in_user_units(target, *moments), self.transform.ends)
+
+    def _nodes_given(self, inputs: Sequence[int], t: Array, most: int = NODES.tried) -> Nodes:
+        """Return nodes of all other inputs, with k of them given: what their effect at t (k,) is an average over."""
+        X, weights = self._even_nodes.some(most)
+        X = X.copy()
+        X[:, list(inputs)] = t
+        return Nodes(X, weights[None])
+
+    def in_user_units(self, source: int, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of values, or of their logarithm, from those of what they are made of.
+
+        That are standard values where T is affine, else distances from the bound.
+        """
+        if self.transform.affine:
+            level, spread = self.latent.levels[source], self.latent.spreads[source]
+            return level + spread * mean, spread * np.sqrt(variance)
+        if self.transform.range.log:  # a log-normal number with these moments
+            smallest = np.finfo(float).tiny
+            spread = np.log1p(variance / np.maximum(mean, smallest) / np.maximum(mean, smallest))
+            return self.transform.unit + np.log(np.maximum(mean, smallest)) - 0.5 * spread, np.sqrt(spread)
+        return self.transform.values(mean), self.transform.unit * np.sqrt(variance)

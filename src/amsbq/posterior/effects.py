@@ -1,0 +1,201 @@
+"""Variances of sample paths and of the effects of inputs on them, for independent inputs.
+
+A path is a sum of products of functions of one input each, because kernels are. Averages over some of the inputs are
+therefore sums over the nodes of one rule for each input. What is left are averages of squares: those of main effects by
+the same rules, and those of interactions, orthogonal to them, over low-discrepancy points.
+
+Notation: f = Σ_p a_p Π_d φ_pd(x_d) for one model, with a (P, J) for J paths; μ_pd = ∫ φ_pd dπ_d; E f its mean;
+
+    f_S = E[f | x_S] - E f          effect of the inputs S with all interactions between them
+    f_d                             main effect of one input: S = {d}
+    f - E f - f_{not S}             all that the inputs S do, with all interactions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from ..common.validation import Array
+from ..gp.data import VALUE
+from ..gp.kernels import Derivatives, differences
+from ..measures.base import Measure
+from .paths import Functions, Paths
+from .rules import Rule, rules_for, set_average
+
+
+@dataclass(frozen=True)
+class EffectSettings:
+    """Point sets."""
+
+    #: sets of low-discrepancy points, and points of each, for interactions and for functions of paths
+    sets: int = 4
+    points: int = 512
+
+
+SETTINGS = EffectSettings()
+
+
+class Effects(NamedTuple):
+    """Variances of K × J functions, and how much of them each of G groups of inputs explains."""
+
+    variances: Array  # (K, J)
+    first: Array  # by itself: Var f_g, (G, K, J)
+    total: Array  # with all interactions: E (f - E f - f_{not g})², (G, K, J)
+
+
+def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> Effects:
+    """Return the variances of sample paths of a single process, and of what groups of inputs explain.
+
+    They are in standard units.
+    What paths leave out of the posterior variance is divided among the groups as their deviations from the mean are.
+    """
+    (functions,), rules = paths.functions, rules_for(measure)
+    X = np.concatenate([measure.sobol(SETTINGS.points, seed + 1) for seed in range(SETTINGS.sets)])
+    parts = []
+    for k in range(len(functions.models)):
+        a = functions.coefficients[k]
+        half = a.shape[1] // 2
+        of = _Products(functions, k, measure, rules, X, np.hstack([a, (a[:, :half] - a[:, half:]) / 2]))
+        parts.append([of.variances, *(of.first(group) for group in groups), *(of.total(group) for group in groups)])
+    found = np.array(parts).swapaxes(0, 1)  # (1 + 2 G, K, J + J/2)
+    J = functions.coefficients.shape[2]
+    explained, of_deviations = found[:, :, :J], found[:, :, J:].mean(axis=2)
+    shares = of_deviations / np.maximum(of_deviations[0], np.finfo(float).tiny)
+    explained = explained + (paths.residual_variances(X[: SETTINGS.points // 2]).mean(axis=1) * shares)[:, :, None]
+    return Effects(explained[0], explained[1 : 1 + len(groups)], explained[1 + len(groups) :])
+
+
+def transformed_effects(
+    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array], Array]
+) -> Effects:
+    """Return the variances of outputs that are a function of sample paths, and of what groups of inputs explain.
+
+    They are averages over pairs of low-discrepancy points that have a group or all other inputs in common (Saltelli,
+    Jansen), with the error of these averages and without what paths leave out of the posterior variance.
+    """
+    by_set = np.array([_of_pairs(paths, measure, groups, output, seed) for seed in range(SETTINGS.sets)])
+    variances, *explained = by_set.mean(axis=0)
+    shares = np.array(explained) / np.maximum(variances, np.finfo(float).tiny)
+    # to first order in the errors of both averages, that of a set
+    errors = by_set[:, 1:] - shares * by_set[:, :1]
+    averages = variances * shares + set_average(np.moveaxis(errors, 0, -1))
+    first, total = np.split(np.clip(averages, 0.0, variances), 2)
+    return Effects(variances, np.minimum(first, total), total)
+
+
+def _of_pairs(
+    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array], Array], seed: int
+) -> Array:
+    """Return the variances of outputs, what groups explain by themselves, and with others: shape (1 + 2 G, K, J)."""
+    D = measure.dim
+    U = np.clip(
+        scipy.stats.qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points), 2.0**-40, 1 - 2.0**-40
+    )
+    A, B = measure.from_cube(U[:, :D]), measure.from_cube(U[:, D:])
+    mixed = []
+    for group in groups:
+        for one, other in ((A, B), (B, A)):
+            X = one.copy()
+            X[:, list(group)] = other[:, list(group)]
+            mixed.append(X)
+    f = output(paths.values(np.concatenate([A, B, *mixed])))
+    f -= f.mean(axis=2, keepdims=True)
+    at_A, at_B, *at_mixed = np.split(f, 2 + 2 * len(groups), axis=2)
+    common, pairs = np.mean(f**2, axis=2), list(zip(at_mixed[::2], at_mixed[1::2], strict=True))
+    first = [0.5 * np.mean(at_B * with_B + at_A * with_A, axis=2) for with_B, with_A in pairs]
+    rest = [0.5 * np.mean(at_A * with_B + at_B * with_A, axis=2) for with_B, with_A in pairs]
+    return np.array([common, *first, *(common - other for other in rest)])
+
+
+class _Products:
+    """J functions f = Σ_p a_p Π_d φ_pd of one model, at the nodes of rules and at points X (n, D)."""
+
+    def __init__(
+        self, functions: Functions, k: int, measure: Measure, rules: Sequence[Rule], X: Array, coefficients: Array
+    ) -> None:
+        models, centres = functions.models, functions.centres
+        s = centres.s
+        J, n_paths = coefficients.shape[1], functions.coefficients.shape[2]
+        terms = [
+            (B, scales, group.kernel)
+            for group in models.groups
+            for B, scales in zip(group.B[k, :, models.target][:, s], group.scales[k], strict=True)
+            if B.any()  # others are terms of another structure
+        ]
+        # a trend is a sum over inputs: each of its functions is a product with ones
+        trends = [
+            (B[k, models.target, s][:, None] * kernel.observed(measure, centres), kernel)
+            for kernel, B in zip(models.trends.kernels, models.trends.B, strict=True)
+        ]
+        offsets = np.where(np.arange(J) < n_paths, functions.offsets[k], 0.0)  # deviations have none
+        self.a = np.concatenate(
+            [
+                (offsets + np.where(centres.differentiated, 0.0, models.constant[k, models.target, s]) @ coefficients)[
+                    None
+                ],
+                *(B[:, None] * coefficients for B, _, _ in terms),
+                *(slopes.T @ coefficients for slopes, _ in trends),
+            ]
+        )
+
+        def factors(t: Array, d: int) -> Array:
+            """Return φ_pd at values t (m,) of input d, shape (m, P)."""
+            steps = differences(t[:, None], centres.X[:, [d]], [0] if d in measure.categorical else [])
+            along = np.tile(np.where(centres.by == d, 0, VALUE), len(t))
+            derivatives = Derivatives(steps, np.full_like(along, VALUE), along)
+            columns = [np.ones((len(t), 1))]
+            for _, scales, whole in terms:
+                kernel = whole.over([d])
+                values = kernel.values_batch(kernel.features(steps), scales[None, [d]])
+                values[:, derivatives.entries] *= derivatives.factors(kernel, scales[None, [d]])
+                columns.append(values.reshape(len(t), len(s)))
+            for _, linear in trends:
+                trend = np.ones((len(t), X.shape[1]))
+                trend[:, d] = linear.functions(np.repeat(t[:, None], X.shape[1], axis=1))[:, d]
+                columns.append(trend)
+            return np.concatenate(columns, axis=1)
+
+        at_nodes = [factors(rule.nodes, d) for d, rule in enumerate(rules)]
+        self.means = np.array([rule.weights @ at for rule, at in zip(rules, at_nodes, strict=True)])  # (D, P)
+        self.at_points = [factors(column, d) for d, column in enumerate(X.T)]  # (n, P) each
+        self.mean = self.means.prod(axis=0) @ self.a  # (J,)
+        weighted = [np.delete(self.means, d, axis=0).prod(axis=0)[:, None] * self.a for d in range(len(rules))]
+        along = [at @ w - self.mean for at, w in zip(at_nodes, weighted, strict=True)]
+        #: variance of the main effect of each input, (D, J), and that effect at the points, (D, n, J)
+        self.main = np.array([rule.weights @ effect**2 for rule, effect in zip(rules, along, strict=True)])
+        self.mains = np.array([at @ w - self.mean for at, w in zip(self.at_points, weighted, strict=True)])
+        self.values = self._effect(range(len(rules)))
+
+    @property
+    def variances(self) -> Array:
+        """Var f, shape (J,)."""
+        return self._with_interactions(range(len(self.means)), self.values)
+
+    def first(self, group: Sequence[int]) -> Array:
+        """Return what a group of inputs explains by itself, shape (J,)."""
+        return self.main[group[0]] if len(group) == 1 else self._with_interactions(group, self._effect(group))
+
+    def total(self, group: Sequence[int]) -> Array:
+        """Return what a group of inputs explains with all interactions, shape (J,)."""
+        others = [d for d in range(len(self.means)) if d not in group]
+        return self._with_interactions(group, self.values - self._effect(others))
+
+    def _effect(self, inputs: Sequence[int]) -> Array:
+        """Return f_S at the points, shape (n, J)."""
+        rest = np.delete(self.means, list(inputs), axis=0).prod(axis=0)
+        product = np.ones((len(self.mains[0]), len(rest)))
+        for d in inputs:
+            product *= self.at_points[d]
+        return np.asarray(product @ (rest[:, None] * self.a) - self.mean)
+
+    def _with_interactions(self, inputs: Sequence[int], effect: Array) -> Array:
+        """Return E effect² of an effect (n, J) that consists of the main effects of inputs and of interactions."""
+        chosen = list(inputs)
+        squares = (effect - self.mains[chosen].sum(axis=0)) ** 2
+        by_set = squares.T.reshape(len(self.mean), SETTINGS.sets, -1).mean(axis=2)
+        return np.asarray(self.main[chosen].sum(axis=0) + set_average(by_set))

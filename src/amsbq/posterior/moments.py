@@ -1,0 +1,148 @@
+"""Moments of f = T(g) and of its integral, if g is Gaussian.
+
+With ξ = (g - m)/s and Hermite polynomials He_p, r = T(g) is Σ_p a_p He_p(ξ)/√p! with a_p = E[r He_p(ξ)]/√p!. Its mean
+is a_0, and the covariance of r at two points whose g have correlation ρ is Σ_{p≥1} a_p a_p' ρ^p (Mehler). For the root
+that is exact with p = 1, 2: m m' C + C²/2, with the covariance C of g, of which WSABI-L has the first part and WSABI-M
+both (Gunter et al. 2014).
+
+Notation: K members, n points, all for g in standard units; R sets of points with weights w.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..common.validation import Array
+from .latent import Latent
+from .nodes import Nodes
+from .transforms import Transform
+
+
+@dataclass(frozen=True)
+class MomentSettings:
+    """Sizes of sums."""
+
+    nodes: int = 16  #: of the Gauss–Hermite rule: the log and the logit need them, the root is exact with three
+    orders: int = 4  #: of Hermite polynomials; what they leave of the variance of r counts as one more
+    points: int = 192  #: of one set, for the double sum of the variance of an integral
+
+
+SETTINGS = MomentSettings()
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(SETTINGS.nodes)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_POLYNOMIALS = np.array(
+    [
+        np.polynomial.hermite_e.hermeval(_NODES, np.eye(SETTINGS.orders + 1)[p]) / math.sqrt(math.factorial(p))
+        for p in range(SETTINGS.orders + 1)
+    ]
+)
+
+
+def _at_nodes(means: Array, variances: Array) -> Array:
+    """Return g at the nodes, for means and variances (K, n): shape (K, n, Q)."""
+    return means[..., None] + np.sqrt(variances)[..., None] * _NODES
+
+
+def outcomes(means: Array, variances: Array) -> tuple[Array, Array, Array]:
+    """Return nodes of the average over posteriors with means and variances (K, n): g, its mean, and the weights.
+
+    The first two have the shape (n, K Q).
+    """
+    g = _at_nodes(means, variances)
+    K = len(g)
+    return np.concatenate(list(g), axis=1), np.repeat(means.T, len(_NODES), axis=1), np.tile(_WEIGHTS / K, K)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A transform of processes in standard units: r = T(level + spread · g)."""
+
+    transform: Transform
+    level: float
+    spread: float
+
+    def coefficients(self, means: Array, variances: Array) -> Array:
+        """Return a_p for g with means and variances (K, n): shape (P + 1, K, n)."""
+        r, _ = self._outcomes(means, variances)
+        return np.moveaxis(r @ (_POLYNOMIALS * _WEIGHTS).T, -1, 0)
+
+    def mean_and_variance(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return mean and variance of r for g with means and variances (K, n), shape (K, n) each."""
+        r, weights = self._outcomes(means, variances)
+        mean = r @ weights
+        return mean, ((r - mean[..., None]) ** 2) @ weights
+
+    def back(self, g: Array) -> Array:
+        """Return the relative distance r from the bound for any g in standard units."""
+        return self.transform.back(self.level + self.spread * g)
+
+    def _outcomes(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return r for each node of g with means and variances (K, n), shape (K, n, Q), and the weights (Q,)."""
+        return self.outcome(_at_nodes(means, variances), means[..., None]), _WEIGHTS
+
+    def outcome(self, g: Array, mean: Array) -> Array:
+        """Return r for g in standard units, of which the mean is known: a linearised transform is linear around it."""
+        if not self.transform.linearised:
+            return self.back(g)
+        at = self.level + self.spread * mean
+        return np.asarray(self.transform.back(at) + self.transform.slope(at) * self.spread * (g - mean))
+
+    def log_moments(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return mean and variance of log r for g with means and variances (K, n), shape (K, n) each."""
+        logs = self.transform.log_back(self.level + self.spread * _at_nodes(means, variances))
+        mean = logs @ _WEIGHTS
+        return mean, ((logs - mean[..., None]) ** 2) @ _WEIGHTS
+
+    def variation(self, latent: Latent, X: Array) -> Array:
+        """Return how much larger r is than anywhere, and how unknown, averaged over members: shape (n,)."""
+        mean, variance = self.mean_and_variance(*latent.predict(latent.target, X))
+        return np.asarray(latent.weights @ (np.abs(mean - mean.min(axis=1, keepdims=True)) + np.sqrt(variance)))
+
+    def slopes(self, latent: Latent, X: Array) -> Array:
+        """Return E[dr/dg], averaged over members: the derivative of the mean of r by that of g, shape (n,)."""
+        means, variances = latent.predict(latent.target, X)
+        floor = np.finfo(float).tiny
+        slopes = self.coefficients(means, variances)[1] / np.sqrt(np.maximum(variances, floor))
+        return np.asarray(latent.weights @ slopes)
+
+    def integral(self, latent: Latent, nodes: Nodes, source: int, most: int = SETTINGS.points) -> tuple[Array, Array]:
+        """Return mean and variance of the integral of r by each member, with the error of the sums: (K,) each.
+
+        The variance is a double sum over at most so many of the nodes.
+        """
+        r, weights = self._outcomes(*latent.predict(source, nodes.X))
+        mean, error = nodes.averages(r @ weights)
+        return mean, self._variance(latent, nodes, source, most)[0] + error
+
+    def linearised(self, latent: Latent, nodes: Nodes, source: int) -> tuple[Array, Array, Array, float]:
+        """Return how the integral of r depends on g, to first order around its mean: Σ_i b_i g(X_i) + constant.
+
+        Returns points X (n, D), b (n,), the constant, and the variance of what that leaves out, averaged over members.
+        """
+        X, w = nodes.some(SETTINGS.points)
+        means, variances = latent.predict(source, X)
+        std = np.sqrt(np.maximum(variances, np.finfo(float).tiny))
+        a = self.coefficients(means, variances)
+        b = w * (latent.weights @ (a[1] / std))
+        constant = latent.weights @ (a[0] @ w) - b @ (latent.weights @ means)
+        total, linear = self._variance(latent, nodes, source, SETTINGS.points)
+        return X, b, constant, float(latent.weights @ (total - linear))
+
+    def _variance(self, latent: Latent, nodes: Nodes, source: int, most: int) -> tuple[Array, Array]:
+        """Return the variance of the integral of r by each member, and its part that is linear in g: (K,) each."""
+        X, w = nodes.some(most)
+        means, covariances = latent.predict_joint(np.full(len(X), source), X)
+        variances = np.maximum(np.einsum("kii->ki", covariances), np.finfo(float).tiny)
+        a = self.coefficients(means, variances)[1:]
+        left = self.mean_and_variance(means, variances)[1] - (a**2).sum(axis=0)
+        std = np.sqrt(variances)
+        rho = np.clip(covariances / std[:, :, None] / std[:, None, :], -1.0, 1.0)
+        power, parts = rho.copy(), []
+        for order in (*a, np.sqrt(np.maximum(left, 0.0))):
+            weighted = w * order
+            parts.append((weighted[:, None] @ power @ weighted[:, :, None])[:, 0, 0])
+            power *= rho
+        return np.maximum(np.sum(parts, axis=0), 0.0), np.maximum(parts[0], 0.0)

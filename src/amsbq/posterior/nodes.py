@@ -1,0 +1,117 @@
+"""Nodes of a measure: points with weights, more of them where a function varies.
+
+An input alone has Gauss's rule. Several have R sets of low-discrepancy points in the unit cube, each coordinate of
+which is stretched where the function varies most (Lepage 1978): a likelihood may be next to nothing but in a thousandth
+of the measure. The sets are independent: how much their averages differ, and how far those of their first halves are
+from them, tells the error of the average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from ..common.validation import Array
+from ..measures.base import SETTINGS as MEASURES
+from ..measures.base import Measure
+from ..measures.empirical import Empirical
+from .rules import rules_for
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """How many nodes there are, and how they are adapted."""
+
+    sets: int = 4  #: of low-discrepancy points
+    points: int = 1024  #: of each set
+    tried: int = 512  #: by which they are adapted
+    bins: int = 32  #: in which each coordinate is stretched
+    rounds: int = 3  #: of stretching: each can make bins narrower by a factor of bins · adapted
+    adapted: float = 0.8  #: share of points that go where the function varies; the others are spread evenly
+
+
+SETTINGS = NodeSettings()
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """R sets of n points of a measure, with weights that sum to one in each set."""
+
+    X: Array  # (R n, D)
+    weights: Array  # (R, n)
+    rule: bool = False  # whether it takes all points of a set to stand for the measure
+
+    def averages(self, values: Array) -> tuple[Array, Array]:
+        """Return averages of values (K, R n) at all points, and the variances of their errors, shape (K,) each."""
+        R, n = self.weights.shape
+        by_point = values.reshape(len(values), R, n) * self.weights
+        by_set = by_point.sum(axis=2)
+        if R == 1:
+            return by_set[:, 0], np.zeros(len(values))
+        # sets may agree by chance; with the first half of the points, errors are about twice as large
+        halves = by_point[:, :, : n // 2].sum(axis=2) / self.weights[:, : n // 2].sum(axis=1)
+        mean = by_set.mean(axis=1)
+        return mean, np.maximum(by_set.var(axis=1, ddof=1) / R, 0.25 * (halves.mean(axis=1) - mean) ** 2)
+
+    def some(self, most: int) -> tuple[Array, Array]:
+        """Return the first points of the first set, about so many, and weights that sum to one."""
+        n = self.weights.shape[1] if self.rule else min(self.weights.shape[1], most)
+        return self.X[:n], self.weights[0, :n] / self.weights[0, :n].sum()
+
+    @classmethod
+    def of(cls, measure: Measure, variation: Callable[[Array], Array] | None = None) -> Nodes:
+        """Return nodes for functions that vary as ``variation`` of X (n, D) says: non-negative numbers (n,).
+
+        By default they are spread evenly.
+        """
+        if measure.dim == 1 and measure.marginals is not None:
+            (rule,) = rules_for(measure)
+            return cls(rule.nodes[:, None], rule.weights[None], rule=True)
+        if isinstance(measure, Empirical) and len(measure.samples) <= SETTINGS.sets * SETTINGS.points:
+            mixed = np.random.default_rng(0).permutation(len(measure.samples))  # a part of them stands for all
+            return cls(measure.samples[mixed], measure.weights[None, mixed])
+        edges = np.tile(np.linspace(0.0, 1.0, SETTINGS.bins + 1), (measure.dim, 1))
+        U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
+        for _ in range(SETTINGS.rounds):
+            if variation is None:
+                break
+            u, density = _stretched(edges, U)
+            edges = _adapted(edges, u, np.maximum(variation(measure.from_cube(u)), 0.0) * density)
+        parts = [_stretched(edges, _sobol(measure.dim, seed)) for seed in range(SETTINGS.sets)]
+        weights = np.array([density for _, density in parts])
+        X = measure.from_cube(np.concatenate([u for u, _ in parts]))
+        return cls(X, weights / weights.sum(axis=1, keepdims=True))
+
+
+def _sobol(dim: int, seed: int) -> Array:
+    smallest = MEASURES.smallest_probability
+    U: Array = scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(SETTINGS.points)
+    return np.clip(U, smallest, 1 - smallest)
+
+
+def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
+    """Return points of the unit cube that are equally likely in each bin, and their weights relative to even points."""
+    position = U.T * SETTINGS.bins
+    which = np.minimum(position.astype(int), SETTINGS.bins - 1)
+    starts, widths = edges[:, :-1], np.diff(edges, axis=1)
+    u = np.take_along_axis(starts, which, 1) + np.take_along_axis(widths, which, 1) * (position - which)
+    smallest = MEASURES.smallest_probability
+    return np.clip(u.T, smallest, 1 - smallest), np.prod(np.take_along_axis(widths, which, 1) * SETTINGS.bins, axis=0)
+
+
+def _adapted(edges: Array, u: Array, sizes: Array) -> Array:
+    """Return bins (D, B + 1) that each have an equal share of the sizes (n,) at points u, and of the unit cube."""
+    if not np.isfinite(total := sizes.sum()) or total <= 0:
+        return edges
+    new = np.empty_like(edges)
+    for d, old in enumerate(edges):
+        counts = np.histogram(u[:, d], bins=old, weights=sizes / total)[0]
+        smooth = np.convolve(np.pad(counts, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
+        masses = SETTINGS.adapted * smooth / smooth.sum() + (1 - SETTINGS.adapted) * np.diff(old)
+        below = np.append(0.0, np.cumsum(masses / masses.sum()))
+        new[d] = np.interp(np.linspace(0.0, 1.0, len(old)), below, old)
+        new[d, 0], new[d, -1] = 0.0, 1.0
+    return new

@@ -1,0 +1,256 @@
+"""`Posterior`: what is known of one output or of several, as a weighted mixture of conditioned components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..common.validation import Array
+from ..gp.posterior_batch import PosteriorBatch
+from ..measures.base import Measure
+from .basis import Basis
+from .channel import Channel, score
+from .component import Component
+from .estimate import Estimate
+from .estimates import AnyEstimate, Estimates
+from .latent import SETTINGS as LATENT
+from .latent import Latent, LeftOut, Members, averaged
+from .nodes import Nodes
+from .transforms import Transform
+
+#: posteriors of each channel that decisions are made by, at least
+FEWEST_DECIDING = 2
+
+
+class Deciding(NamedTuple):
+    """What decisions are made by: posteriors of a channel, how much it counts, and the outputs that it is a part of."""
+
+    posteriors: PosteriorBatch
+    weight: float
+    outputs: Sequence[int]
+    important: int  # the output that it counts most in, and its component
+    component: Component
+    members: Latent  # of that component, which decisions are made by
+
+
+class View(NamedTuple):
+    """What a part of the mixture says of the integral: its weight, mean and standard deviation."""
+
+    weight: float
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is known of M outputs.
+
+    Attributes
+    ----------
+    measure : Measure
+        The distribution of the inputs.
+    channels : tuple of Channel or None
+        What outputs are made of; None for one that was never observed.
+    basis : Basis
+        How they are made of them.
+    transforms : tuple of Transform, or None
+        Those of outputs that are made of several channels; a channel of one output alone has its own.
+    known : tuple of bool
+        Whether the primary source has a value of each output, without which its integral is unknown.
+    names : tuple of str or None
+        Names of the outputs, if there are several.
+    """
+
+    measure: Measure
+    channels: tuple[Channel | None, ...]
+    basis: Basis
+    transforms: tuple[Transform, ...] | None
+    known: tuple[bool, ...]
+    names: tuple[str, ...] | None
+
+    def __getitem__(self, output: int) -> Posterior:
+        """Return what is known of one of the outputs."""
+        used, one = self.basis.of_channels(output), self.basis.of_output(output)
+        found = Posterior(
+            self.measure,
+            tuple(self.channels[r] for r in used),
+            replace(one, loadings=one.loadings[:, used]),
+            None if self.transforms is None else (self.transforms[output],),
+            (self.known[output],),
+            None,
+        )
+        found.__dict__["_outputs"] = [self._outputs[output]]  # with all that is known of them already
+        return found
+
+    @property
+    def n_sources(self) -> int:
+        """The number of sources that count: 1 if others are left out of all channels."""
+        return max(channel.n_sources for channel in self.channels if channel is not None)
+
+    def tells_of(self, source: int) -> bool:
+        """Return whether no output leaves a source out."""
+        return all(channel is None or channel.n_sources > source for channel in self.channels)
+
+    @cached_property
+    def _outputs(self) -> list[list[Component]]:
+        """The components of each output; none if it was never observed."""
+        if self.transforms is None:
+            used = [self.channels[r] for (r,) in map(self.basis.of_channels, range(len(self.known)))]
+            return [[] if each is None else [one.component for one in each.alternatives] for each in used]
+        processes, basis = [channel.process for channel in self.channels if channel is not None], self.basis
+        members = Members.of(processes)
+        columns = zip(basis.loadings, basis.centre.tolist(), basis.rest.tolist(), basis.error.tolist(), strict=True)
+        latents = [Latent.sum_of(members, processes, *column) for column in columns]
+        pairs = zip(self.transforms, latents, strict=True)
+        made = [Component(1.0, transform, latent, self.measure) for transform, latent in pairs]
+        if all(transform.affine for transform in self.transforms):
+            return [[component] for component in made]
+        common = _common_nodes(self.measure, made)
+        return [[replace(component, common=common)] for component in made]
+
+    @property
+    def components(self) -> list[Component]:
+        """The components of the only output, the one that counts most first."""
+        (only,) = self._outputs
+        return only
+
+    @cached_property
+    def estimate(self) -> AnyEstimate:
+        """The integral of the primary source, or those of several outputs."""
+        found = [
+            mixed(some, [component.integral for component in some]) if known and some else Estimate.unknown()
+            for some, known in zip(self._outputs, self.known, strict=True)
+        ]
+        return found[0] if self.names is None else Estimates(found, self.names)
+
+    def predict(self, source: int, X: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a source at each X_i: (n,) each, or (n, M) with several outputs."""
+        nothing = np.full(len(X), np.nan), np.full(len(X), np.nan)
+        found = [_together(some, [c.predict(source, X) for c in some]) if some else nothing for some in self._outputs]
+        if self.names is None:
+            return found[0]
+        mean, std = (np.column_stack(columns) for columns in zip(*found, strict=True))
+        return mean, std
+
+    def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
+        """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each."""
+        return _together(self.components, [c.main_effect(source, input, t) for c in self.components])
+
+    def under(self, other: Measure) -> Estimate:
+        """Return the integral of the primary source under another measure of the same inputs."""
+        return mixed(self.components, [component.under(other) for component in self.components])
+
+    def given(self, inputs: Sequence[int], t: Array) -> Estimates:
+        """Return the average of the primary source over all other inputs at values t (m, k) of k of them."""
+        by_component = zip(*(component.given(inputs, t) for component in self.components), strict=True)
+        return Estimates([mixed(self.components, found) for found in by_component])
+
+    def deciding(self, weights: Array, every: int = 1) -> list[Deciding]:
+        """Return what decisions are made by, for outputs that count by weights (M,).
+
+        All channels together have about one in ``every`` of the posteriors that one alone has.
+        """
+        shares = self.basis.shares(self._stds) if self.transforms is not None else np.eye(len(self.known))
+        known = [(r, channel) for r, channel in enumerate(self.channels) if channel is not None]
+        found = []
+        for r, channel in known:
+            most = max(LATENT.deciding // (every * len(known)), FEWEST_DECIDING if len(known) > 1 else 1)
+            posteriors = Latent.of(channel.process).thinned(most).parts[0]
+            important = int(np.argmax(weights * shares[:, r]))
+            component = self._outputs[important][0]
+            members = component.latent.thinned(most)
+            weight = float(weights @ shares[:, r])
+            found.append(Deciding(posteriors, weight, self.basis.outputs_of(r), important, component, members))
+        return found
+
+    def shrinkage(self, ratios: Array) -> Array:
+        """Return by what factor the standard deviation of each integral shrinks, (M,), NaN where it is not known.
+
+        The variances of the integrals of the channels that are observed shrink by ratios.
+        """
+        every = np.full(len(self.channels), np.nan)
+        every[[channel is not None for channel in self.channels]] = ratios
+        return self.basis.shrinkage(self._stds, every)
+
+    @cached_property
+    def _stds(self) -> Array:
+        """The standard deviation of the integral of each channel, shape (R,)."""
+        return np.array(
+            [np.nan if each is None else each.alternatives[0].component.integral.std for each in self.channels]
+        )
+
+    def views(self) -> list[View]:
+        """Return what parts of the mixture say of the integral: components, or the structures of the only one."""
+        if len(self.components) > 1:
+            found = [component.integral for component in self.components]
+            return [View(c.weight, each.mean, each.std) for c, each in zip(self.components, found, strict=True)]
+        ((component,), latent) = self.components, self.components[0].latent
+        if not component.transform.affine or np.isinf(latent.tails):
+            return []
+        (means, stds), level, spread = latent.integral(), latent.levels[latent.target], latent.spreads[latent.target]
+        views = []
+        for group in np.unique(latent.groups):
+            of = latent.groups == group
+            weight = float(latent.weights[of].sum())
+            mean, variance = averaged((means[of, None], stds[of, None] ** 2), latent.weights[of] / weight)
+            views.append(View(weight, float(level + spread * mean[0]), float(spread * np.sqrt(variance[0]))))
+        return views
+
+    def left_out(self) -> LeftOut:
+        """Return all values of the only output, each predicted from all others, by the component that counts most."""
+        return self.components[0].latent.thinned(LATENT.deciding).leave_one_out()
+
+    def primary_score(self) -> float:
+        """Return how well the values of the primary source are predicted from all others, the larger the better.
+
+        It is the logarithm of their density; for outputs of known range, whose transform may differ, minus a score.
+        """
+        component = self.components[0]
+        if not component.transform.range.assumed:
+            return -score(component, [0])
+        left = self.left_out()
+        of = left.s == 0
+        y, mean, variance = left.y[of], left.means[:, of], left.variances[:, of]
+        logs = -0.5 * (y - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+        densities = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+        slopes = component.transform.slopes_at(component.values_of(0, y)) / component.latent.spreads[0]
+        return float(np.sum(densities + np.log(np.abs(slopes))))
+
+
+def _common_nodes(measure: Measure, components: Sequence[Component]) -> Nodes:
+    """Return nodes that several outputs share, more of them where any of these varies or is unknown."""
+
+    def variation(X: Array) -> Array:
+        found = np.array([component.variation(X) for component in components])
+        return np.asarray((found / np.maximum(found.max(axis=1, keepdims=True), np.finfo(float).tiny)).max(axis=0))
+
+    return Nodes.of(measure, variation)
+
+
+def mixed(components: Sequence[Component], found: Sequence[Estimate]) -> Estimate:
+    """Return what all components together say of a quantity: a mixture."""
+    if len(found) == 1:
+        return found[0]
+    weights = [component.weight for component in components]
+    return Estimate(
+        np.concatenate([each.centres for each in found]),
+        np.concatenate([each.scales for each in found]),
+        np.concatenate([weight * each.weights for weight, each in zip(weights, found, strict=True)]),
+        min(each.dof for each in found),
+        float(np.dot(weights, [each.effective_draws for each in found])),
+    )
+
+
+def _together(components: Sequence[Component], moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return mean and standard deviation of the mixture of components, from those by each; none is squared alone."""
+    (mean, std), total = moments[0], components[0].weight
+    for component, (other, its_std) in zip(components[1:], moments[1:], strict=True):
+        share = component.weight / (total + component.weight)
+        within = np.hypot(np.sqrt(1 - share) * std, np.sqrt(share) * its_std)
+        std = np.hypot(within, np.sqrt(share * (1 - share)) * (mean - other))
+        mean, total = mean + share * (other - mean), total + component.weight
+    return mean, std

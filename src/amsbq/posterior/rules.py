@@ -1,0 +1,69 @@
+"""Rules: nodes and weights of each of several independent inputs; averages over sets of points, with their error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..common.validation import Array
+from ..measures.base import Measure
+from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, Marginal
+
+
+@dataclass(frozen=True)
+class RuleSettings:
+    """Gauss's rule on panels."""
+
+    #: of the rule for a continuous input, Gauss's on panels of its probability: nodes on each; the largest panels, that
+    #: resolve lengthscales of a fiftieth of the width, and the last ones towards 0 and 1, with the ratio of neighbours
+    #: there. Polynomials of a Gaussian or exponential input are integrated to 1e-6 of their size.
+    per_panel: int = 7
+    largest: float = 1 / 16
+    smallest: float = 1e-9
+    shrinking: float = 6.0
+
+
+SETTINGS = RuleSettings()
+
+
+class Rule(NamedTuple):
+    """Nodes of one input, and their probabilities: shape (m,) each."""
+
+    nodes: Array
+    weights: Array
+
+
+def rules_for(measure: Measure) -> list[Rule]:
+    """Return a rule for each input of a measure with independent inputs."""
+    assert measure.marginals is not None
+    return [_rule(measure.over([d]), marginal) for d, marginal in enumerate(measure.marginals)]
+
+
+def _rule(measure: Measure, marginal: Marginal) -> Rule:
+    """Return the rule for a measure of one input with that marginal."""
+    if isinstance(marginal, DiscreteMarginal):
+        return Rule(marginal.values, marginal.masses)
+    if isinstance(marginal, CategoricalMarginal):
+        return Rule(np.arange(len(marginal.masses), dtype=float), marginal.masses)
+    n = int(np.ceil(np.log(SETTINGS.largest / SETTINGS.smallest) / np.log(SETTINGS.shrinking)))
+    towards_zero = SETTINGS.largest * SETTINGS.shrinking ** np.arange(-n, 0.0)
+    ends = np.concatenate([[0.0], towards_zero, np.arange(SETTINGS.largest, 0.5 + 1e-9, SETTINGS.largest)])
+    t, w = np.polynomial.legendre.leggauss(SETTINGS.per_panel)
+    lower = (ends[:-1, None] + np.diff(ends)[:, None] * (t + 1) / 2).ravel()
+    weights = (np.diff(ends)[:, None] * w / 2).ravel()
+    u, weights = np.concatenate([lower, 1 - lower]), np.concatenate([weights, weights])
+    return Rule(measure.from_cube(u[:, None])[:, 0], weights)
+
+
+def set_average(by_set: Array) -> Array:
+    """Return averages over R independent sets of points of what (..., J, R) is by each, with their error: (..., J).
+
+    The error of the average is added as a draw for each j, in pairs of opposite sign, of which the second half of the
+    draws are those of the first.
+    """
+    J, R = by_set.shape[-2:]
+    half = np.random.default_rng(1).normal(size=(J + 1) // 2)
+    noise = np.concatenate([half, -half])[:J]
+    return np.asarray(by_set.mean(axis=-1) + noise * by_set.std(axis=-1, ddof=1) / np.sqrt(R))

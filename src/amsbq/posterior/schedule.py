@@ -1,0 +1,124 @@
+"""The schedule of refits: when hyperparameters are learned again, which depends only on which sources were observed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..common.validation import IntArray
+
+
+@dataclass(frozen=True)
+class ScheduleSettings:
+    """When hyperparameters are refitted."""
+
+    #: observations, and observations of the primary source, up to which they are refitted after each one: a fit to few
+    #: changes with every one, and those of the primary source decide between structures
+    every_one_until: int = 25
+    #: beyond, growth of the number of observations from one refit to the next: refits to n observations then take a
+    #: time that grows like that of the last one, not n times as much
+    growth: float = 1.08
+    #: but at least once in so many observations, as long as there are fewer than that of the primary source: those of
+    #: others, of which few are used then, take no longer the more there are
+    longest: int = 100
+    few_primary: int = 2000
+    #: outputs whose hyperparameters are refitted after an evaluation; if there are more, they take turns, so that a
+    #: step with ten outputs takes no more than about three times as long as with one
+    refits: int = 2
+    #: observations up to which the transform for a known range is chosen at each refit, and growth of their number from
+    #: one choice to the next, beyond: it takes as long as four refits
+    first_choice: int = 4
+    choice_growth: float = 1.25
+    search_growth: float = 2.0  #: the same for draws of hyperparameters, which are carried along in between
+
+
+SETTINGS = ScheduleSettings()
+
+
+def scheduled_refit(n: int) -> int:
+    """Return the number of observations at the latest scheduled refit, when there are n of them.
+
+    >>> [scheduled_refit(n) for n in (1, 25, 26, 27, 30)]
+    [1, 25, 25, 27, 30]
+    """
+    return latest_stage(n, SETTINGS.every_one_until, SETTINGS.growth)
+
+
+def latest_stage(n: int, first: int, growth: float) -> int:
+    """Return the latest number on a schedule that is at most n: each up to the first, which then grows by a factor.
+
+    >>> [latest_stage(n, 4, 1.25) for n in (0, 3, 4, 5, 6, 7, 100)]
+    [0, 3, 4, 5, 5, 7, 91]
+    """
+    if n <= first:
+        return n
+    stage = int(math.log(n / first) / math.log(growth))
+    at = math.ceil(first * growth**stage)
+    return at if at <= n else math.ceil(first * growth ** (stage - 1))
+
+
+def choice_stage(n: int) -> int:
+    """Return the number of observations that the transform is chosen from, when there are n of them.
+
+    >>> [choice_stage(n) for n in (0, 3, 4, 5, 6, 7, 100)]
+    [0, 3, 4, 5, 5, 7, 91]
+    """
+    return latest_stage(n, SETTINGS.first_choice, SETTINGS.choice_growth)
+
+
+def latest_refit(s: IntArray) -> int:
+    """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+
+    >>> latest_refit(np.array([1] * 27 + [0, 1]))
+    28
+    """
+    primary, at = np.flatnonzero(s == 0), scheduled_refit(len(s))
+    if len(primary) < SETTINGS.few_primary:
+        at = max(at, len(s) // SETTINGS.longest * SETTINGS.longest)
+    few = primary[: SETTINGS.every_one_until]
+    return max(at, int(few[-1]) + 1 if len(few) else 0)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Which of the scheduled refits a learner makes, if several learners take turns to keep the time of a step low.
+
+    Attributes
+    ----------
+    every : int
+        How many of them take turns; 1 if each makes all refits.
+    phase : int
+        The number of the learner among them.
+    since : int
+        Observations at which all of them were refitted.
+    """
+
+    every: int = 1
+    phase: int = 0
+    since: int = 0
+
+    def latest(self, s: IntArray) -> int:
+        """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+
+        All refits to no more observations than take turns are made.
+
+        >>> [Turns(3, 1).latest(np.zeros(n, dtype=int)) for n in range(1, 10)]
+        [1, 2, 3, 3, 5, 5, 5, 8, 8]
+        """
+        n = latest_refit(s)
+        while n > max(self.every, self.since) and (n + self.phase) % self.every:
+            n = latest_refit(s[: n - 1])
+        return max(n, min(self.since, len(s)))
+
+    def refits(self, s: IntArray, since: int) -> list[int]:
+        """Return the numbers of observations at the refits to the first ones, from ``since`` to the latest.
+
+        >>> Turns().refits(np.zeros(29, dtype=int), 24)
+        [24, 25, 27]
+        """
+        found = [self.latest(s)]
+        while (before := self.latest(s[: found[-1] - 1])) >= since:
+            found.append(before)
+        return found[::-1]

@@ -1,0 +1,246 @@
+"""Targets: what evaluations are chosen to learn, if it is not the mean of the output.
+
+To first order, the error of the variance or of an exceedance probability is a linear functional of the error of the
+primary source f, a weighted sum over points x_i of the measure:
+
+    variance:    V = Var f         dV = 2 ∫ (f - E f) df dπ                    ≈ Σ_i w_i df(x_i)
+    exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
+
+with the posterior mean m and standard deviation s. The error of a quantile is that of the probability to exceed it, by
+a factor; which value that is, the posterior says. For the variance f is a draw from the posterior, another one after
+each observation: the mean alone is flat where nothing is known, and would not look there. The sum takes the place of
+the integral in the acquisition rates: what is maximised is the expected reduction of the variance of the target, for
+what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..common.validation import Array, brief, number
+from ..gp.posterior_batch import PosteriorBatch
+from .component import Component
+from .distribution import OutputDistribution
+from .estimate import Estimate
+from .estimates import AnyEstimate, Estimates
+from .latent import Latent, averaged
+from .outputs import by_output
+from .posterior import Deciding, Posterior
+from .sums import summed_over
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """The sum that stands for a target."""
+
+    points: int = 512  #: of the measure: as many as a search screens
+    ranged_points: int = 192  #: of those that are put where a source of known range varies
+    #: points next to a limit that count at least, however well the source is known there
+    near_limit: int = 16
+
+
+SETTINGS = TargetSettings()
+_NORMAL = ndtri((np.arange(8) + 0.5) / 8)  # equally likely values that stand for a standard normal one
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """The probability that the output is above a limit, as a target of a run.
+
+    Parameters
+    ----------
+    limit : float
+        In units of the output.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> result = amsbq.integrate(lambda x: x[0] ** 2, amsbq.Uniform(0, 1), budget=6, target=amsbq.Exceedance(0.81))
+    >>> round(result.distribution().probability(above=0.81).mean, 2)
+    0.1
+    """
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", number(self.limit, "limit"))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the output, as a target of a run.
+
+    Parameters
+    ----------
+    p : float
+        The probability to be below it, between 0 and 1.
+
+    Examples
+    --------
+    >>> import amsbq
+    >>> result = amsbq.integrate(lambda x: x[0] ** 2, amsbq.Uniform(0, 1), budget=6, target=amsbq.Quantile(0.9))
+    >>> round(result.distribution().quantile(0.9).mean, 2)
+    0.81
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        p = number(self.p, "p")
+        if not 0 < p < 1:
+            raise ValueError(f"p must be between 0 and 1, got {brief(self.p)}")
+        object.__setattr__(self, "p", p)
+
+
+#: what evaluations are chosen to learn
+Target: TypeAlias = Literal["mean", "variance"] | Exceedance | Quantile
+TARGETS = "'mean', 'variance', amsbq.Exceedance(limit) or amsbq.Quantile(p)"
+
+
+def checked_target(target: Any) -> Target:
+    """Return a target if it is one, else raise ValueError."""
+    if isinstance(target, Exceedance | Quantile) or target == "mean" or target == "variance":
+        return target  # type: ignore[no-any-return]
+    raise ValueError(f"target must be {TARGETS}, got {brief(target)}")
+
+
+def checked_targets(target: Any, outputs: Sequence[str] | None) -> list[Target]:
+    """Return the target of each output, or of the only one; a dictionary has them by output, others are means."""
+    if outputs is None:
+        return [checked_target(target)]
+    return ["mean" if each is None else checked_target(each) for each in by_output(target, outputs)]
+
+
+def targets_to_json(targets: Sequence[Target], outputs: Sequence[str] | None) -> Any:
+    """Return targets as JSON types: one for all outputs, or in a list."""
+    plain = [_to_dict(target) for target in targets]
+    return plain[0] if outputs is None or all(each == plain[0] for each in plain) else plain
+
+
+def targets_from_json(content: Any, outputs: Sequence[str] | None) -> Any:
+    """Return the target that `targets_to_json` wrote, as `checked_targets` takes it, or raise ValueError."""
+    if isinstance(content, list):
+        return dict(zip(outputs or (), map(target_from_dict, content), strict=True))
+    return target_from_dict(content)
+
+
+def _to_dict(target: Target) -> str | dict[str, float]:
+    if isinstance(target, Quantile):
+        return {"quantile": target.p}
+    return {"exceedance": target.limit} if isinstance(target, Exceedance) else target
+
+
+def target_from_dict(content: Any) -> Target:
+    """Return the target that a dictionary of JSON types describes, or raise ValueError."""
+    if isinstance(content, dict) and len(content) == 1:
+        [(kind, value)] = content.items()
+        if kind in ("exceedance", "quantile"):
+            return Exceedance(value) if kind == "exceedance" else Quantile(value)
+    return checked_target(content)
+
+
+def target_name(target: Target, output: str = "output") -> str:
+    """Return what a target is called; a mean has no other name than the output.
+
+    >>> target_name(Exceedance(2.0)), target_name(Quantile(0.95), "peak"), target_name("variance")
+    ('P(output > 2)', '95 % quantile of peak', 'variance of output')
+    """
+    if isinstance(target, Exceedance):
+        return f"P({output} > {target.limit:g})"
+    if isinstance(target, Quantile):
+        return f"{100 * target.p:g} % quantile of {output}"
+    return f"variance of {output}" if target == "variance" else output
+
+
+def target_estimate(posterior: Posterior, targets: Sequence[Target]) -> AnyEstimate:
+    """Return what is known of the target of each output; for all but the mean that takes a second or two."""
+    if all(target == "mean" for target in targets):
+        return posterior.estimate
+    if posterior.names is None:
+        return _target_estimate(posterior, targets[0])
+    found = [
+        _target_estimate(posterior[m], target) if known else Estimate.unknown()
+        for m, (target, known) in enumerate(zip(targets, posterior.known, strict=True))
+    ]
+    return Estimates(found, posterior.names)
+
+
+def _target_estimate(posterior: Posterior, target: Target) -> Estimate:
+    if target == "mean":
+        found: Estimate = posterior.estimate
+        return found
+    output = OutputDistribution(posterior)
+    if isinstance(target, Quantile):
+        return output.quantile(target.p)
+    return output.probability(above=target.limit) if isinstance(target, Exceedance) else output.variance()
+
+
+def targeted(deciding: Deciding, target: Target) -> PosteriorBatch:
+    """Return the posteriors that decisions are made by, whose integral is that of the target, to first order."""
+    posteriors, component = deciding.posteriors, deciding.component
+    if target == "mean" and component.transform.affine:
+        return posteriors
+    X, weights = _weighted_points(component, deciding.members, target)
+    size = np.abs(weights).sum()
+    if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
+        return posteriors
+    if posteriors.data.of_integral.any():  # known integrals are those over the measure
+        data = posteriors.data.rows(~posteriors.data.of_integral)
+        posteriors = PosteriorBatch.condition(posteriors.models, data, posteriors.jitter)
+    models = summed_over(posteriors.models, X, weights / size, component.measure)
+    return PosteriorBatch(models, posteriors.data, posteriors.factors, posteriors.beta, posteriors.jitter)
+
+
+def _weighted_points(component: Component, members: Latent, target: Target) -> tuple[Array, Array]:
+    """Return points x_i (n, D) and weights w_i (n,) of the sum over g that stands for a target of f = T(g).
+
+    Where T is affine they are spread evenly, otherwise put where the source varies.
+    """
+    scaled, transform = component.scaled(members.target), component.transform
+    if transform.affine:
+        X = component.measure.sobol(SETTINGS.points, 0)
+        weights = slopes = np.full(len(X), 1 / len(X))
+    else:
+        X, weights = component.nodes.some(SETTINGS.ranged_points)
+        slopes = weights * scaled.slopes(members, X)
+    if target == "mean":
+        return X, slopes
+    if target == "variance":
+        drawn = scaled.back(_drawn(members, X))
+        return X, slopes * (drawn - weights @ drawn)
+    moments = averaged(members.predict(members.target, X), members.weights)
+    if isinstance(target, Quantile):  # g grows with the distance from the bound
+        limit = _quantile(*moments, weights, target.p if transform.grows else 1 - target.p)
+    else:
+        limit = (float(transform.to(np.array(target.limit))) - scaled.level) / scaled.spread
+    return X, weights * _near_limit(*moments, limit)
+
+
+def _drawn(members: Latent, X: Array) -> Array:
+    """Return the primary source at X as drawn by one of the members, in turn, by the number of observations."""
+    n = len(members.parts[0].data.values.y)
+    one = members.only(n % len(members))
+    means, covariances = one.predict_joint(np.full(len(X), members.target), X)
+    values, vectors = np.linalg.eigh(covariances[0])
+    standard = np.random.default_rng(n).normal(size=len(X))
+    return np.asarray(means[0] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ standard)
+
+
+def _quantile(mean: Array, variance: Array, weights: Array, p: float) -> float:
+    """Return a quantile of values at points with weights, each normal with its mean and variance: (n,) each."""
+    values = (mean + np.sqrt(variance) * _NORMAL[:, None]).ravel()
+    order = np.argsort(values)
+    below = np.cumsum(np.tile(weights, len(_NORMAL))[order])
+    return float(values[order[np.searchsorted(below, p * below[-1])]])
+
+
+def _near_limit(mean: Array, variance: Array, limit: float) -> Array:
+    """Return the probability density of f(x_i) at a limit, smoothed so that some points count."""
+    distances = np.abs(mean - limit)
+    width2 = variance + np.partition(distances, SETTINGS.near_limit)[SETTINGS.near_limit] ** 2
+    return np.asarray(np.exp(-0.5 * distances**2 / np.maximum(width2, np.finfo(float).tiny)) / np.sqrt(width2))

@@ -1,0 +1,34 @@
+"""The reference lists every argument of `integrate`, under the names that problem files and the command line have."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import amsbq
+from amsbq.cli.main import main
+from amsbq.problems import schema
+
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "running.md").read_text()
+ROWS = re.findall(r"^\| (`[^|]*) \| ([^|]*) \| ([^|]*)\|$", PAGE.partition("::: amsbq.integrate")[0], re.MULTILINE)
+NAMED = {name: elsewhere.strip() for names, _, elsewhere in ROWS for name in re.findall(r"`(\w+)`", names)}
+
+
+def test_every_argument_is_in_one_of_the_groups():
+    assert sorted(NAMED) == sorted(inspect.signature(amsbq.integrate).parameters)
+
+
+def test_problem_files_have_keys_of_the_same_names(capsys):
+    same = {name for name, elsewhere in NAMED.items() if not elsewhere or elsewhere == "also `--budget`"}
+    assert same <= set(schema.PROBLEM)
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    shown = capsys.readouterr().out
+    for option in re.findall(r"`(--[a-z-]+)`", " ".join(NAMED.values())):
+        assert f"{option} " in shown
+
+
+def test_sources_of_problem_files_have_the_arguments_of_a_source():
+    arguments = set(inspect.signature(amsbq.Source).parameters) - {"function"}  # python, command, umbridge or detached
+    assert arguments <= set(schema.SOURCE)
