@@ -55,7 +55,8 @@ def test_the_limit_of_a_boundary_value_problem(run, capsys):
     assert quad(lambda a: module["solve"](a, 1.0, 32), 0, 1)[0] == pytest.approx(-3.413622, abs=1e-6)
     run(EXAMPLES / "levels.py", "--budget", 10)
     shown = capsys.readouterr().out
-    assert "errors shrink like cells^" in shown
+    exponent = re.search(r"errors shrink with cells: exponent (\S+) \(", shown)
+    assert float(exponent.group(1)) == pytest.approx(2.0, abs=0.1)
     low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
     assert low < module["LIMIT"] < high
 

@@ -128,7 +128,7 @@ def test_bias_and_exponent(result):
     for h, found in zip(seen.sizes[:, 0], seen.integrals, strict=True):
         assert abs(found.mean - TRUTH - 256 * BIAS * h**2) < 4 * found.std
     said = [str(finding) for finding in result.diagnose() if finding.about == "refinement"]
-    assert any("errors shrink with h, by a power of" in text for text in said)
+    assert any("errors shrink with h: exponent " in text for text in said)
     assert any("is off the limit by 0.009" in text for text in said)
 
 

@@ -21,6 +21,9 @@ class Exponent:
     low: float  #: end of the 95 % interval
     high: float
 
+    def __str__(self) -> str:
+        return f"exponent {self.mean:.2f} (95 %: {self.low:.2f} to {self.high:.2f})"
+
 
 def exponents(posterior: Posterior) -> list[Exponent]:
     """Return with what exponents the errors of the only output shrink, one for each knob that has several values."""

@@ -104,7 +104,7 @@ class ResilientProcessPool(Executor):
 class _Call(Future[T]):
     """The future of a call; unlike others it can be cancelled while the call is running."""
 
-    def __init__(self, function: Callable[[], T]) -> None:
+    def __init__(self, function: partial[T]) -> None:
         super().__init__()
         self.function = function
         self.abandoned: Future[None] = Future()  # done when the call is to be ended; a future, to be waited for
@@ -136,7 +136,7 @@ class _Worker(Thread):
                 call.cancel()
             else:
                 with suppress(Exception):  # the call will try it again, and raise it
-                    self._start_process()  # before the call counts as running: the time that it takes is not its own
+                    self._start_process(call)  # before the call counts as running: it does not pay for the start
             if call.set_running_or_notify_cancel():
                 try:
                     call.set_result(self._evaluate(call))
@@ -148,7 +148,7 @@ class _Worker(Thread):
     def _evaluate(self, call: _Call[T]) -> T:
         """Return the result of a call; raise its error, or `CrashedCall` if its process dies in every try."""
         for _ in range(TRIES):
-            self._start_process()
+            self._start_process(call)
             try:
                 return self._try(call)
             except BrokenProcessPool as error:
@@ -168,8 +168,8 @@ class _Worker(Thread):
             raise CancelledError("the call was cancelled and its process was ended")
         return answer.result()
 
-    def _start_process(self) -> None:
-        """Start a process, unless there is one, and wait until it is ready for a call.
+    def _start_process(self, call: _Call[T]) -> None:
+        """Start a process, unless there is one, and wait until it is ready for a call, with its module imported.
 
         A process that dies before that is the fault of no call: after all tries `BrokenProcessPool` is raised.
         """
@@ -180,7 +180,7 @@ class _Worker(Thread):
         for tries_left in reversed(range(TRIES)):
             process = ProcessPoolExecutor(1, initializer=prepare_process, initargs=(os.getpid(),))
             try:
-                self._pid = process.submit(os.getpid).result()
+                self._pid = process.submit(_pid_beside, call.function.func).result()
                 break
             except BrokenProcessPool:
                 process.shutdown(kill_workers=True)
@@ -198,3 +198,8 @@ class _Worker(Thread):
                     os.killpg(self._pid, signal.SIGKILL)
             GUARDIAN.release(-self._pid, self._pid)
             self._process = None
+
+
+def _pid_beside(function: Callable[..., Any]) -> int:
+    """Return the number of the process that has received, and so imported, a function."""
+    return os.getpid()

@@ -438,24 +438,23 @@ def _refinement(case: Case) -> Iterator[Said]:
     found, it = refinement(case.it), case.it
     for column, each in enumerate(found.exponents if found is not None else ()):
         values = sorted({float(size) for size in found.sizes[:, column]} if found is not None else ())
-        power = f"{each.mean:.2g} (95 %: {each.low:.2g} to {each.high:.2g})"
         if len(values) < SETTINGS.tell_exponent:
             few = "one value" if len(values) == 1 else "two values"
             yield (
                 "note",
-                f"{few} of {each.knob} cannot tell with what exponent errors shrink: what is assumed of it, {power}, "
-                "is in the error bar.",
+                f"{few} of {each.knob} cannot tell with what exponent errors shrink: the assumed one, {each}, is in "
+                "the error bar.",
                 f"A third value of {each.knob} would tell.",
             )
         elif each.low < SETTINGS.hardly_shrink:
             yield (
                 "warning",
-                f"errors may hardly shrink with {each.knob}: by a power of {power}.",
+                f"errors may hardly shrink with {each.knob}: {each}.",
                 "Either its values are too coarse to show it, or they are not levels of one simulator, or other errors "
                 "are larger.",
             )
         else:
-            yield "good", f"errors shrink with {each.knob}, by a power of {power}.", ""
+            yield "good", f"errors shrink with {each.knob}: {each}.", ""
     if found is not None and found.bias is not None:
         low, high = found.bias.interval(0.95)
         yield (

@@ -406,9 +406,7 @@ def refinements(result: Result) -> list[RefinementCurve]:
             sizes, sources, estimates = np.append(0.0, sizes), np.append(-1, sources), [result.estimate, *estimates]
         known = Estimates(estimates)
         low, high = known.interval()
-        told = (
-            f"errors shrink like {exponent.knob}^{exponent.mean:.2g}, 95 %: {exponent.low:.2g} to {exponent.high:.2g}"
-        )
+        told = f"errors shrink with {exponent.knob}: {exponent}"
         curves.append(RefinementCurve(exponent.knob, sizes, sources, known.mean, low, high, told))
     return curves
 
