@@ -169,7 +169,7 @@ class Problem:
                 noise="learn" if level is not None and not level.known else 0.0,
                 name=f"source {number}",
                 vectorized=cost == 0,
-                fidelity=fidelity,
+                **({} if fidelity is None else {"fidelity": fidelity}),  # releases without it are run too
             )
             for number, (function, cost, level, fidelity) in enumerate(
                 zip(self.functions, self.costs, noise, knobs, strict=True)
