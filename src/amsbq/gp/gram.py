@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.validation import Array
+from ..common.validation import Array, IntArray
 from . import linalg
 from .coregionalisation import ModelBatch, TermGroup
 from .data import VALUE, Sites
@@ -156,17 +156,24 @@ class Evidence:
         by_noise = np.zeros((len(G), self.n_sources)) if noise is None else by_G[:, pairs.diagonal] @ self._of_source
         return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
 
-    def leave_one_out(self, group: TermGroup, noise: Array | None = None) -> Array:
-        """Return the log density of each observation, if all others are known: shape (K, N).
+    def leave_out(self, groups: Sequence[IntArray], group: TermGroup, noise: Array | None = None) -> Array:
+        """Return the log density of the mean of each group of observations, if all others are known: (K, groups).
 
-        With α = G⁻¹ r, its residual is α_i / G⁻¹_ii, and its variance is 1 / G⁻¹_ii.
+        With α = G⁻¹ r and P = G⁻¹, both of a group of n, and w = P⁻¹ 1 / n, the residual of its mean is wᵀ α, and the
+        variance wᵀ 1 / n. Of a single observation these are α_i / P_ii and 1 / P_ii.
         """
         F = self.pairs.packed(self._covariances(group, noise)[0])
         _, alpha = linalg.invert_packed(F, self.r)
-        precisions = np.maximum(
-            F[:, linalg.packed_diagonal(len(self.r))], np.finfo(float).tiny
-        )  # of a matrix that is none
-        return np.asarray(0.5 * (np.log(precisions) - linalg.LOG_2_PI - alpha**2 / precisions))
+        at, tiny = linalg.packed_positions(len(self.r)), np.finfo(float).tiny  # for a matrix that is none
+        first = np.array([rows[0] for rows in groups], dtype=np.intp)
+        precisions, residuals = np.maximum(F[:, at[first, first]], tiny), alpha[:, first]
+        for j, rows in enumerate(groups):
+            if (n := len(rows)) > 1:
+                P = F[:, at[rows[:, None], rows]] + tiny * np.eye(n)
+                w = np.linalg.solve(P, np.full((len(F), n, 1), 1 / n))[:, :, 0]
+                precisions[:, j] = 1 / np.maximum(w.mean(axis=1), tiny)
+                residuals[:, j] = np.einsum("ki,ki->k", w, alpha[:, rows]) * precisions[:, j]
+        return np.asarray(0.5 * (np.log(precisions) - linalg.LOG_2_PI - residuals**2 / precisions))
 
     def _covariances(self, group: TermGroup, noise: Array | None) -> tuple[Array, Array, Array, Array]:
         """Return G (K, M) with jitter, κ or κ F (K, Q, M), κ of the derivatives (K Q, E), and B of pairs (K, Q, M)."""

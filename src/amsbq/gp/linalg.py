@@ -148,11 +148,17 @@ def packed_order(n: int) -> tuple[IntArray, IntArray]:
 
 
 @lru_cache(maxsize=64)
+def packed_positions(n: int) -> IntArray:
+    """Return where each entry of a symmetric matrix is in its packed triangle, shape (n, n)."""
+    rows, columns = packed_order(n)
+    at = np.empty((n, n), dtype=np.intp)
+    at[rows, columns] = at[columns, rows] = np.arange(len(rows))
+    return at
+
+
 def packed_diagonal(n: int) -> IntArray:
     """Return where the diagonal is in a packed triangle, row by row, shape (n,)."""
-    rows, columns = packed_order(n)
-    entries = np.flatnonzero(rows == columns)
-    return entries[np.argsort(rows[entries])]
+    return np.diagonal(packed_positions(n))
 
 
 def _factorise_and_solve_packed(F: Array, r: Array) -> tuple[Array, Array]:

@@ -26,7 +26,8 @@ from ..gp.trends import NO_TRENDS, Linear, Trends, linear_kernel
 from ..measures.base import Measure
 from ..measures.uniform import Uniform
 from .layout import Decoded, Layout
-from .preparation import StandardUnits, fewest_first, inputs_in_order
+from .locations import near_replicates
+from .preparation import StandardUnits, fewest_first, inputs_in_order, noise_of_values
 from .structures import ModelPrior, Noise
 
 #: Share of the diagonal added to every Gram matrix while learning: the same for every θ, and more than noise-free data
@@ -69,7 +70,9 @@ class LogPosterior:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
         self.noise = np.array([0.0 if level == "learn" else level for level in noise], dtype=float)
-        self.units = StandardUnits.of(data, self.n_sources, common=prior.one_unit, alike=prior.alike)
+        self.units = StandardUnits.of(
+            data, self.n_sources, prior.one_unit, prior.alike, self.measure, noise_of_values(data, noise)
+        )
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
         #: noise variances beside the declared ones, in standard units: without others, all that these vary is noise
@@ -144,14 +147,19 @@ class LogPosterior:
         return self._evaluate(Theta, self._relations(relations), with_grad=False)[0]
 
     def primary_log_densities(self, Theta: Array, relations: Array | None = None) -> Array:
-        """Return the log density of each primary value in standard units, if all else is known: shape (K, n)."""
+        """Return the log density of each primary value in standard units, if all else is known: shape (K, n).
+
+        Values that are nearly at one place count as one, their mean: each of them would tell all others, and no more.
+        """
         relations = self._relations(relations)
-        of_primary = (self.data.s == 0) & ~self.data.sites.differentiated
-        logs = np.empty((len(Theta), np.count_nonzero(of_primary)))
+        rows = np.flatnonzero((self.data.s == 0) & ~self.data.sites.differentiated)
+        numbers = near_replicates(self.data.X[rows], self.measure)
+        groups = [rows[numbers == number] for number in range(numbers.max(initial=-1) + 1)]
+        logs = np.empty((len(Theta), len(groups)))
         for part in self._evidence.batches(len(Theta), len(self.prior.terms)):
             of = relations if len(relations) == 1 else relations[part]
             _, group, noise = self._terms(Theta[part], of)
-            logs[part] = self._evidence.leave_one_out(group, noise)[:, of_primary]
+            logs[part] = self._evidence.leave_out(groups, group, noise)
         return logs
 
     def models(self, Theta: Array, relations: Array | None = None) -> ModelBatch:

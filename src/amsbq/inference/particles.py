@@ -22,6 +22,7 @@ from ..gp.posterior_batch import PosteriorBatch
 from ..measures.base import Measure
 from .averaging import SETTINGS as AVERAGING
 from .averaging import Member, advantage, effective_share, weighted
+from .locations import shares_of_spread
 from .log_posterior import LEARNING_JITTER, LogPosterior
 from .noise import SETTINGS as NOISE
 from .noise import noise_of
@@ -49,6 +50,7 @@ class LearningSettings:
     #: source tell next to nothing, and the time grows with their cube
     most_conditioned: int = 2000
     fewest_effective: float = 1 / 8  #: share of the draws that must be different
+    clustered: float = 0.01  #: share of the variance of the primary source that its values can show, to warn below
     noise_growth: float = 1.5  #: of the number of values, from one look for undeclared noise to the next
     fewest_draws: int = 4  #: fewest draws for an answer, when there are more than `most_observations`
 
@@ -266,7 +268,7 @@ def without_useless(
 
     Other parameters are those that it was learned with.
     """
-    enough = np.count_nonzero(data.values.s == 0) >= AVERAGING.fewest_told
+    enough = len(every.members[0].draws.primary_log_densities) >= AVERAGING.fewest_told
     primary_only = any(member.draws.log_posterior.prior.primary_only for member in every.members)
     if not (len(every.noise) > 1 and model.leaves_out and primary_only and enough):
         return every
@@ -293,6 +295,11 @@ def _learn(
 ) -> Particles:
     for sentence in measure.cautions(data.values.of_source(0).X):
         warn(sentence)
+    if shares_of_spread(data, measure, 1)[0] < SETTINGS.clustered:
+        warn(
+            f"all values of {names[0]} are from a small part of the inputs: how much it varies elsewhere is "
+            "extrapolated, and the error bar is rough; evaluate it at locations that are farther apart",
+        )
     if not model.marginalised:
         warn_of_few(data, names[0])
     with threads_for(min(len(data.y), SETTINGS.most_observations)):

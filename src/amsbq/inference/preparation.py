@@ -14,6 +14,7 @@ from ..common.validation import Array
 from ..gp.data import VALUE, Data
 from ..gp.gram import DIGITS
 from ..measures.base import Measure
+from .locations import shares_of_spread
 from .structures import Noise
 
 #: values that differ by no more than this share of their size differ by rounding
@@ -51,8 +52,19 @@ class StandardUnits:
         return cls(np.zeros(n_sources), np.ones(n_sources), None)
 
     @classmethod
-    def of(cls, data: Data, n_sources: int, common: bool, alike: Sequence[int] = ()) -> StandardUnits:
+    def of(
+        cls,
+        data: Data,
+        n_sources: int,
+        common: bool,
+        alike: Sequence[int] = (),
+        measure: Measure | None = None,
+        noise: Sequence[float] = (0.0,),
+    ) -> StandardUnits:
         """Return the average of the observations of each source as its level, and their deviation as its spread.
+
+        If a ``measure`` is given, the spread is that over the measure, as far as the locations tell: the values of a
+        cluster vary less, but for their ``noise``, a variance for each source.
 
         What a source lacks it takes from the others. With ``common``, all sources have one spread, or a power of ten
         times it if their values are of another order of magnitude, as in other units. Sources that are ``alike`` return
@@ -69,12 +81,21 @@ class StandardUnits:
         in_units = replace(data, y=scaled)
         others = set(range(1, n_sources)) - set(alike)
         factors = np.array([_power_of_ten(in_units, k) if common and k in others else 1.0 for k in range(n_sources)])
-        deviations = [(y - y.mean()) / factor for y, factor in zip(groups, factors, strict=True) if len(y) > 1]
-        pooled = np.sqrt(np.mean([np.mean(each**2) for each in deviations])) if deviations else 0.0
+        counts = np.array([len(y) for y in groups])
+        variances = np.array([np.var(y) if len(y) > 1 else 0.0 for y in groups])
+        shares = np.ones(n_sources)
+        if measure is not None:
+            shares = shares_of_spread(data, measure, n_sources)
+            with np.errstate(over="ignore"):
+                noisy = np.minimum(np.asarray(noise) / unit / unit, variances)
+            variances = noisy + (variances - noisy) / shares
+        counted = shares * (counts > 1)
+        pooled = np.sqrt(counted @ (variances / factors**2) / counted.sum()) if counted.any() else 0.0
         largest = np.abs(scaled / factors[data.s]).max(initial=0.0)
         if pooled <= ROUNDING * largest:  # nobody knows: the more values are equal, the less the others may differ
             pooled = (largest or 1.0) / max(len(groups[0]), 1)
-        spreads = np.array([np.std(y, ddof=1) if len(y) > 2 and not common else pooled for y in groups])
+        unbiased = np.sqrt(variances * counts / np.maximum(counts - 1, 1))
+        spreads = np.where((counts > 2) & (not common), unbiased, pooled)
         return cls(unit * levels, unit * (factors * np.where(spreads > 1e-12 * pooled, spreads, pooled)))
 
     def in_user_units(self, source: int, values: Array) -> Array:
@@ -132,6 +153,15 @@ def inputs_in_order(data: Data, measure: Measure) -> list[int]:
     y = StandardUnits.of(data, int(data.s.max(initial=0)) + 1, common=False).standardise(data).y
     keys = np.round((1 + y**2) @ u**2, ORDERED_DIGITS)
     return [int(i) for i in np.argsort(keys, kind="stable")]
+
+
+def noise_of_values(data: Data, noise: Sequence[Noise]) -> list[float]:
+    """Return the noise variance of the values of each source, infinite if it is to be learned: all may be noise."""
+    reported = [data.noise_var[(data.s == source) & (data.by == VALUE)] for source in range(len(noise))]
+    return [
+        math.inf if level == "learn" else level + float(also.mean() if len(also) else 0.0)
+        for level, also in zip(noise, reported, strict=True)
+    ]
 
 
 def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:

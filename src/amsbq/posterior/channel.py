@@ -429,7 +429,7 @@ def _screened(
     for transform in transforms:
         observed = transform.transformed(data, (0.0,) * n, plain.measure)
         observed = observed.sorted().thinned(LEARNING.most_observations)
-        units = StandardUnits.of(observed, n, prior.one_unit, prior.alike)
+        units = StandardUnits.of(observed, n, prior.one_unit, prior.alike, plain.measure)
         posteriors = PosteriorBatch.condition(by.models, units.standardise(observed), LEARNING_JITTER)
         scores.append(left_out_score(left_out(posteriors), partial(_values, transform, units), sources))
     return scores
