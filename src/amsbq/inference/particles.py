@@ -295,7 +295,7 @@ def _learn(
 ) -> Particles:
     for sentence in measure.cautions(data.values.of_source(0).X):
         warn(sentence)
-    if shares_of_spread(data, measure, 1)[0] < SETTINGS.clustered:
+    if np.count_nonzero(data.values.s == 0) > 2 and shares_of_spread(data, measure, 1)[0] < SETTINGS.clustered:
         warn(
             f"all values of {names[0]} are from a small part of the inputs: how much it varies elsewhere is "
             "extrapolated, and the error bar is rough; evaluate it at locations that are farther apart",
