@@ -15,7 +15,7 @@ from ..design.costs import of_budget
 from ..design.evaluations import Evaluation, Query
 from ..posterior.outputs import output_number
 from ..posterior.targets import target_name
-from .answers import Answer, answer
+from .answers import UNKNOWN, Answer, answer
 from .intervals import betting_interval, checked_level, largest_share, share_interval
 from .plan import ModelAnswer, Plan
 from .run import CertificateRun
@@ -282,7 +282,7 @@ class Certificate:
         found: list[Answer] = []
         for m, target in enumerate(plan.targets):
             if not (self.complete and usable[m]):
-                found.append(_Unknown())
+                found.append(UNKNOWN)
                 continue
             known, error, expected = (float(each[m]) for each in (plan.known, plan.error, plan.expected))
             drawn, predicted = [each[:, m] for each in residuals], plan.predicted[0][:, 0, m]
@@ -337,19 +337,6 @@ class Certificate:
                     "distribution."
                 )
         return found
-
-
-@dataclass(frozen=True)
-class _Unknown:
-    """The answer before all evaluations are made, or if all of them failed."""
-
-    mean: float = math.nan
-    std: float = math.nan
-    heavy: bool = False
-    assumes: str = ""
-
-    def interval(self, level: float) -> tuple[float, float]:
-        return math.nan, math.nan
 
 
 def _end(end: float, std: float) -> str:
