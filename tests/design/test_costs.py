@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import amsbq
-from amsbq.design.costs import ConstantCost, CostFunction, MeasuredCost, SourceCosts
+from amsbq.design.costs import ConstantCost, CostFunction, LearnedCosts, MeasuredCost, SourceCosts
+from amsbq.inference.structures import Fidelities
 from tests.reference import central_difference
 
 UNIT = amsbq.Uniform(0, 1)
@@ -23,7 +24,8 @@ class WithGradient:
 def measured(measure, cost, n=12, noise=0.0, seed=0):
     rng = np.random.default_rng(seed)
     X = measure.sobol(n, rng)
-    return MeasuredCost(measure, X, np.array([cost(x) for x in X]) * np.exp(noise * rng.normal(size=n)))
+    costs = np.array([cost(x) for x in X]) * np.exp(noise * rng.normal(size=n))
+    return MeasuredCost(measure, LearnedCosts(measure, np.zeros(n, dtype=np.intp), X, costs))
 
 
 COSTS = {
@@ -31,7 +33,7 @@ COSTS = {
     "function": CostFunction(PLANE, lambda x: 1 + x[0] ** 2 + np.exp(x[1])),
     "function with a gradient": CostFunction(PLANE, WithGradient()),
     "measured": measured(PLANE, WithGradient()),
-    "not yet measured": MeasuredCost(PLANE, np.zeros((0, 2)), np.zeros(0), 2.5),
+    "not yet measured": MeasuredCost(PLANE, None, otherwise=2.5),
 }
 
 
@@ -61,9 +63,11 @@ def test_at_the_edge_of_the_support_differences_stay_inside():
 def test_expectations_of_a_measured_cost_are_those_of_a_log_normal():
     cost = measured(UNIT, lambda x: 0.1 * np.exp(2 * x[0]), n=4, noise=0.3)
     x = np.array([[0.37]])
-    mean, variance = cost.posterior.predict(0, x)  # of the log cost without noise, with zero for its level
-    variance = variance + cost.posterior.models.noise[0]
-    log_cost = cost.level + mean[0] + np.sqrt(variance[0]) * stats.norm.ppf((np.arange(400_000) + 0.5) / 400_000)
+    mean, variance = cost.learned.posterior.predict(0, x)  # of the log cost without noise, with zero for its level
+    variance = variance + cost.learned.posterior.models.noise[0]
+    log_cost = (
+        cost.learned.average + mean[0] + np.sqrt(variance[0]) * stats.norm.ppf((np.arange(400_000) + 0.5) / 400_000)
+    )
     np.testing.assert_allclose(cost.effective(x)[0], 1 / np.mean(np.exp(-log_cost)), rtol=1e-4)
     np.testing.assert_allclose(cost.expected(x)[0], np.mean(np.exp(log_cost)), rtol=1e-4)
 
@@ -101,6 +105,54 @@ def test_before_it_is_known_a_cost_is_guessed_and_nothing_set_aside():
     assert prices.expected(2, x) == 0.5
     prices.paid(0, x, 3.0)
     np.testing.assert_allclose(prices.expected(0, x), 3, rtol=0.05)
+
+
+GRID = Fidelities(("h", "dt"), tuple((h, dt) for h in (1 / 32, 1 / 16, 1 / 8) for dt in (0.1, 0.4)))
+
+
+def of_level(h, dt, x):
+    return 3e-4 * h**-2.0 * dt**-1.0 * np.exp(x[0])
+
+
+def test_costs_of_levels_are_learned_together():
+    """Those of levels that were never evaluated, too: a power of each knob."""
+    names = [f"source {number}" for number in range(6)]
+    together = SourceCosts(["measured"] * 6, names, UNIT, {}, GRID)
+    rng = np.random.default_rng(0)
+    assert all(together.unknown(source) for source in range(6))
+    for source in (0, 3, 4, 5) * 3:
+        x = rng.random(1)
+        together.paid(source, x, of_level(*GRID.values[source], x) * np.exp(0.02 * rng.normal()))
+    assert not any(together.unknown(source) for source in range(6))
+    for source, knobs in enumerate(GRID.values):
+        x = np.array([0.4])
+        assert together.expected(source, x) == pytest.approx(of_level(*knobs, x), rel=0.25)
+        assert 1 < together.expected(source, x) / together.costs[source].effective(x[None])[0] < 1.3
+
+
+@pytest.mark.parametrize("log_knobs", [np.zeros((0, 1)), GRID.logarithms(6)], ids=["one source", "levels"])
+def test_learned_costs_are_those_of_a_dense_joint_gaussian(log_knobs):
+    rng, L = np.random.default_rng(1), log_knobs.shape[1]
+    s, X, y = np.arange(8) % L, rng.random((8, 1)), rng.normal(size=8)
+    learned = LearnedCosts(UNIT, s, X, np.exp(y), log_knobs)
+    models = learned.posterior.models
+    ell, noise = models.groups[0].scales[0, 0, 0], models.noise[0, 0]
+    variance = models.groups[0].B[0, 0, 0, 0]
+    same = s[:, None] == s
+    V = variance * np.exp(-0.5 * ((X - X.T) / ell) ** 2) * np.where(same | (L == 1), 1.0, 0.9)
+    V += 100 + (L > 1) * 0.04 * same + 0.7**2 * np.einsum("ki,kj->ij", log_knobs[:, s], log_knobs[:, s])
+    V += noise * np.eye(8)
+    slopes = -log_knobs.sum(axis=0)
+    average = np.mean((y - slopes[s])[s == 0])
+    at = np.array([[0.3]])
+    for level in {0, L - 1}:
+        k = variance * np.exp(-0.5 * ((X[:, 0] - 0.3) / ell) ** 2) * np.where(s == level, 1.0, 0.9)
+        k += 100 + (L > 1) * 0.04 * (s == level) + 0.7**2 * log_knobs[:, s].T @ log_knobs[:, level]
+        mean, var = learned.log_cost(level, at)
+        expected = average + slopes[level] + k @ np.linalg.solve(V, y - slopes[s] - average)
+        assert mean[0] == pytest.approx(expected, abs=1e-6)
+        prior = variance + 100 + (L > 1) * 0.04 + 0.7**2 * np.sum(log_knobs[:, level] ** 2)
+        assert var[0] == pytest.approx(prior + noise - k @ np.linalg.solve(V, k), rel=1e-4)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])

@@ -32,10 +32,11 @@ def observations(n=15, seed=0):
     return Data(np.arange(n) % 5, rng.random((n, 2)), rng.normal(size=n), np.zeros(n))
 
 
-def density(fidelities=GRID, data=None, trend=TREND):
+def density(fidelities=GRID, data=None, trend=TREND, noise=(0.0,) * 5):
     data = observations() if data is None else data
     prior = refined(range(5), 2, fidelities, wide_lengthscale, trend)
-    return LogPosterior(replace(prior, alike=fidelities.declared), SQUARE, data, [0.0] * 5)
+    prior = replace(prior, alike=fidelities.declared, noise_knobs=fidelities.logarithms(5))
+    return LogPosterior(prior, SQUARE, data, noise)
 
 
 def typical(log_posterior, n=3, seed=0):
@@ -107,8 +108,32 @@ def test_posterior_is_that_of_a_dense_joint_gaussian():
         assert its_variance[0, 0] == pytest.approx(variance[i], rel=1e-6, abs=1e-7)
 
 
-def test_gradient():
-    log_posterior = density()
+#: of the first four sources it is a power of each knob, but for the one that is known; the last one has its own
+NOISE = ["learn", 0.0, "learn", "learn", "learn"]
+
+
+def test_noise_is_proportional_to_powers_of_knobs():
+    log_posterior, data = density(noise=NOISE), observations()
+    Theta = typical(log_posterior)
+    prior = np.zeros(len(Theta))
+    log_posterior.layout.add_log_prior(Theta, prior, np.zeros_like(Theta))
+    y = log_posterior.units.standardise(data).y
+    for theta, value in zip(Theta, log_posterior.log_posterior(Theta) - prior, strict=True):
+        *about, log_own, log_coarsest, q1, q2 = theta
+        variances = {4: np.exp(log_own), 1: 0.0}
+        for source in (0, 2, 3):
+            h, k = GRID.values[source]
+            variances[source] = np.exp(log_coarsest) * (h / 0.2) ** q1 * (k / 0.4) ** q2
+        V = by_hand(np.array(about), data) + np.diag([variances[source] for source in data.s])
+        V += LEARNING_JITTER * np.diag(np.diag(V))
+        assert value == pytest.approx(stats.multivariate_normal(np.zeros(len(y)), V).logpdf(y), abs=1e-6)
+        noise = log_posterior.models(theta[None]).noise[0]
+        np.testing.assert_allclose(noise, [variances[source] for source in range(5)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [[0.0] * 5, NOISE], ids=["exact", "noisy"])
+def test_gradient(noise):
+    log_posterior = density(noise=noise)
     Theta = typical(log_posterior)
     _, gradients = log_posterior.log_posterior_and_grad(Theta)
     for i, direction in enumerate(np.eye(Theta.shape[1])):
@@ -188,3 +213,25 @@ def test_exponent_is_learned():
             break
     else:
         pytest.fail("there is no structure with an exponent")
+
+
+def test_noise_is_learned_over_all_levels():
+    """Averages over particles: one value of the finest level has the noise that the others tell."""
+    counts = [10000, 1000, 100]
+    fidelities = Fidelities(("particles",), tuple((1 / n,) for n in counts))
+    learner = Learner(replace(MODELS["auto"], fidelities=fidelities), amsbq.Uniform(0, 1), [["learn"] * 3], 0)
+    rng = np.random.default_rng(0)
+    for source, n in enumerate([3, 10, 40]):
+        std = 2.0 / counts[source] ** 0.5
+        for x in np.linspace(0, 1, n):
+            learner.add(source, np.array([x]), np.sin(3 * x) + std * rng.normal(), 0.0)
+    for member in learner.learned().channels[0].process.particles.members:
+        density = member.draws.log_posterior
+        if member.weight and density.prior.one_level:
+            noise = density.models(member.draws.Theta, member.draws.relations).noise * density.units.spreads**2
+            stds = np.sqrt(np.exp(member.draws.weights @ np.log(noise)))
+            np.testing.assert_allclose(stds[1:], [2 / 1000**0.5, 0.2], rtol=0.5)
+            assert 0.3 < stds[0] / 0.02 < 3
+            break
+    else:
+        pytest.fail("no structure of levels counts")

@@ -2,7 +2,8 @@
 
 A rate divides by cost, so an uncertain cost c counts by E[1/c]: its *effective* cost is 1 / E[1/c]. What is reserved in
 a budget is the *expected* cost E[c]. Where the cost is known, both are the cost itself. Where it is learned, by a
-Gaussian process over log c, with mean μ and variance σ², they are exp(μ - σ²/2) and exp(μ + σ²/2).
+Gaussian process over log c, with mean μ and variance σ², they are exp(μ - σ²/2) and exp(μ + σ²/2). Those of levels of
+one simulator, with knobs h_lk, are learned together: log c_l(x) = a - Σ_k b_k log h_lk + u_l + g_l(x).
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from ..common.messages import warn
-from ..common.validation import Array, brief, positive_number, read_only
+from ..common.validation import Array, IntArray, brief, positive_number, read_only
 from ..gp.data import Data
-from ..gp.posterior_batch import PosteriorBatch
 from ..inference.log_posterior import LogPosterior
 from ..inference.particles import SETTINGS as LEARNING
 from ..inference.priors import LogGamma, Normal, StudentT
 from ..inference.sampling import most_probable
-from ..inference.structures import ModelPrior, TermPrior
+from ..inference.structures import Factor, Fidelities, ModelPrior, TermPrior
 from ..measures.base import Measure
 from ..posterior.schedule import scheduled_refit
 from .evaluations import Option
@@ -41,9 +41,14 @@ class CostSettings:
     difference_step: float = 1e-5
     #: relative rounding error that the sum of costs may have before it counts as above the budget
     rounding: float = 1e-12
+    #: standard deviation of the exponent b of a knob, from one: it is 2 for cells in two dimensions
+    exponent: float = 0.7
+    departure: float = 0.2  #: standard deviation of u, by which a level departs from that power
+    own: float = 0.1  #: share of the variance of g that a level has to itself
 
 
 SETTINGS = CostSettings()
+ONE_SOURCE = read_only(np.zeros((0, 1)))  #: the logarithms of the knobs of a source without knobs
 
 
 def affordable(cost: Any, budget: float) -> Any:
@@ -154,43 +159,81 @@ class CostFunction(Cost):
             raise ValueError(f"{name} at x = {brief(x)} raised {type(error).__name__}: {error}") from error
 
 
-#: prior of log c: another unit of cost only shifts it; it varies slowly, by a factor of about e; timings are noisy by
-#: some percent
-LOG_COST_PRIOR = ModelPrior(
-    (TermPrior(LogGamma(0.5, 3.0)),),
-    amplitude=StudentT(-0.5, 0.7, 4.0),
-    level=10.0,
-    log_noise=Normal(float(np.log(1e-2)), 2.0),
-    spread=1.0,
-)
+def log_cost_prior(log_knobs: Array) -> ModelPrior:
+    """Return the prior of log c + Σ_k log h_k of the levels of one simulator, for log h_k of each, shape (knobs, L).
+
+    Another unit of cost only shifts it; it varies slowly with the inputs, by a factor of about e, and by about the same
+    one for all levels; timings are noisy by some percent.
+    """
+    one, each = np.ones((log_knobs.shape[1],) * 2), np.eye(log_knobs.shape[1])
+    several = len(each) > 1
+    levels = 10.0**2 * one + several * SETTINGS.departure**2 * each + SETTINGS.exponent**2 * log_knobs.T @ log_knobs
+    alike = (1 - SETTINGS.own) * one + SETTINGS.own * each
+    return ModelPrior(
+        (TermPrior(LogGamma(0.5, 3.0), correlation=alike if several else None),),
+        factors=(Factor(StudentT(-0.5, 0.7, 4.0), np.ones((1, len(each)))),),
+        level=levels,
+        alike=tuple(range(len(each))),
+        log_noise=Normal(float(np.log(1e-2)), 2.0),
+        noise_knobs=np.zeros((0, len(each))),
+        spread=1.0,
+    )
 
 
-class MeasuredCost(Cost):
-    """A cost learned from evaluations: a Gaussian process over log c at the mode of its hyperparameters.
+class LearnedCosts:
+    """Log costs of the levels of one simulator, or of a single source, at the mode of their hyperparameters.
 
     Parameters
     ----------
     measure : Measure
         The distribution of the inputs.
+    levels : (n,) array of int
+        The level of each evaluation.
     X : (n, D) array
-        Where the source was evaluated.
+        Where it was.
     costs : (n,) array
-        What these evaluations cost.
-    otherwise : float, optional
-        The cost to assume while there are no data; None if nothing is known that could be assumed.
+        What it cost.
+    log_knobs : (knobs, L) array
+        Logarithms of the knobs of each level; without knobs it is a single one.
     """
 
-    def __init__(self, measure: Measure, X: Array, costs: Array, otherwise: float | None = None) -> None:
+    def __init__(
+        self, measure: Measure, levels: IntArray, X: Array, costs: Array, log_knobs: Array = ONE_SOURCE
+    ) -> None:
+        self.expected_rise = -log_knobs.sum(axis=0)  # (L,), of log c
+        y = np.log(costs) - self.expected_rise[levels]
+        data = Data(levels, X, y, np.zeros(len(y))).thinned(LEARNING.most_observations)
+        log_posterior = LogPosterior(log_cost_prior(log_knobs), measure, data, ["learn"] * len(self.expected_rise))
+        self.posterior = log_posterior.condition(most_probable(log_posterior).Theta)
+        self.average = float(log_posterior.units.levels[0])
+
+    def log_cost(self, level: int, X: Array) -> tuple[Array, Array]:
+        """Return mean and variance, shape (n,), of the log cost of one evaluation of a level at each X_i."""
+        mean, variance = self.posterior.predict(level, X)  # in standard units, of spread one and level zero
+        noise = self.posterior.models.noise[0, level]
+        return self.average + self.expected_rise[level] + mean[0], variance[0] + noise
+
+
+class MeasuredCost(Cost):
+    """A cost learned from evaluations.
+
+    Parameters
+    ----------
+    measure : Measure
+        The distribution of the inputs.
+    learned : LearnedCosts, optional
+        What they cost; None while there are none.
+    level : int
+        Which one of these levels it is.
+    otherwise : float, optional
+        The cost to assume while there are no evaluations; None if nothing is known that could be assumed.
+    """
+
+    def __init__(
+        self, measure: Measure, learned: LearnedCosts | None, level: int = 0, otherwise: float | None = None
+    ) -> None:
         super().__init__(measure)
-        self.otherwise = otherwise
-        self.level: float = 0.0
-        self.posterior: PosteriorBatch | None = None
-        if len(costs):
-            n = len(costs)
-            data = Data(np.zeros(n, dtype=np.intp), X, np.log(costs), np.zeros(n)).thinned(LEARNING.most_observations)
-            log_posterior = LogPosterior(LOG_COST_PRIOR, measure, data, ["learn"])
-            self.level = float(log_posterior.units.levels[0])
-            self.posterior = log_posterior.condition(most_probable(log_posterior).Theta)
+        self.learned, self.level, self.otherwise = learned, level, otherwise
 
     def assuming(self, cost: float) -> MeasuredCost:
         """Return a copy that assumes another cost while there are no data."""
@@ -205,17 +248,16 @@ class MeasuredCost(Cost):
 
     def expected(self, X: Array) -> Array:
         """Return exp(μ + σ²/2) at each X_i, shape (n,); zeros if nothing is known, so that nothing is reserved."""
-        if self.posterior is None and self.otherwise is None:
+        if self.learned is None and self.otherwise is None:
             return np.zeros(len(X))
         mean, variance = self._log_cost(X)
         return np.exp(mean + 0.5 * variance)
 
     def _log_cost(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance of the log cost of one evaluation at each X_i."""
-        if self.posterior is None:
+        if self.learned is None:
             return np.full(len(X), np.log(self.otherwise or 1.0)), np.zeros(len(X))
-        mean, variance = self.posterior.predict(0, X)  # in standard units, of spread one and level zero
-        return self.level + mean[0], variance[0] + self.posterior.models.noise[0, 0]
+        return self.learned.log_cost(self.level, X)
 
 
 class CostWithGradient(Cost):
@@ -237,6 +279,8 @@ class CostWithGradient(Cost):
 class SourceCosts:
     """The costs of all sources; those that are "measured" are learned again on the schedule of hyperparameters.
 
+    Those of levels of one simulator are learned together, by its knobs.
+
     Parameters
     ----------
     costs : list of float, callable or "measured"
@@ -247,15 +291,28 @@ class SourceCosts:
         The distribution of the inputs.
     gradients : dict of float or None by source
         The cost of the gradient of each source that has one; None if it is that of the value.
+    fidelities : Fidelities, optional
+        The knobs of sources.
     """
 
     def __init__(
-        self, costs: Sequence[CostLike], names: Sequence[str], measure: Measure, gradients: Mapping[int, float | None]
+        self,
+        costs: Sequence[CostLike],
+        names: Sequence[str],
+        measure: Measure,
+        gradients: Mapping[int, float | None],
+        fidelities: Fidelities | None = None,
     ) -> None:
         self.measure, self._gradients = measure, gradients
         self._costs = [self._cost(cost, name) for cost, name in zip(costs, names, strict=True)]
         self._paid: list[list[tuple[float, ...]]] = [[] for _ in costs]  # (*x, cost) for each source
-        self._due: dict[int, int] = {}  # sources whose cost is to be learned, from that many evaluations
+        measured = [source for source, cost in enumerate(self._costs) if isinstance(cost, MeasuredCost)]
+        alike = [source for source in measured if fidelities is not None and source in fidelities.declared]
+        logs = np.zeros((0, len(costs))) if fidelities is None else fidelities.logarithms(len(costs))
+        #: sources whose costs are learned together, by their first one, and the logarithms of their knobs
+        self._learned = {source: ([source], ONE_SOURCE) for source in measured if source not in alike}
+        self._learned |= {alike[0]: (alike, logs[:, alike])} if alike else {}
+        self._due: dict[int, list[int]] = {}  # of these, how many evaluations of each source to learn from
         self._largest = 0.0
         self._question_order(names)
 
@@ -271,7 +328,7 @@ class SourceCosts:
 
     def _cost(self, cost: CostLike, name: str) -> Cost:
         if isinstance(cost, str):
-            return MeasuredCost(self.measure, np.zeros((0, self.measure.dim)), np.zeros(0))
+            return MeasuredCost(self.measure, None)
         if callable(cost):
             return CostFunction(self.measure, cost, f"cost of {name}")
         return ConstantCost(self.measure, cost)
@@ -279,9 +336,14 @@ class SourceCosts:
     @property
     def costs(self) -> list[Cost]:
         """The cost of each source; learning what is due takes some milliseconds."""
-        for source, n in self._due.items():
-            rows = np.array(sorted(self._paid[source][:n]))  # sorted: the order of evaluations must not matter
-            self._costs[source] = MeasuredCost(self.measure, rows[:, :-1], rows[:, -1])
+        for first, counts in self._due.items():
+            sources, log_knobs = self._learned[first]
+            # sorted: the order of evaluations must not matter
+            known = [sorted(self._paid[source][:n]) for source, n in zip(sources, counts, strict=True)]
+            rows, levels = np.array([row for some in known for row in some]), np.repeat(range(len(sources)), counts)
+            learned = LearnedCosts(self.measure, levels, rows[:, :-1], rows[:, -1], log_knobs)
+            for level, source in enumerate(sources):
+                self._costs[source] = MeasuredCost(self.measure, learned, level)
         self._due.clear()
         return self._costs
 
@@ -303,7 +365,8 @@ class SourceCosts:
 
     def unknown(self, source: int) -> bool:
         """Return whether nothing is known of the cost of a source."""
-        return isinstance(self._costs[source], MeasuredCost) and not self._paid[source]
+        together = [sources for sources, _ in self._learned.values() if source in sources]
+        return bool(together) and not any(self._paid[each] for each in together[0])
 
     def expected(self, source: int, x: Array, gradient: bool = False) -> float:
         """Return the cost to reserve for an evaluation at x, shape (D,), with its gradient or without."""
@@ -317,8 +380,9 @@ class SourceCosts:
         self._paid[source].append((*x, cost))
         self._largest = max(self._largest, cost)
         for other, model in enumerate(self._costs):
-            if isinstance(model, MeasuredCost) and model.posterior is None:
+            if isinstance(model, MeasuredCost) and model.learned is None:
                 self._costs[other] = model.assuming(self._largest)
-        n = len(self._paid[source])
-        if isinstance(self._costs[source], MeasuredCost) and scheduled_refit(n) == n:
-            self._due[source] = n
+        for first, (sources, _) in self._learned.items():
+            counts = [len(self._paid[each]) for each in sources]
+            if source in sources and scheduled_refit(sum(counts)) == sum(counts):
+                self._due[first] = counts

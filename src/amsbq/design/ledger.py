@@ -92,7 +92,7 @@ class Ledger:
     def __init__(self, problem: Problem) -> None:
         gradients = {s: source.gradient_cost for s, source in enumerate(problem.sources) if problem.with_gradient(s)}
         prices = [source.cost for source in problem.sources]
-        self.costs = SourceCosts(prices, problem.names, problem.measure, gradients)
+        self.costs = SourceCosts(prices, problem.names, problem.measure, gradients, problem.model.fidelities)
         self.decisions = DecisionCosts(problem.decision_cost)
         self.budget, self.pending, self.asked, self.beside = problem.budget, dict[int, Query](), 0, 0.0
         self._always = {s for s, source in enumerate(problem.sources) if source.gradient is True}

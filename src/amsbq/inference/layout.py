@@ -6,8 +6,9 @@ Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at onc
     B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what each has to itself; C_q is fixed
     A = diag(e^{a_l + γ_q / 2 + Σ_f E_f t_f}) amplitudes of the sources, gain of the term, and factors with effects E
 
-θ holds a, then w, log η, γ and log λ of each term, then t, then the log noise variances that are learned. Exponents and
-w are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
+θ holds a, then w, log η, γ and log λ of each term, then t, then the log noise variances that are learned; of sources
+with knobs h_lk it is one, log σ², and a power q_k of each knob: log σ_l² = log σ² + Σ_k q_k log h_lk. Exponents and w
+are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
 
 Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares what the term
 describes, -1 if it does so with the opposite sign, 0 if it has an independent copy of the term.
@@ -21,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common.validation import Array, IntArray
-from .priors import Prior, stacked
+from .priors import REFINEMENT, Prior, stacked
 from .structures import ModelPrior, TermPrior
 
 #: factors on the prior mode of the first lengthscale from which the search for modes starts
@@ -100,7 +101,13 @@ class Layout:
         pairs = list(zip(prior.factors, self._factors, strict=True))
         #: where the exponents of knobs are
         self.exponents = {factor.knob: at.start for factor, at in pairs if factor.knob is not None}
-        self._log_noise = self._add(prior.log_noise, tuple(learned_noise.tolist()))
+        knobs = prior.noise_knobs
+        levels = [source for source in learned_noise.tolist() if knobs is not None and source in prior.alike]
+        self._levels = levels if len(levels) > 1 else []
+        self._log_noise = self._add(prior.log_noise, tuple(s for s in learned_noise.tolist() if s not in self._levels))
+        self._level_noise = self._add(prior.log_noise, None, int(bool(self._levels)))
+        logs = np.zeros((0, 1)) if knobs is None or not self._levels else knobs[:, self._levels]
+        self._noise_powers = [(k, self._add(REFINEMENT.noise, None, 1)) for k in np.flatnonzero(np.ptp(logs, axis=1))]
         self.size = self._blocks[-1].at.stop
         self._priors = stacked([block.prior for block in self._blocks for _ in range(block.size)])
         self.bounds = np.concatenate([np.tile(block.prior.box, (block.size, 1)) for block in self._blocks])
@@ -148,7 +155,12 @@ class Layout:
             scales[at.scales, q] = np.eye(self.dim) if at.term.per_dimension else 1.0
         for factor, at_factor in zip(self.prior.factors, self._factors, strict=True):
             amplitudes[at_factor] = factor.effect
-        noise[self._log_noise] = np.eye(len(self.learned_noise))
+        together = np.isin(self.learned_noise, self._levels)
+        noise[self._log_noise] = np.eye(len(self.learned_noise))[~together]
+        noise[self._level_noise] = together
+        for k, at_power in self._noise_powers:
+            assert self.prior.noise_knobs is not None
+            noise[at_power] = together * self.prior.noise_knobs[k, self.learned_noise]
         return _Maps(amplitudes, own, weights, scales, noise, with_own, related)
 
     def decode(self, Theta: Array, relations: Array) -> Decoded:

@@ -122,6 +122,8 @@ class LogPosterior:
     @property
     def _constant(self) -> Array:
         """The prior covariance of the unknown levels of the sources, in standard units, shape (L, L)."""
+        if isinstance(self.prior.level, np.ndarray):
+            return self.prior.level
         same = np.eye(self.n_sources)
         if self.prior.one_level:
             same[np.ix_(self.prior.alike, self.prior.alike)] = 1.0

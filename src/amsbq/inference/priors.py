@@ -232,6 +232,8 @@ class RefinementPriors:
     faster: Normal = field(default_factory=lambda: Normal(1.0, 0.5))  #: by how much the exponent of the rest is larger
     decay: float = 1.0  #: of the correlation of the rest of two levels with |log h - log h'|
     constant: float = 1.0  #: variance of a constant in an error, relative to that of what varies
+    #: power of a knob that noise variances are proportional to: 0 for the width of a cell, 1 for 1/particles
+    noise: Normal = field(default_factory=lambda: Normal(0.5, 0.5))
     #: sources up to which a chain, with hyperparameters for each of them, is tried as well
     few: int = 6
 

@@ -96,8 +96,9 @@ class ModelPrior:
     kernel: ProductKernel = field(default_factory=lambda: RBF(1.0))
     #: prior of each a_l, around a spread common to all sources; None takes the scale of each from its observations
     amplitude: StudentT | None = None
-    #: standard deviation of an unknown constant for each source, in units of its spread; None fixes it to the average
-    level: float | None = None
+    #: standard deviation of an unknown constant for each source, in units of its spread, or the covariance (L, L) of
+    #: these; None fixes it to the average
+    level: float | Array | None = None
     #: the sources that return one quantity, so that they have one unit
     alike: tuple[int, ...] = ()
     one_level: bool = False  #: whether the unknown constant is one for all of these
@@ -108,6 +109,9 @@ class ModelPrior:
     primary_only: bool = False
     #: prior of the log noise variance of a source, in units of its squared spread, where it is learned
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
+    #: (knobs, L): the log of each knob of the sources that are alike. Where their noise is learned, it is one variance
+    #: times a power of each knob, not one for each source
+    noise_knobs: Array | None = None
     #: the unit of the outputs of all sources, if it need not be taken from the data
     spread: float | None = None
 
@@ -192,7 +196,10 @@ class Model:
             return self.structures(order, dim)
         target, order = known.target, [source for source in order if source < len(known.values)]
         alike = (*known.declared, target) if known.limit else known.declared
-        return tuple(replace(prior, alike=alike, target=target) for prior in self.refined(order, dim, known))
+        logs = known.logarithms(len(order) + known.limit)
+        return tuple(
+            replace(prior, alike=alike, target=target, noise_knobs=logs) for prior in self.refined(order, dim, known)
+        )
 
     @property
     def given(self) -> bool:
