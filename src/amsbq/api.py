@@ -7,10 +7,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Literal
 
-from .certificates.plan import check_budget
+from .certificates.plan import check_budget, kept_budget
 from .certification import certify as certificate_for
 from .common.messages import renamed
-from .common.validation import RNGLike, brief, number, positive_number
+from .common.validation import RNGLike, brief
 from .design.acquisition import AcquisitionName
 from .design.description import Initial, Problem, RangeLike
 from .design.goals import Tolerance, Weights
@@ -141,7 +141,7 @@ def integrate(
         raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
     if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
         raise ValueError("nothing would end the run: give a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
-    kept = _kept(certify, budget)
+    kept = kept_budget(certify, budget)
     problem = Problem.of(
         sources,
         inputs,
@@ -190,12 +190,3 @@ def integrate(
         return result
     certificate = certificate_for(result, kept, problem.seed, executor=executor, workers=workers, journal=journal)
     return replace(result, certificate=certificate)
-
-
-def _kept(share: float, budget: float | None) -> float:
-    """Return what is kept of a budget for a certificate."""
-    if not 0 <= number(share, "certify") < 1:
-        raise ValueError(f"certify must be a share of the budget, such as 0.2, got {brief(share)}")
-    if share and budget is None:
-        raise ValueError(f"certify={share:g} keeps a share of the budget: give a budget")
-    return share * positive_number(budget, "budget") if share and budget is not None else 0.0

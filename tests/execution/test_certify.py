@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_a_share_of_the_budget_is_kept(tmp_path):
     ("about", "text"),
     [
         ({"budget": 5, "certify": 1.0}, "certify must be a share of the budget, such as 0.2, got 1.0"),
-        ({"rel_tol": 0.1, "certify": 0.2}, "certify=0.2 keeps a share of the budget: give a budget"),
+        ({"rel_tol": 0.1, "certify": 0.2}, "certify keeps a share of the budget: give a budget"),
         ({"budget": 5, "certify": 0.2}, "1 for a certificate pays for 1 evaluation"),
         ({"budget": 50, "certify": 0.2, "log": True}, "log=True cannot be certified"),
     ],
@@ -164,6 +165,68 @@ def test_a_share_that_cannot_be_kept_is_refused_at_once(about, text):
 
     with pytest.raises(ValueError, match=text):
         amsbq.integrate(never, amsbq.Uniform(0, 1), **about)
+
+
+def test_a_problem_file_keeps_a_share(of_file, capsys):
+    """Of 4 a half: two evaluations of the run, two of the certificate; the commands that it prints mean both."""
+    folder, calls = of_file[0].parent, of_file[1]
+    path, before = folder / "kept.toml", calls()
+    path.write_text("certify = 0.5\nseed = 3\n" + (folder / "problem.toml").read_text())
+    assert main(["run", str(path)]) == 0
+    printed = capsys.readouterr().out
+    found = amsbq.read_result(folder / "kept.jsonl")
+    assert calls() == before + 4
+    assert (found.spent, found.certificate.spent, found.certificate.plan.seed) == (2, 2, 3)
+    assert f"certificate: {found.certificate.summary()}" in printed
+    assert "--budget 8" in printed
+    assert main(["run", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["certificate"]["mean"] == found.certificate.mean
+    assert main(["certify", str(folder / "kept.jsonl"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"] == found.certificate.mean
+    assert calls() == before + 4
+    assert main(["resume", str(folder / "kept.jsonl"), "--budget", "8"]) == 0
+    assert calls() == before + 4 + 2 + 4
+    assert "--budget 16" in capsys.readouterr().out
+    assert main(["resume", str(folder / "kept.jsonl"), "--budget", "2"]) == 2
+    assert "--budget: 1 for a certificate pays for 1 evaluation of fine" in capsys.readouterr().err
+
+
+def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
+    path = tmp_path / "elsewhere.toml"
+    path.write_text("certify = 0.5\n" + PROBLEM + "detached = true\n")
+    journal = tmp_path / "elsewhere.jsonl"
+    assert main(["ask", str(path), "--n", "4"]) == 0
+    asked = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(asked) == 2
+    for line in asked:
+        assert main(["tell", str(journal), str(line["id"]), str(fine([line["x"]["t"]]))]) == 0
+    capsys.readouterr()
+    assert main(["certify", str(journal)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("about", "text"),
+    [
+        ("certify = 1.5\n", "certify: must be a share of the budget, such as 0.2, got 1.5"),
+        ("certify = 'half'\n", "certify: must be a share of the budget"),
+        ("certify = 0.3\n", "certify: 1.2 for a certificate pays for 1 evaluation of fine"),
+        ("certify = 0.5\nlog = true\n", "certify: .*log=True cannot be certified"),
+    ],
+)
+def test_a_share_that_a_problem_file_cannot_keep(of_file, capsys, about, text):
+    path = of_file[0].parent / "wrong.toml"
+    path.write_text(about + (path.parent / "problem.toml").read_text())
+    assert main(["run", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert re.search(text, error)
+    path.write_text(
+        about.replace("1.5", "0.2") + path.read_text().partition("\n")[2].replace("budget = 4", "rel_tol = 0.1")
+    )
+    if about == "certify = 1.5\n":
+        assert main(["run", str(path)]) == 2
+        assert "certify: keeps a share of the budget: give a budget" in capsys.readouterr().err
 
 
 def test_the_command_line(of_file, capsys):

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..common.validation import Array, numbers
+from ..common.validation import Array, brief, number, numbers, positive_number
 from ..design.description import Problem
 from ..design.ledger import Ledger
 from ..measures.base import Measure
@@ -244,6 +244,15 @@ class Plan:
             primary_only=bool(content["primary_only"]),
             limit=bool(content["limit"]),
         )
+
+
+def kept_budget(share: float, budget: float | None) -> float:
+    """Return what is kept of a budget for a certificate."""
+    if not 0 <= number(share, "certify") < 1:
+        raise ValueError(f"certify must be a share of the budget, such as 0.2, got {brief(share)}")
+    if share and budget is None:
+        raise ValueError("certify keeps a share of the budget: give a budget")
+    return share * positive_number(budget, "budget") if share and budget is not None else 0.0
 
 
 def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | None = None) -> None:

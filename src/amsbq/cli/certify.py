@@ -29,20 +29,22 @@ def certify_command(options: argparse.Namespace) -> int:
         return _shown(tell_certificate(options.journal, _answer(options), options.wait), options)
     if options.failed is not None:
         raise UserError("--failed belongs to an evaluation: --tell ID --failed REASON")
-    state = read_state(options.journal)
+    state, header = read_state(options.journal), read_journal(options.journal)[0]
+    problem = problem_of(options.journal) if "file" in header else None
     latest = state.certificates[-1] if state.certificates else None
-    begun = None if latest is None or latest.complete else latest.plan
-    budget = options.budget if options.budget is not None or begun is None else begun.budget
+    budget, seed, only = None if problem is None else problem.kept(state.budget) or None, 0, False
+    if latest is not None and not latest.complete:
+        budget, seed, only = latest.plan.budget, latest.plan.seed, latest.plan.primary_only
+    elif problem is not None and budget is not None:
+        seed = problem.described.seed
+    budget = budget if options.budget is None else options.budget
     if budget is None:
         raise UserError("--budget is missing: what the fresh evaluations may cost, in the unit of all costs")
-    seed = options.seed if options.seed is not None else 0 if begun is None else begun.seed
-    only = options.primary_only or (begun is not None and begun.primary_only)
-    header = read_journal(options.journal)[0]
-    if "file" not in header:
+    seed, only = seed if options.seed is None else options.seed, only or options.primary_only
+    if problem is None:
         return _shown(
             certify(read_result(options.journal), budget, seed, primary_only=only, journal=options.journal), options
         )
-    problem = problem_of(options.journal)
     it = problem.integrator()
     restore(it, options.journal, problem.names)
     result: Result = result_of(it, state.stopped, problem.names)

@@ -9,13 +9,16 @@ import os
 import sys
 import time
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..certification import certify
 from ..common.messages import collected_warnings
 from ..design.evaluations import Evaluation, StopReason
 from ..design.stopping import goal_rules
 from ..execution.bulk import BulkError
+from ..execution.executors import ExecutorLike
 from ..execution.integrator import Integrator
 from ..execution.journal import locked, read_journal
 from ..execution.progress import LineProgress, working
@@ -27,7 +30,7 @@ from ..problems.problem_file import ProblemFile, load_problem
 from ..processes.guardian import GUARDIAN
 from ..processes.interrupts import terminable
 from ..processes.pool import ResilientProcessPool
-from ..results.result import is_known
+from ..results.result import Result, is_known
 from ..results.summary import as_json
 from ..simulators.answers import error_text
 from .exits import ExitCode, UserError
@@ -130,6 +133,8 @@ def _run_to_end(
                     accept_changes=options.accept_changes,
                     taken=taken,
                 )
+                if problem.certify and is_known(result) and result.stopped != "interrupted":
+                    result = _certified(result, problem, journal, executor, options.workers)
         except KeyboardInterrupt:
             if not signals:
                 raise
@@ -172,9 +177,24 @@ def _run_to_end(
     return ExitCode.FAILED
 
 
+def _certified(
+    result: Result, problem: ProblemFile, journal: Path, executor: ExecutorLike | None, workers: int
+) -> Result:
+    """Return a result with the certificate for which a share of the budget was kept."""
+    kept, seed = problem.kept(result.budget), problem.described.seed
+    return replace(result, certificate=certify(result, kept, seed, executor=executor, workers=workers, journal=journal))
+
+
 def _resume(problem: ProblemFile, journal: Path, it: Integrator) -> str:
     """Return the command that continues a run with the budget that it has."""
-    return f"amsbq resume {journal}" + ("" if it.budget == problem.budget else f" --budget {it.budget:.12g}")
+    return f"amsbq resume {journal}" + (
+        "" if it.budget == problem.budget else f" --budget {_whole(problem, it.budget)}"
+    )
+
+
+def _whole(problem: ProblemFile, budget: float) -> str:
+    """Return what ``--budget`` is for a run that may spend so much: with what is kept for its certificate."""
+    return f"{budget + problem.kept(budget):.12g}"
 
 
 def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: StopReason) -> str:
@@ -183,7 +203,7 @@ def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: Sto
         return f"go on with: {_resume(problem, journal, it)}"
     if stopped == "tolerance":
         return f"for more, set a smaller tolerance in {problem.path} and go on with: {_resume(problem, journal, it)}"
-    return f"go on with: amsbq resume {journal} --budget {2 * max(it.budget, it.spent):.12g}"
+    return f"go on with: amsbq resume {journal} --budget {_whole(problem, 2 * max(it.budget, it.spent))}"
 
 
 def _look_at(it: Integrator, journal: Path) -> str:
@@ -242,7 +262,7 @@ def _restored_problem(file: Path, journal: Path) -> Integrator:
     """Return an integrator of a problem file in the state of the run that a journal tells of."""
     problem = load_problem(file)
     if not journal.exists():
-        small = "" if math.isinf(problem.budget) else f" --budget {problem.budget / 2:g}"
+        small = "" if math.isinf(problem.budget) else f" --budget {_whole(problem, problem.budget / 2)}"
         raise UserError(
             f"there is no journal {journal} to forecast from: begin with a small budget, as in amsbq run {file}{small}"
         )

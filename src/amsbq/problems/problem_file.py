@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..certificates.plan import check_budget, kept_budget
 from ..common.validation import cut_short
 from ..design.description import Problem
 from ..design.sources import Source, source_names
@@ -40,6 +41,7 @@ class ProblemFile:
     path: Path
     sources: list[Source]  #: as the file has them
     described: Problem
+    certify: float = 0.0  #: the share of the budget that is kept for a certificate
 
     @property
     def names(self) -> list[str]:
@@ -53,12 +55,21 @@ class ProblemFile:
 
     @property
     def budget(self) -> float:
-        """The budget; infinite if only a tolerance ends the run."""
+        """What the run may spend, without what is kept for a certificate; infinite if only a tolerance ends it."""
         return self.described.budget
+
+    def kept(self, budget: float) -> float:
+        """Return what is kept for the certificate of a run that may spend so much."""
+        return budget * self.certify / (1 - self.certify) if self.certify else 0.0
 
     def integrator(self, budget: float | None = None) -> Integrator:
         """Return a new integrator of the problem; ``budget`` replaces the one in the file."""
-        return integrator_for(replace(self.described, budget=budget or self.budget))
+        described = self.described
+        if budget is not None:
+            described = replace(described, budget=budget - kept_budget(self.certify, budget))
+        if self.certify:
+            check_budget(described, self.kept(described.budget))
+        return integrator_for(described)
 
     def require_functions(self) -> None:
         """Raise `ProblemError` if a source is evaluated elsewhere, and cannot be evaluated here."""
@@ -135,10 +146,15 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     known = {key: value for key, value in settings.items() if value is not None}
     by_name = {name: f"sources[{number}]" for number, name in enumerate(source_names(sources))}
     about = {"a budget": "budget", **dict(zip(PROBLEM, PROBLEM, strict=True)), **by_name}
-    ends = {key: found[key] for key in ("budget", "rel_tol", "abs_tol")}
+    ends, share = {key: found[key] for key in ("budget", "rel_tol", "abs_tol")}, found["certify"]
+    kept = checker.attempt("certify", lambda: kept_budget(share, ends["budget"]))
+    if kept:
+        ends["budget"] -= kept
     described = checker.attempt("", lambda: Problem.of(sources, measure, names=names, **known, **ends), about)
     if described is not None:
         checker.attempt("", lambda: integrator_for(described), about)  # the budget must pay for a first evaluation
+    if described is not None and kept:
+        checker.attempt("certify", lambda: check_budget(described, kept))
     if checker.errors or described is None:
         raise ProblemError(path, checker.errors)
-    return ProblemFile(path, sources, described)
+    return ProblemFile(path, sources, described, share)

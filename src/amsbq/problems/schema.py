@@ -103,6 +103,11 @@ FLAG, TEXT = Key("true or false", of_type(bool)), Key("a text", of_type(str))
 #: the keys of a problem file
 PROBLEM: dict[str, Key] = {
     "budget": replace(POSITIVE, missing="in units of cost, such as budget = 10.0, or a tolerance"),
+    "certify": Key(
+        "a share of the budget, such as 0.2",
+        accepted(lambda value: is_number(value) and 0 <= value < 1, float),
+        default=0.0,
+    ),
     "seed": Key(
         "a whole number, not negative", accepted(lambda value: type(value) is int and value >= 0), "Integrator"
     ),
