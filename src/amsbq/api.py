@@ -59,6 +59,9 @@ def integrate(
     decision_cost: float = 0.0,
     certify: float = 0.0,
     limit: bool = False,
+    title: str | None = None,
+    units: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Result:
     """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
 
@@ -110,6 +113,9 @@ def integrate(
     certify : float
         The share of the budget that is kept for a certificate, such as 0.2: an estimate from fresh random evaluations,
         which rests on no model. It is ``result.certificate``; see `certify`.
+    title, units, labels
+        What the run is about, and units and names for people, as in ``units={"speed": "m/s", "output": "m", "cost":
+        "core hours"}``: see `Integrator`. Results, figures and pages show them; no number depends on them.
 
     Returns
     -------
@@ -162,6 +168,9 @@ def integrate(
         limit=limit,
         rel_tol=rel_tol,
         abs_tol=abs_tol,
+        title=title,
+        units=units,
+        labels=labels,
     )
     it = integrator_for(problem)
     for name, source in zip(it.names, it.sources, strict=True):

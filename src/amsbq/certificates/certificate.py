@@ -188,14 +188,14 @@ class Certificate:
         finest = f"it is about {self.plan.names[0]}, the finest source: the limit cannot be evaluated"
         return [*([finest] if self.plan.limit else []), *self._failed(), *self._heavy(), *self._equal()]
 
-    def summary(self, output: int = 0) -> str:
-        """Return the estimate of an output with its standard error and 95 % interval as text."""
+    def summary(self, output: int = 0, unit: str = "") -> str:
+        """Return the estimate of an output with its standard error and 95 % interval as text, in a unit."""
         found = self._answers[output]
         if math.isnan(found.mean):
             return "nothing is known yet"
         low, high = (_end(end, found.std) for end in found.interval(0.95))
         error = "" if math.isnan(found.std) else " (std)"
-        return f"{plus_minus(found.mean, found.std)}{error}, 95 % between {low} and {high}"
+        return f"{plus_minus(found.mean, found.std, unit)}{error}, 95 % between {low} and {high}"
 
     def __str__(self) -> str:
         plan = self.plan

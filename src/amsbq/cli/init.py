@@ -18,6 +18,9 @@ HEAD = """\
 # A problem file of amsbq. See what a run would do with:  amsbq check {file}
 budget = 10.0               # in units of cost: here ten evaluations of the simulator, or many more of the other
 # rel_tol = 0.01            # stop earlier, when the 95 % interval is within one percent of the mean
+# title = "My study"        # what it is about, and what the output is, in which unit: for people, on all that is shown
+# labels = {{ output = "peak" }}
+# units = {{ output = "m", cost = "core hours" }}
 
 [inputs]                    # in order; any continuous distribution of scipy.stats, or bounds
 {inputs}

@@ -11,6 +11,7 @@ import numpy as np
 from ..common.validation import numbers_text
 from ..design.description import input_names
 from ..design.evaluations import Evaluation, Query
+from ..design.labels import COST
 from ..execution.revisions import Given, correct, exclude, shown_evaluation
 from ..execution.state import RunState, read_state
 from .arguments import numbers_by_output
@@ -36,21 +37,24 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
     """Yield where a source was evaluated, what was found, what was paid, and what was known of the integral then."""
     names = state.header.get("inputs") or input_names(len(query.x))
     yield f"evaluation {query.id} of {state.names[query.source]}"
-    yield f"at {', '.join(f'{name} = {value:.10g}' for name, value in zip(names, query.x, strict=True))}"
+    labels = state.labels
+    yield f"at {labels.at(names, query.x, 10)}"
     if answer is None:
         yield f"pending; expected cost {query.cost:.6g}"
         return
     if answer.status == "ok":
         values, variances = (np.atleast_1d(each).tolist() for each in (answer.value, answer.variance))
         for name, value, variance in zip(state.outputs or ["value"], values, variances, strict=True):
-            yield f"{name} = {value:.10g}" + (f", with variance {variance:.6g}" if variance else "")
+            unit = labels.unit("" if state.outputs is None else name)
+            yield f"{name} = {value:.10g} {unit}".rstrip() + (f", with variance {variance:.6g}" if variance else "")
     else:
         yield f"failed: {answer.reason}"
     if answer.note and answer.note != answer.reason:
         yield answer.note
-    yield f"cost = {answer.cost:.6g}"
+    yield labels.measured(f"cost = {answer.cost:.6g}", COST)
     if np.isfinite(answer.std).any():
-        after = numbers_text(answer.mean, most=np.size(answer.mean), names=state.outputs, std=answer.std)
+        units = [labels.unit(name) for name in state.outputs or [""]]
+        after = numbers_text(answer.mean, most=len(units), names=state.outputs, std=answer.std, units=units)
         yield f"the integral after it: {after}"
 
 

@@ -203,11 +203,16 @@ def value_range(valid: Any) -> tuple[float, float]:
 
 
 def numbers_text(
-    value: Values, digits: int = 6, most: int = 4, names: Sequence[str] | None = None, std: Values | None = None
+    value: Values,
+    digits: int = 6,
+    most: int = 4,
+    names: Sequence[str] | None = None,
+    std: Values | None = None,
+    units: Sequence[str] = (),
 ) -> str:
     """Return a number, or the first few of several, by name if they have any, as text with so many significant digits.
 
-    If they have standard deviations, these are given, and as many digits as are known.
+    If they have standard deviations, these are given, and as many digits as are known; ``units`` are those of each.
 
     >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan])), numbers_text(np.arange(9.0), most=2)
     ('0.5', '0.5, nan', '0, 1, ... (9 in all)')
@@ -221,6 +226,8 @@ def numbers_text(
         listed = [f"{each:.{digits}g}" for each in values]
     else:
         listed = list(map(plus_minus, values, np.atleast_1d(std).tolist()))
+    if any(units):
+        listed = [f"{each} {unit}".rstrip() for each, unit in zip(listed, units, strict=True)]
     shown = listed if names is None else [f"{name} {each}" for name, each in zip(names, listed, strict=True)]
     return ", ".join(shown[:most]) + ("" if len(shown) <= most else f", ... ({len(shown)} in all)")
 
@@ -241,15 +248,14 @@ def as_known(value: float, std: float) -> str:
     return f"{value:.{max(0, 1 - int(np.floor(np.log10(std)))) if std else 6}f}"
 
 
-def plus_minus(mean: float, std: float) -> str:
-    """Return a mean and its standard deviation as text, to as many digits as are known.
+def plus_minus(mean: float, std: float, unit: str = "") -> str:
+    """Return a mean and its standard deviation as text, to as many digits as are known, with their unit.
 
-    >>> plus_minus(70.4321, 0.7369), plus_minus(0.5, np.nan)
-    ('70.43 ± 0.74', '0.5')
+    >>> plus_minus(70.4321, 0.7369, "people"), plus_minus(0.5, np.nan)
+    ('70.43 ± 0.74 people', '0.5')
     """
-    if np.isnan(std):
-        return f"{mean:.6g}"
-    return f"{as_known(mean, std)} ± {as_known(float(f'{std:.2g}'), std)}"
+    known = f"{mean:.6g}" if np.isnan(std) else f"{as_known(mean, std)} ± {as_known(float(f'{std:.2g}'), std)}"
+    return f"{known} {unit}".rstrip()
 
 
 def _regular(value: Any, name: str) -> NDArray[Any]:

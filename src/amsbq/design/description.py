@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from .acquisition import AcquisitionName, checked_kind
 from .evaluations import Choice
 from .fidelities import LIMIT, fidelities_of, with_limit
 from .goals import Goals, Tolerance, Weights
+from .labels import Labels
 from .sources import Source, SourcesLike, as_sources, source_names
 
 #: (low, high), or a dictionary of them by output
@@ -74,6 +75,8 @@ class Problem:
         What a second of deciding costs.
     limit : bool
         Whether the integral wanted is that of the limit to which the fidelities of the sources tend.
+    labels : Labels
+        What the run is about, and the names and units of inputs, outputs and costs; no number depends on them.
     """
 
     sources: tuple[Source, ...]
@@ -92,6 +95,7 @@ class Problem:
     goals: Goals
     decision_cost: float
     limit: bool = False
+    labels: Labels = field(default_factory=Labels)
 
     @classmethod
     def of(
@@ -116,6 +120,9 @@ class Problem:
         limit: bool = False,
         rel_tol: Tolerance | None = None,
         abs_tol: Tolerance | None = None,
+        title: str | None = None,
+        units: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Self:
         """Return the description of a run from the arguments of `amsbq.integrate`, or raise an error."""
         distribution, inputs = named_measure(measure, names)
@@ -156,6 +163,7 @@ class Problem:
             goals=Goals.of(rel_tol, abs_tol, weights, several),
             decision_cost=non_negative_number(decision_cost, "decision_cost"),
             limit=limit,
+            labels=Labels.of(title, units, labels, inputs or input_names(distribution.dim), several),
         )
         made.model.check_for(len(whole), distribution)
         return made if initial is None else replace(made, initial=made._checked_initial(initial))
@@ -238,6 +246,7 @@ class Problem:
             outputs=None,
             targets=[self.targets[output]],
             ranges=[self.ranges[output]],
+            labels=self.labels.of_output(self.outputs[output]),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -258,10 +267,11 @@ class Problem:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], budget: float) -> Self | None:
+    def from_dict(cls, content: Mapping[str, Any], budget: float, labels: Labels | None = None) -> Self | None:
         """Return what `to_dict` described, without functions; None if the measure or the model cannot be rebuilt.
 
-        Costs that were functions of the input are learned from what was paid.
+        ``labels`` are no part of that description, because nothing depends on them. Costs that were functions of the
+        input are learned from what was paid.
         """
         if content["model"] is None or content["measure"] is None:
             return None
@@ -272,7 +282,7 @@ class Problem:
         except ValueError:
             return None
         outputs = content.get("outputs")
-        return cls.of(
+        made = cls.of(
             [_rebuilt(source) for source in content["sources"]],
             measure,
             budget=None if math.isinf(budget) else budget,
@@ -288,6 +298,7 @@ class Problem:
             log=content.get("log", False),
             limit=content.get("limit", False),
         )
+        return replace(made, labels=labels or Labels())
 
 
 def _described(name: str, source: Source) -> dict[str, Any]:

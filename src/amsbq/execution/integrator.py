@@ -76,6 +76,14 @@ class Integrator(Decisions):
         Whether the integral wanted is that of what the sources tend to as their fidelities do to zero, which nobody can
         evaluate: the error of the finest one is then in the error bar. Two sources or more need a fidelity; `levels`
         makes such sources.
+    title : str, optional
+        What the run is about, for results, figures and pages.
+    units : dictionary of str, optional
+        Units of inputs and of several outputs by their names, of the only output as ``"output"``, and of costs as
+        ``"cost"``.
+    labels : dictionary of str, optional
+        What to call them where there is room for more than a name: with ``{"output": "peak"}`` the answer is the
+        "expected peak". No number depends on title, units and labels.
 
     Attributes
     ----------
@@ -128,6 +136,9 @@ class Integrator(Decisions):
         log: bool | Mapping[str, bool] = False,
         decision_cost: float = 0.0,
         limit: bool = False,
+        title: str | None = None,
+        units: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         problem = Problem.of(
             sources,
@@ -147,6 +158,9 @@ class Integrator(Decisions):
             log=log,
             decision_cost=decision_cost,
             limit=limit,
+            title=title,
+            units=units,
+            labels=labels,
         )
         super().__init__(problem)
 

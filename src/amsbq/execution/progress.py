@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 
 from ..common.validation import numbers_text
-from ..design.costs import of_budget
 from ..design.evaluations import Evaluation
 from ..design.run import Run
 
@@ -136,7 +135,8 @@ def estimate_text(it: Run) -> str:
     latest = next((e for e in reversed(it.evaluations) if np.isfinite(e.std).any()), None)
     if latest is None:
         return "initial design"
-    return numbers_text(latest.mean, most=DIGITS.outputs, names=it.outputs, std=latest.std)
+    units = [it.problem.labels.unit(name) for name in it.outputs or [""]]
+    return numbers_text(latest.mean, most=DIGITS.outputs, names=it.outputs, std=latest.std, units=units)
 
 
 def spent_text(it: Run) -> str:
@@ -144,7 +144,9 @@ def spent_text(it: Run) -> str:
     counts = [sum(e.source == source and e.status == "ok" for e in it.evaluations) for source in range(len(it.names))]
     made = ", ".join(f"{count} {name}" for count, name in zip(counts, it.names, strict=True))
     failed = sum(e.status == "failed" for e in it.evaluations)
-    return f"{of_budget(it.spent, it.budget, DIGITS.cost)} · {made}" + (f" · {failed} failed" if failed else "")
+    return f"{it.problem.labels.of_budget(it.spent, it.budget, DIGITS.cost)} · {made}" + (
+        f" · {failed} failed" if failed else ""
+    )
 
 
 def evaluation_text(it: Run, evaluation: Evaluation) -> str:

@@ -71,7 +71,7 @@ def restored_integrator(state: RunState) -> Integrator | None:
     if state.header["problem"]["observed"]:
         return None
     with collected_warnings():  # they were issued when the run began
-        problem = Problem.from_dict(state.header["problem"], state.budget)
+        problem = Problem.from_dict(state.header["problem"], state.budget, state.labels)
         if problem is None:
             return None
         it = integrator_for(problem)

@@ -21,7 +21,7 @@ from ..simulators.answers import EvaluationLog
 from .changes import described_problem, problem_changes
 from .integrator import Integrator
 from .journal import AnotherRunError, Event, Journal, JournalError, JournalPath, read_journal
-from .state import NONSENSE, RunState, interpreted, nonsense_error
+from .state import LABELLED, NONSENSE, RunState, interpreted, nonsense_error
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,8 @@ def begin_or_resume(
     inputs = (about or {}).get("inputs")
     if journal.header is None:
         begun = {"version": version("amsbq"), "problem": described_problem(it, journal.path), "budget": it.budget}
-        journal.begin({**begun, **(about or {})})
+        labels = it.problem.labels.to_dict()
+        journal.begin({**begun, **({"labels": labels} if labels else {}), **(about or {})})
         for e in taken:
             content = {"source": e.source, "x": e.x, "value": e.value, "variance": e.variance}
             slopes = {} if e.gradient is None else {"gradient": e.gradient}
@@ -205,6 +206,8 @@ def begin_or_resume(
     else:
         refitted_at = 0 if state.fitted is None else state.fitted["n"]
         log = JournalLog(journal, it, refitted_at, "" if state.revised else state.stopped)
+    if it.problem.labels != state.labels:
+        journal.write({"event": LABELLED, "labels": it.problem.labels.to_dict()}, durable=False)
     if it.budget != state.budget:
         log.budget_changed()
     log.known(state.unknown)

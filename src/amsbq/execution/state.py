@@ -16,6 +16,7 @@ from ..common.validation import numbers_text
 from ..design.bulk import Bulk
 from ..design.decisions import restore
 from ..design.evaluations import EXCLUDED, Evaluation, Query, StopReason
+from ..design.labels import Labels
 from ..posterior.estimates import AnyEstimate, estimate_from_dict
 from ..simulators.answers import one_line
 from .format1 import translated
@@ -51,6 +52,9 @@ BY_OUTPUT = ("value", "variance", "mean", "std")
 
 #: events of certificates, which are no part of the run
 CERTIFICATES = ("certificate", "certified")
+
+#: the event by which a run that is resumed gets another title, other units or labels
+LABELLED = "labelled"
 
 #: events by which the user changes an evaluation afterwards
 REVISIONS = ("excluded", "corrected")
@@ -112,6 +116,11 @@ class RunState:
         return cast(list[str] | None, self.header["problem"].get("outputs"))
 
     @property
+    def labels(self) -> Labels:
+        """What the run is about, and the names and units of inputs, outputs and costs."""
+        return Labels.from_dict(self.header.get("labels", {}))
+
+    @property
     def sources(self) -> list[dict[str, Any]]:
         """Name, cost, noise and valid range of each source."""
         return cast(list[dict[str, Any]], self.header["problem"]["sources"])
@@ -139,11 +148,13 @@ class RunState:
         if accepted:
             latest = events[accepted[-1]]
             header = {**header, **{key: latest[key] for key in ("problem", "inputs") if latest.get(key) is not None}}
+        labels = [event["labels"] for event in events if event["event"] == LABELLED]
+        header = {**header, "labels": labels[-1]} if labels else header
         _check_header(header)
         for event in events:
             _check_fields(event, header["problem"].get("outputs"))
         certificates = _certificates([event for event in events if event["event"] in CERTIFICATES], header)
-        events = [event for event in events if event["event"] not in CERTIFICATES]
+        events = [event for event in events if event["event"] not in (*CERTIFICATES, LABELLED)]
         accepted = [number for number, event in enumerate(events) if event["event"] == "accepted"]
         queries = _queries([event for event in events if event["event"] == "asked"], header)
         known = {event["id"]: event for event in events if event["event"] == "known"}
@@ -221,6 +232,7 @@ def _check_header(header: Event) -> None:
         raise ValueError(f"a budget of {header['budget']!r}")
     if inputs is not None and not (isinstance(inputs, list) and all(isinstance(name, str) for name in inputs)):
         raise TypeError(f"the inputs are named {inputs!r}")
+    Labels.from_dict(header.get("labels", {}))
 
 
 def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:

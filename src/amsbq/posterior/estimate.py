@@ -101,14 +101,14 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"
 
-    def summary(self) -> str:
-        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known."""
+    def summary(self, unit: str = "") -> str:
+        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known, in a unit."""
         if np.isnan(self.mean):
             return "nothing is known yet"
         if np.isnan(self.std):
-            return f"{self.mean:.6g}, without an error bar"
+            return f"{plus_minus(self.mean, self.std, unit)}, without an error bar"
         low, high = (as_known(end, self.std) for end in self.interval())
-        return f"{plus_minus(self.mean, self.std)} (std), 95 % between {low} and {high}"
+        return f"{plus_minus(self.mean, self.std, unit)} (std), 95 % between {low} and {high}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the central interval that holds the integral with probability ``level``."""

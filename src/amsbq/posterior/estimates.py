@@ -82,13 +82,18 @@ class Estimates(Sequence[Estimate]):
         parts = content["outputs"]
         return cls([Estimate.from_dict(part) for part in parts.values()], list(parts))
 
-    def summary(self) -> str:
-        """Return mean, standard deviation and 95 % interval of each quantity as text, one on each line."""
-        width = max(len(name) for name in self.names) + 1
-        lines = zip(self.names, self.parts, strict=True)
-        return "\n".join(f"{name + ':':{width}} {part.summary()}" for name, part in lines)
+    def summary(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> str:
+        """Return mean, standard deviation and 95 % interval of each quantity as text, one on each line.
 
-    __str__ = summary
+        ``names`` are other names for them, and ``units`` their units.
+        """
+        called, measured = names or self.names, units or [""] * len(self)
+        width = max(len(name) for name in called) + 1
+        lines = zip(called, self.parts, measured, strict=True)
+        return "\n".join(f"{name + ':':{width}} {part.summary(unit)}" for name, part, unit in lines)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         return f"Estimates of {', '.join(self.names)}\n{self.summary()}"

@@ -144,14 +144,14 @@ def target_from_dict(content: Any) -> Target:
     return checked_target(content)
 
 
-def target_name(target: Target, output: str = "output") -> str:
-    """Return what a target is called; a mean has no other name than the output.
+def target_name(target: Target, output: str = "output", unit: str = "") -> str:
+    """Return what a target is called, for an output in some unit; a mean has no other name than the output.
 
-    >>> target_name(Exceedance(2.0)), target_name(Quantile(0.95), "peak"), target_name("variance")
-    ('P(output > 2)', '95 % quantile of peak', 'variance of output')
+    >>> target_name(Exceedance(2.0), unit="m"), target_name(Quantile(0.95), "peak"), target_name("variance")
+    ('P(output > 2 m)', '95 % quantile of peak', 'variance of output')
     """
     if isinstance(target, Exceedance):
-        return f"P({output} > {target.limit:g})"
+        return f"P({output} > {target.limit:g}{f' {unit}' if unit else ''})"
     if isinstance(target, Quantile):
         return f"{100 * target.p:g} % quantile of {output}"
     return f"variance of {output}" if target == "variance" else output

@@ -22,7 +22,7 @@ from ..measures.product import Independent, Product
 from ..simulators.numerals import decimal_comma
 from ..simulators.tables import separator
 from .checks import Checker, shown
-from .schema import BOUNDS, NUMBER, PROBABILITIES, distribution_keys, is_number
+from .schema import BOUNDS, NUMBER, PROBABILITIES, WORDS, distribution_keys, is_number
 
 #: names of the inputs, and their joint distribution unless something was wrong with it
 Inputs: TypeAlias = tuple[list[str], Measure | None]
@@ -47,6 +47,20 @@ class InputsReader:
             self.checker.add("correlations", "samples have their own: give correlations with a table [inputs] only")
         return self._table(inputs, content.get("correlations")) if samples is None else self._samples(samples)
 
+    def words(self, content: dict[str, Any]) -> dict[str, dict[str, str]]:
+        """Return the units and the labels that stand beside the distributions of inputs, by their names."""
+        inputs = content.get("inputs")
+        entries = inputs.items() if isinstance(inputs, dict) else []
+        tables = {name: entry for name, entry in entries if isinstance(entry, dict)}
+        return {
+            f"{word}s": {
+                name: self.checker.value(f"inputs.{name}.{word}", key, entry[word]) or ""
+                for name, entry in tables.items()
+                if word in entry
+            }
+            for word, key in WORDS.items()
+        }
+
     def _table(self, inputs: Any, correlations: Any) -> Inputs:
         if not isinstance(inputs, dict) or not inputs:
             self.checker.add("inputs", f"must be a table with at least one name = {{ ... }}, got {shown(inputs)}")
@@ -57,7 +71,7 @@ class InputsReader:
                 self.checker.add(
                     f"inputs.{name}", "a name is made of letters, digits and _, and begins with a letter or _"
                 )
-        marginals = [self._marginal(f"inputs.{name}", entry) for name, entry in inputs.items()]
+        marginals = [self._marginal(f"inputs.{name}", _without_words(entry)) for name, entry in inputs.items()]
         if any(marginal is None for marginal in marginals):
             return names, None
         for name, marginal in zip(names, marginals, strict=True):  # one at a time first: the mistake has a name then
@@ -197,6 +211,11 @@ class InputsReader:
         names = [column for column in header if column != "weight"]
         values = table[:, [header.index(column) for column in names]]
         return names, self.checker.attempt("samples", lambda: Empirical(values, weights))
+
+
+def _without_words(entry: Any) -> Any:
+    """Return an input without its unit and its label, which `InputsReader.words` reads."""
+    return {key: value for key, value in entry.items() if key not in WORDS} if isinstance(entry, dict) else entry
 
 
 def _is_number(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 budget = 10.0                       # in units of cost
 [inputs]                            # named, in order
-a = { distribution = "gamma", a = 5, loc = 1, scale = 4 }
+a = { distribution = "gamma", a = 5, loc = 1, scale = 4, unit = "1/day" }
 b = { low = 0.0, high = 1.0 }
 [[sources]]                         # the first one is the primary
 python = "epidemic:peak"
@@ -136,9 +136,12 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     unlimited = "rel_tol" in content or "abs_tol" in content
     keys = PROBLEM | {"budget": replace(PROBLEM["budget"], missing="")} if unlimited else PROBLEM
     found = checker.table(keys, content, outputs=outputs or ())
-    names, measure = InputsReader(folder, checker).read(content)
+    inputs = InputsReader(folder, checker)
+    names, measure = inputs.read(content)
     sources = SourcesReader(folder, names, checker, outputs or ()).read(content)
     settings = {name: found[name] for name, key in PROBLEM.items() if key.to == "Integrator"}
+    for words, own in inputs.words(content).items():
+        settings[words] = {**(settings[words] or {}), **own}
     if not checker.errors and "order" in content:
         settings["order"] = checker.value("order", order_of(source_names(sources)), content["order"])
     if checker.errors or measure is None:

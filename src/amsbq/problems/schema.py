@@ -76,6 +76,12 @@ def _option(wanted: str, *types: type) -> Key:
     return Key(wanted, accepted(accepts), "Command")
 
 
+def _texts(value: Any) -> dict[str, str]:
+    table = of_type(dict)(value)
+    read: dict[str, str] = accepted(lambda table: all(isinstance(text, str) for text in table.values()))(table)
+    return read
+
+
 def _are_weights(value: Any) -> bool:
     entries = list(value.values()) if isinstance(value, dict) else value
     return isinstance(entries, list) and all(is_number(each) and each > 0 for each in entries)
@@ -133,6 +139,9 @@ PROBLEM: dict[str, Key] = {
     "weights": Key(
         "positive numbers, one for each output: a list, or a table by output", accepted(_are_weights), "Integrator"
     ),
+    "title": replace(TEXT, to="Integrator"),
+    "units": Key("a table of texts, such as { output = 'm', cost = 'core hours' }", _texts, "Integrator"),
+    "labels": Key("a table of texts, such as { output = 'largest number of ill people' }", _texts, "Integrator"),
     "rel_tol": replace(POSITIVE, by_output=True),
     "abs_tol": replace(POSITIVE, by_output=True),
     "inputs": Key(),
@@ -141,6 +150,8 @@ PROBLEM: dict[str, Key] = {
     "sources": Key(),
 }
 
+#: what any input may have besides
+WORDS = {"unit": TEXT, "label": TEXT}
 #: the keys of an input with bounds, and of one with probabilities
 BOUNDS = dict.fromkeys(("low", "high"), replace(NUMBER, missing="low and high, or a distribution"))
 BOUNDS["distribution"] = Key()

@@ -19,10 +19,11 @@ import scipy
 
 from ..certificates.certificate import Certificate
 from ..common.markup import table
-from ..common.validation import plus_minus
+from ..common.validation import Array, plus_minus
 from ..design.decisions import Decisions
 from ..design.evaluations import NO_GRADIENT
 from ..design.failures import wrong_range
+from ..design.labels import COST, Labels
 from ..gp.data import Data
 from ..inference.particles import SETTINGS as LEARNING
 from ..inference.preparation import is_constant, primary_is_constant
@@ -110,9 +111,27 @@ class Case:
         """What the standard deviation of the integral is called: it is not that of another target."""
         return "standard deviation" if self.it.problem.targets[0] == "mean" else "standard deviation of the mean"
 
-    def at(self, x: Iterable[float]) -> str:
+    @property
+    def labels(self) -> Labels:
+        """What inputs, the output and costs are called and measured in."""
+        return self.it.problem.labels
+
+    @property
+    def unit(self) -> str:
+        """The unit of the output."""
+        return self.labels.unit()
+
+    def value(self, number: float, digits: int = 6) -> str:
+        """Return a number in the unit of the output."""
+        return self.labels.measured(f"{number:.{digits}g}")
+
+    def paid(self, cost: float, digits: int = 3) -> str:
+        """Return a cost in its unit."""
+        return self.labels.measured(f"{cost:.{digits}g}", COST)
+
+    def at(self, x: Sequence[float] | Array) -> str:
         """Return the values of all inputs with their names."""
-        return ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.inputs, x, strict=True))
+        return self.labels.at(self.inputs, x)
 
 
 #: level, text, and advice if there is any
@@ -166,8 +185,8 @@ def _constant(case: Case) -> Iterator[Said]:
     if primary_is_constant(case.it.learner.data):
         yield (
             "warning",
-            f"all {len(y)} values of {name} are {y[0]:.6g}: they do not tell how much it varies, and the error bar is "
-            "a guess.",
+            f"all {len(y)} values of {name} are {case.value(y[0])}: they do not tell how much it varies, and the error "
+            "bar is a guess.",
             "Evaluate it where it should vary.",
         )
 
@@ -187,7 +206,7 @@ def _few(case: Case) -> Iterator[Said]:
         "warning" if n <= fitted else "note",
         f"{it.names[0]} has {how_many}{why}: the error bar {'rests' if n <= fitted else 'still rests in part'} on what "
         "is assumed of such functions.",
-        (f"{more}, for a cost of about {price:.3g}." if price > 0 else f"{more}.")
+        (f"{more}, for a cost of about {case.paid(price)}." if price > 0 else f"{more}.")
         if not n or next_choice(it) is not None
         else "",
     )
@@ -202,7 +221,7 @@ def _few_that_vary(case: Case) -> Iterator[Said]:
     order, allowed = np.argsort(-distances, kind="stable"), SETTINGS.hardly_vary * np.mean(distances**2)
     counts = range(1, n // SETTINGS.fewest_values + 1)
     if k := next((k for k in counts if np.mean(distances[order[k:]] ** 2) <= allowed), 0):
-        extreme = f"{y[order[0]]:.6g} at {case.at(data.X[order[0]])}"
+        extreme = f"{case.value(y[order[0]])} at {case.at(data.X[order[0]])}"
         several = f"{k} of the {n} values of {name}, such as {extreme}, differ"
         yield (
             "warning",
@@ -235,8 +254,8 @@ def _rise(case: Case) -> Iterator[Said]:
     )
     yield (
         "note",
-        f"the {case.error_bar} was {lowest:.2g} after evaluation {rows[narrowest][0] + 1} and is {rows[-1][1]:.2g} "
-        f"now. It rose from {before:.2g} to {after:.2g} with evaluation {i + 1}, of "
+        f"the {case.error_bar} was {lowest:.2g} after evaluation {rows[narrowest][0] + 1} and is "
+        f"{case.value(rows[-1][1], 2)} now. It rose from {before:.2g} to {after:.2g} with evaluation {i + 1}, of "
         f"{it.names[it.evaluations[i].source]}: {why}.",
         "Rely on the present one.",
     )
@@ -250,9 +269,9 @@ def _disagreement(case: Case) -> Iterator[Said]:
         if abs(mean - alone.mean) > SETTINGS.apart * alone.std:
             yield (
                 "warning",
-                f"with {it.names[source]} the integral is {plus_minus(mean, case.estimate.std)}, without it "
-                f"{plus_minus(alone.mean, alone.std)} (standard deviations): the answer rests on how it is related to "
-                f"{name}.",
+                f"with {it.names[source]} the integral is {plus_minus(mean, case.estimate.std, case.unit)}, without it "
+                f"{plus_minus(alone.mean, alone.std, case.unit)} (standard deviations): the answer rests on how it is "
+                f"related to {name}.",
                 _settled_by(case, settled),
             )
     heard = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
@@ -265,8 +284,8 @@ def _disagreement(case: Case) -> Iterator[Said]:
             over = "two models, with values as they are and with exponentials" if assumed else "several transforms"
         yield (
             "note",
-            f"the model averages over {over}, which say {plus_minus(a.mean, a.std)} and "
-            f"{plus_minus(b.mean, b.std)} (standard deviations), with weights of {100 * a.weight:.0f} and "
+            f"the model averages over {over}, which say {plus_minus(a.mean, a.std, case.unit)} and "
+            f"{plus_minus(b.mean, b.std, case.unit)} (standard deviations), with weights of {100 * a.weight:.0f} and "
             f"{100 * b.weight:.0f} %. The error bar covers both.",
             _settled_by(case, settled),
         )
@@ -315,7 +334,8 @@ def _outlier(case: Case) -> Iterator[Said]:
         yield (
             "warning",
             f"evaluation {found.evaluation + 1} ({called}), {case.it.names[e.source]} at {case.at(e.x)}, has the value "
-            f"{e.value:.6g}, where all others predict {plus_minus(found.mean, found.std)} (standard deviation).",
+            f"{case.value(float(e.value))}, where all others predict {plus_minus(found.mean, found.std, case.unit)} "
+            "(standard deviation).",
             "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes "
             "it; `amsbq exclude` takes it out of a run with a journal, and `amsbq correct` replaces it.",
         )
@@ -328,8 +348,9 @@ def _limit(case: Case) -> Iterator[Said]:
         if not low - (high - low) <= target.limit <= high + (high - low):
             yield (
                 "warning",
-                f"the limit of the target, {target.limit:.4g}, is far from all values of {case.it.names[0]}, which are "
-                f"between {low:.4g} and {high:.4g}: what is said of it is extrapolated.",
+                f"the limit of the target, {case.value(target.limit, 4)}, is far from all values of "
+                f"{case.it.names[0]}, which are between {low:.4g} and {case.value(high, 4)}: what is said of it is "
+                "extrapolated.",
                 "Check its unit.",
             )
 
@@ -366,10 +387,10 @@ def _order(case: Case) -> Iterator[Said]:
                 side = "above" if after.min() > before.max() else "below"
                 yield (
                     "warning",
-                    f"all values of {name} from its evaluation {k + 1} on are {side} those before, by {gap:.3g} and "
-                    "more: they may depend on when it was called.",
-                    f"Evaluate it again at {case.at(made[0].x)}, where it gave {y[0]:.6g}: another value means that it "
-                    "depends on more than its inputs.",
+                    f"all values of {name} from its evaluation {k + 1} on are {side} those before, by "
+                    f"{case.value(float(gap), 3)} and more: they may depend on when it was called.",
+                    f"Evaluate it again at {case.at(made[0].x)}, where it gave {case.value(y[0])}: another value means "
+                    "that it depends on more than its inputs.",
                 )
                 break
 
@@ -380,17 +401,17 @@ def _noise(case: Case) -> Iterator[Said]:
         yield (
             "warning",
             f"{it.names[source]} returned different values at the same location, with a standard deviation of "
-            f"{std:.2g}, but was declared to be without noise.",
+            f"{case.value(std, 2)}, but was declared to be without noise.",
             f"Use noise='learn' for {it.names[source]}.",
         )
     for source, std in hidden_noise(it).items():
         name, data, unknown = it.names[source], _values(it, source), it.ledger.costs.unknown(source)
-        cost = "" if unknown else f", for a cost of {it.ledger.costs.expected(source, data.X[-1]):.3g}"
+        cost = "" if unknown else f", for a cost of {case.paid(it.ledger.costs.expected(source, data.X[-1]))}"
         yield (
             "warning",
             f"the values of {name} scatter around a smooth function as if they had noise of standard deviation "
-            f"{std:.2g} ({_brief(100 * std / float(np.std(data.y)))} % of their spread), more than was declared. That "
-            "is by the model only.",
+            f"{case.value(std, 2)} ({_brief(100 * std / float(np.std(data.y)))} % of their spread), more than was "
+            "declared. That is by the model only.",
             f"To settle it, evaluate {name} again where it was evaluated before, at {case.at(data.X[-1])}{cost}: "
             "another value is noise, for which there is noise='learn'; the same value means that it varies faster than "
             "its evaluations can show.",
@@ -410,7 +431,8 @@ def _stationarity(case: Case) -> Iterator[Said]:
                 such_as = f", such as the logarithm of {label}" if case.it.measure.bounds[d, 0] >= 0 else ""
                 yield (
                     "warning",
-                    f"{name} is much harder to predict for {label} between {low:.4g} and {high:.4g} than elsewhere "
+                    f"{name} is much harder to predict for {label} between {low:.4g} and "
+                    f"{case.labels.measured(f'{high:.4g}', label)} than elsewhere "
                     f"({sizes[rough] / usual:.0f} times): it seems to vary faster there, or next to it.",
                     f"The model takes functions to vary alike everywhere. Integrate that part by itself, or use an "
                     f"input in which it is smoother{such_as}.",
@@ -422,7 +444,8 @@ def _transform(case: Case) -> Iterator[Said]:
         known = component.transform.range
         if component.transform.affine or (component.weight < SETTINGS.material and not known.assumed):
             continue
-        end = f"above {known.low:.4g}" if math.isfinite(known.low) else f"below {known.high:.4g}"
+        above = math.isfinite(known.low)
+        end = f"above {case.value(known.low, 4)}" if above else f"below {case.value(known.high, 4)}"
         share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 1 else ""
         said = (
             f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, values are "
@@ -459,8 +482,9 @@ def _refinement(case: Case) -> Iterator[Said]:
         low, high = found.bias.interval(0.95)
         yield (
             "note",
-            f"the integral of {it.names[0]} is off the limit by {plus_minus(found.bias.mean, found.bias.std)} (95 %: "
-            f"{low:.3g} to {high:.3g}); the answer is about the limit.",
+            f"the integral of {it.names[0]} is off the limit by "
+            f"{plus_minus(found.bias.mean, found.bias.std, case.unit)} (95 %: {low:.3g} to "
+            f"{high:.3g}); the answer is about the limit.",
             "",
         )
 
@@ -490,12 +514,14 @@ def _relation(case: Case) -> Iterator[Said]:
     for source in (source for source in observed if source not in used and not _is_constant(it, source)):
         said = f"the values of {first}, each left out in turn, are predicted no better with {it.names[source]}"
         spent = cost_of(it, source)
-        advice = f"It took {spent:.3g} of the cost: leave it out, or find a better approximation." if spent else ""
+        advice = (
+            f"It took {case.paid(spent)} of the cost: leave it out, or find a better approximation." if spent else ""
+        )
         again = f"With {len(_values(it).y)} values of {first} that is not settled: each further one decides anew."
         yield "note", f"{said}: it is left out of the model.", again if rests else advice
     for source in (source for source in observed if source and _is_constant(it, source)):
-        same = f"all values of {it.names[source]} are {_values(it, source).y[0]:.6g}: they tell nothing of how {first}"
-        yield "note", f"{same} varies.", "Leave it out, unless it varies elsewhere."
+        same = f"all values of {it.names[source]} are {case.value(_values(it, source).y[0])}"
+        yield "note", f"{same}: they tell nothing of how {first} varies.", "Leave it out, unless it varies elsewhere."
     for source in (source for source in observed if 0 < source < len(used) and not _is_constant(it, source)):
         found = correlations(it)
         over = f"the correlation of {it.names[source]} with {first} over the inputs' distribution is"
@@ -540,12 +566,12 @@ def _outlook(case: Case) -> Iterator[Said]:
     if of_mean and 0.01 * abs(mean) < now:
         goals["one percent of the integral"] = 0.01 * abs(mean)
     reached = {name: [cost for cost, expected in rows if expected <= goal] for name, goal in goals.items()}
-    clauses = [f"; {name} is expected for {costs[0]:.4g}" for name, costs in reached.items() if costs]
+    clauses = [f"; {name} is expected for {case.paid(costs[0], 4)}" for name, costs in reached.items() if costs]
     (total, last), committed = rows[-1], case.it.ledger.committed
     yield (
         "note",
-        f"the forecast is a standard deviation{what} of {last:.2g} for {total:.4g} in total (now {now:.2g} for "
-        f"{committed:.4g}){''.join(clauses)}.",
+        f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} for "
+        f"{case.paid(total, 4)} in total (now {now:.2g} for {committed:.4g}){''.join(clauses)}.",
         "More of the same buys little." if now < SETTINGS.hardly_narrower * last else "",
     )
 
@@ -627,8 +653,8 @@ def _settled_by(case: Case, otherwise: str) -> str:
     choice, costs = next_choice(case.it), case.it.ledger.costs
     if choice is None or costs.unknown(choice.source):
         return otherwise
-    what = f"{case.it.names[choice.source]} at {case.at(choice.x)}, for {costs.expected(choice.source, choice.x):.3g}"
-    return f"{otherwise} What would tell most per cost is {what}."
+    what, price = f"{case.it.names[choice.source]} at {case.at(choice.x)}", costs.expected(choice.source, choice.x)
+    return f"{otherwise} What would tell most per cost is {what}, for {case.paid(price)}."
 
 
 def _distance(pair: tuple[View, View]) -> float:
@@ -653,7 +679,7 @@ def _instead(case: Case, found: SourceWorth, others: str) -> str:
     money += f"; with that spent on {others} instead, " if found.bought else f"{too_little}; without it "
     times = f", {_brief(found.gain)} times as much" if found.gain >= SETTINGS.helpful else ""
     without = found.instead / found.std * std
-    return f"{money}the {case.error_bar} would be about {without:.2g}{times} (it is {std:.2g})"
+    return f"{money}the {case.error_bar} would be about {without:.2g}{times} (it is {case.value(std, 2)})"
 
 
 def _brief(number: float) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,11 @@ from ..common.messages import suggestion, warn
 from ..common.threads import threads_for
 from ..common.validation import Array, Values, brief, numbers
 from ..design.bulk import Bulk
-from ..design.costs import of_budget
 from ..design.decisions import Decisions, of_output
 from ..design.description import input_names
 from ..design.evaluations import Evaluation, StopReason
 from ..design.goals import Goals
+from ..design.labels import COST, OUTPUT, Labels, squared
 from ..measures.adapters import NamedMeasureLike, in_order_of, measure_of_inputs
 from ..measures.base import Measure
 from ..posterior.distribution import OutputDistribution
@@ -30,7 +30,7 @@ from ..posterior.estimate import Estimate
 from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
 from ..posterior.outputs import output_number
 from ..posterior.sensitivity import Sensitivity, grouped
-from ..posterior.targets import Target, checked_targets, target_name, targets_from_json
+from ..posterior.targets import Exceedance, Target, checked_targets, target_name, targets_from_json
 from .analysis import SETTINGS, indices, known_target, output_distribution, posterior_of
 from .findings import Finding, Findings, certificate_findings, diagnose
 
@@ -155,6 +155,13 @@ class Result:
     def outputs(self) -> tuple[str, ...] | None:
         """Names of the outputs, if there are several."""
         return self.estimate.names if isinstance(self.estimate, Estimates) else None
+
+    @property
+    def labels(self) -> Labels:
+        """What the run is about, and the names and units of its inputs, outputs and costs."""
+        if self.integrator is not None:
+            return self.integrator.problem.labels
+        return Labels.from_dict({} if self.header is None else self.header.get("labels", {}))
 
     def __getitem__(self, output: str | int) -> Result:
         """Return the result of one of several outputs alone, by its name or number.
@@ -305,10 +312,11 @@ class Result:
             found = diagnose(self._model("to diagnose"), self.estimate, self.inputs)
             return Findings([*found, *certificate_findings(self.certificate)])
         of_one = furthest(self)
+        known = of_one.estimate.summary(self.labels.unit(of_one.output))
         said = Finding(
             "note",
             "outputs",
-            f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {of_one.estimate.summary()}.",
+            f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {known}.",
             f"All findings are about {of_one.output}; result['name'].diagnose() is about another one.",
         )
         return Findings([said, *of_one.diagnose()])
@@ -356,7 +364,8 @@ class Result:
         rows = self._rows()
         width = max(len(row[0]) for row in rows)
         table = [f"  {name:{width}}  {made:>6}  {failed:>6}  {cost:>10}" for name, made, failed, cost in rows]
-        wanted = [f"{name}: {found.summary()}" for name, found in known_targets(self).items()]
+        titled = [self.labels.title] if self.labels.title else []
+        wanted = [*titled, *map(str, known_targets(self))]
         return "\n".join([*wanted, self._headline(), *self._certified(), f"stopped: {self._why()}", "", *table])
 
     __repr__ = __str__
@@ -365,12 +374,13 @@ class Result:
         """Return the answer, the estimate against cost, what is spent, and the sources, for notebooks."""
         head, *rows = self._rows()
         headline = self._headline() if self.outputs is None else f"{len(self.outputs)} outputs"
-        wanted = [f"{name}: {found.summary()}" for name, found in known_targets(self).items()]
-        first, *others = [*wanted, headline]
+        first, *others = [*map(str, known_targets(self)), headline]
         shown = "<br>".join([f"<strong>{escape(first)}</strong>", *map(escape, [*others, f"stopped: {self._why()}"])])
-        parts = [f"<p>{shown}</p>"]
+        titled = f"{escape(self.labels.title)}<br>" if self.labels.title else ""
+        parts = [f"<p>{titled}{shown}</p>"]
         if math.isfinite(self.budget):
-            parts.append(markup.share(self.spent / self.budget, f"spent {of_budget(self.spent, self.budget)}"))
+            spent = self.labels.of_budget(self.spent, self.budget)
+            parts.append(markup.share(self.spent / self.budget, f"spent {spent}"))
         if self.outputs is not None:
             return "<br>".join([*parts, f"{self.estimate._repr_html_()}{markup.table(head, rows)}"])
         told = np.array([(e.cost, e.mean, e.std) for e in self.evaluations]).reshape(-1, 3)
@@ -384,24 +394,30 @@ class Result:
         certificate = self.certificate
         if certificate is None or not certificate.complete:
             return []
-        names = [""] if certificate.outputs is None else [f" of {output}" for output in certificate.outputs]
-        return [f"certificate{of}: {certificate.summary(m)}" for m, of in enumerate(names)]
+        names = [self.output] if certificate.outputs is None else certificate.outputs
+        of = [""] if certificate.outputs is None else [f" of {self.labels.label(name)}" for name in names]
+        units = [target_unit(self, name) for name in names]
+        return [f"certificate{each}: {certificate.summary(m, units[m])}" for m, each in enumerate(of)]
 
     def _headline(self) -> str:
         known = None if self.integrator is None else self.integrator.problem.ranges[0]
-        wanted = self.output or ("log of the integral" if known is not None and known.log else "integral")
-        wanted += " in the limit" if is_of_limit(self) else ""
+        log = known is not None and known.log and self.outputs is None
+        wanted = self.labels.expected(self.output, log, is_of_limit(self))
         if not is_known(self) and self.evaluations:
             failed = [e.reason for e in self.evaluations if e.source == 0 and e.status == "failed"]
             last = f"; the last evaluation of it: {failed[-1]}" if failed else ""
             return f"{wanted}: {unknown_because(self.names)}{last}"
-        return f"{wanted}: {self.estimate.summary()}" if self.outputs is None else self.estimate.summary()
+        if self.outputs is None:
+            return f"{wanted}: {self.estimate.summary(self.labels.unit(self.output))}"
+        names, units = zip(*((self.labels.label(name), self.labels.unit(name)) for name in self.outputs), strict=True)
+        said: str = self.estimate.summary(names, units)
+        return said
 
     def _why(self) -> str:
         decisions = math.fsum(e.decision for e in self.evaluations)
         deciding = f", {decisions:.3g} of it on decisions" if decisions else ""
         reason = REASONS.get(self.stopped, self.stopped) or "not yet"
-        return f"{reason}; spent {of_budget(self.spent, self.budget)}{deciding}"
+        return f"{reason}; spent {self.labels.of_budget(self.spent, self.budget)}{deciding}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         rows = [(name, *totals(self, source)) for source, name in enumerate(self.names)]
@@ -410,7 +426,7 @@ class Result:
         texts = [
             (name + notes.get(name, ""), str(made), str(failed), f"{cost:.6g}") for name, made, failed, cost in rows
         ]
-        return [("source", "made", "failed", "cost"), *texts]
+        return [("source", "made", "failed", self.labels.axis(COST)), *texts]
 
 
 def result_of(it: Decisions, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
@@ -452,14 +468,39 @@ def targets(result: Result) -> list[Target]:
     return checked_targets(targets_from_json(content, result.outputs), result.outputs)
 
 
-def known_targets(result: Result) -> dict[str, Estimate]:
-    """Return what is known about each target but the mean, by its name; nothing where there is no model left."""
+class KnownTarget(NamedTuple):
+    """What is known about the target of an output that is not its mean: its name, an estimate, and its unit."""
+
+    name: str
+    estimate: Estimate
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.estimate.summary(self.unit)}"
+
+
+def known_targets(result: Result) -> list[KnownTarget]:
+    """Return what is known about each target but the mean; nothing where there is no model left."""
     if not is_known(result) or (result.stored_target is None and result.integrator is None):
-        return {}
-    outputs = result.outputs or [result.output or "output"]
+        return []
+    outputs, labels = result.outputs or [result.output], result.labels
     wanted = [(m, *each) for m, each in enumerate(zip(outputs, targets(result), strict=True)) if each[1] != "mean"]
     found: Any = result.target if wanted else None
-    return {target_name(target, output): found if result.outputs is None else found[m] for m, output, target in wanted}
+    return [
+        KnownTarget(
+            target_name(target, labels.label(output or OUTPUT), labels.unit(output)),
+            found if result.outputs is None else found[m],
+            target_unit(result, output),
+        )
+        for m, output, target in wanted
+    ]
+
+
+def target_unit(result: Result, output: str = "") -> str:
+    """Return the unit of the target of an output, by its name if there are several."""
+    m = 0 if result.outputs is None else list(result.outputs).index(output)
+    target, unit = targets(result)[m], result.labels.unit(output)
+    return squared(unit) if target == "variance" else "" if isinstance(target, Exceedance) else unit
 
 
 def primary_values(result: Result) -> Array:

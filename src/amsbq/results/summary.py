@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.serialisation import plain
 from ..common.validation import as_known, numbers_text, plus_minus
-from ..design.costs import of_budget
+from ..design.labels import COST, OUTPUT, Labels, with_unit
 from .analysis import quickly_known
 from .result import REASONS, Result, is_of_limit, known_targets, totals
 
@@ -20,6 +20,7 @@ def as_json(result: Result) -> dict[str, Any]:
     columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
     answer: dict[str, Any] = plain(
         {
+            **result.labels.to_dict(),
             **_outputs(result),
             **_targets(result),
             "mean": result.mean,
@@ -63,8 +64,9 @@ def _outputs(result: Result) -> dict[str, Any]:
 
 def _targets(result: Result) -> dict[str, Any]:
     """Return what is known about each target but the mean, by its name."""
-    found = known_targets(result).items()
-    known = {name: {"mean": e.mean, "std": e.std, "interval": e.interval()} for name, e in found}
+    known: dict[str, Any] = {}
+    for name, e, unit in known_targets(result):
+        known[name] = {"mean": e.mean, "std": e.std, "interval": e.interval(), **({"unit": unit} if unit else {})}
     return {"target": known} if known else {}
 
 
@@ -72,6 +74,7 @@ def state(result: Result) -> dict[str, Any]:
     """Return estimate, cost, reason to stop and counts of evaluations of a run as JSON types, None where unknown."""
     now: dict[str, Any] = plain(
         {
+            **result.labels.to_dict(),
             **_outputs(result),
             **_targets(result),
             "mean": result.mean,
@@ -96,58 +99,71 @@ def state(result: Result) -> dict[str, Any]:
 
 def _certificate_lines(now: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a certificate says, a line for each output, unless it is not complete."""
-    found = now.get("certificate", {"mean": [], "std": []})
-    names = [f"certificate of {name}" for name in now["outputs"]] if "outputs" in now else ["certificate"]
+    found, labels = now.get("certificate", {"mean": [], "std": []}), Labels.from_dict(now)
+    listed = now.get("outputs", [""])
+    names = [f"certificate of {labels.label(name)}" if name else "certificate" for name in listed]
     means, stds = (each if isinstance(each, list) else [each] for each in (found["mean"], found["std"]))
-    for name, mean, std in zip(names, means, stds, strict=False):
+    units = ["" if "target" in now else labels.unit(name) for name in listed]  # a target has another one
+    for name, mean, std, unit in zip(names, means, stds, units, strict=False):
         if mean is not None and std is not None:
-            yield f"{name}: {_mean_and_std(mean, std)}"
+            yield f"{name}: {_mean_and_std(mean, std, unit)}"
 
 
 def state_text(now: dict[str, Any]) -> str:
     """Return what `state` returned as a few lines of text."""
     none = f"{next(iter(now['sources']))} has no value yet"
+    labels = Labels.from_dict(now)
     if "outputs" not in now:
-        integral = "integral in the limit" if now.get("limit") else "integral"
-        known = none if now["mean"] is None else f"{integral}: {_mean_and_std(now['mean'], now['std'])}"
+        integral = labels.expected(limit=bool(now.get("limit")))
+        known = none if now["mean"] is None else f"{integral}: {_mean_and_std(now['mean'], now['std'], labels.unit())}"
     else:
         rows = zip(now["outputs"], now["mean"], now["std"], strict=True)
-        width = max(len(name) for name in now["outputs"]) + 1
+        width = max(len(labels.label(name)) for name in now["outputs"]) + 1
         known = "\n".join(
-            f"{name + ':':{width}} {none if mean is None else _mean_and_std(mean, std)}" for name, mean, std in rows
+            f"{labels.label(name) + ':':{width}} "
+            + (none if mean is None else _mean_and_std(mean, std, labels.unit(name)))
+            for name, mean, std in rows
         )
-    targets = [f"{name}: {_mean_and_std(e['mean'], e['std'])}" for name, e in now.get("target", {}).items()]
-    known = "\n".join([*targets, known, *_certificate_lines(now)])
+    targets = [
+        f"{name}: {_mean_and_std(e['mean'], e['std'], e.get('unit', ''))}" for name, e in now.get("target", {}).items()
+    ]
+    titled = [labels.title] if labels.title else []
+    known = "\n".join([*titled, *targets, known, *_certificate_lines(now)])
     state = f"{now['pending']} pending" if now["stopped"] is None else REASONS.get(now["stopped"], now["stopped"])
     made = [f"  {name}: {n['told']} made, {n['failed']} failed" for name, n in now["sources"].items()]
     excluded = [f"  evaluation {number}: {note}" for number, note in now["excluded"].items()]
-    return "\n".join([known, f"spent {of_budget(now['spent'], now['budget'])}; {state}", *made, *excluded])
+    return "\n".join([known, f"spent {labels.of_budget(now['spent'], now['budget'])}; {state}", *made, *excluded])
 
 
-def _mean_and_std(mean: float, std: float | None) -> str:
-    return f"{mean:.6g}" if std is None else f"{plus_minus(mean, std)} (std)"
+def _mean_and_std(mean: float, std: float | None, unit: str) -> str:
+    return plus_minus(mean, math.nan, unit) if std is None else f"{plus_minus(mean, std, unit)} (std)"
 
 
 def table(result: Result) -> Iterator[str]:
     """Yield the lines of a table of all evaluations, with the integral after each."""
     yield state_text(state(result))
     width = max(len(name) for name in result.names)
-    inputs = "  ".join(f"{name:>10}" for name in result.inputs)
+    labels = result.labels
+    headings = [with_unit(name, labels.unit(name)) for name in result.inputs]
+    widths = [max(10, len(heading)) for heading in headings]
+    inputs = "  ".join(f"{heading:>10}" for heading in headings)
+    cost, output = with_unit("cost", labels.unit(COST)), result.output or OUTPUT
+    value, integral = (with_unit(text, labels.unit(output)) for text in ("value", "integral ± std"))
     unused = ["excluded" if e.excluded else "failed" for e in result.evaluations]
     values = [
         numbers_text(e.value) if e.status == "ok" else no for e, no in zip(result.evaluations, unused, strict=True)
     ]
-    wide = max([12, *(len(text) for text in values)])
-    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {'value':>{wide}}  {'cost':>10}  integral ± std"
+    wide, money = max([12, len(value), *(len(text) for text in values)]), max(10, len(cost))
+    yield f"\n{'id':>5}  {'source':{width}}  {inputs}  {value:>{wide}}  {cost:>{money}}  {integral}"
     answered = False  # without a value of the primary source there is no estimate worth printing
-    for e, value in zip(result.evaluations, values, strict=True):
+    for e, found in zip(result.evaluations, values, strict=True):
         answered = answered or (e.source == 0 and e.status == "ok")
         unknown = not answered or bool(np.isnan(e.std).all())
-        integral = "" if unknown else numbers_text(e.mean, std=e.std)
-        x = "  ".join(f"{xi:10.5g}" for xi in e.x)
+        after = "" if unknown else numbers_text(e.mean, std=e.std)
+        x = "  ".join(f"{xi:{w}.5g}" for xi, w in zip(e.x, widths, strict=True))
         reason = f"  {e.reason or e.note}" if e.reason or e.note else ""
         number, name = "-" if e.id is None else e.id, result.names[e.source]
-        yield f"{number:>5}  {name:{width}}  {x}  {value:>{wide}}  {e.cost:10.4g}  {integral}{reason}"
+        yield f"{number:>5}  {name:{width}}  {x}  {found:>{wide}}  {e.cost:{money}.4g}  {after}{reason}"
 
 
 def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
@@ -169,9 +185,9 @@ def comparison(runs: Mapping[str, Result]) -> Iterator[str]:
         rows.append(
             (
                 name,
-                plus_minus(now["mean"], now["std"]) if known else "unknown",
+                plus_minus(now["mean"], now["std"], result.labels.unit(result.output)) if known else "unknown",
                 f"{as_known(low, now['std'])} to {as_known(high, now['std'])}" if known else "",
-                of_budget(now["spent"], now["budget"]),
+                result.labels.of_budget(now["spent"], now["budget"]),
                 counts + (f", {failed} failed" if failed else ""),
                 now["stopped"] or "not yet",
             )

@@ -309,7 +309,8 @@ class SeveralOutputs:
 
     names: tuple[str, ...]
     at: Array | None  #: where each output is, if they are numbers along something; None if each has its own units
-    texts: list[str]  #: mean and standard deviation of each, such as "1.00 ± 0.10"
+    called: list[str]  #: their labels, or their names
+    texts: list[str]  #: mean and standard deviation of each, such as "1.00 ± 0.10 m"
     mean: Array
     low: Array
     high: Array
@@ -332,12 +333,14 @@ def several_outputs(result: Result, at: ArrayLike | None = None) -> SeveralOutpu
     """Return the integrals of all outputs; they are along ``at``, (M,), or along their names if these are numbers."""
     parts = [result.estimate] if result.outputs is None else list(result.estimate)
     names, mean = result.outputs or (result.output or result.names[0],), np.array([part.mean for part in parts])
-    texts = [part.summary().partition(" (std)")[0] for part in parts]
+    units = [result.labels.unit(name) for name in result.outputs or [result.output]]
+    texts = [part.summary(unit).partition(" (std)")[0] for part, unit in zip(parts, units, strict=True)]
     spread = spreads(primary_values(result).reshape(-1, len(parts)))
     scale = np.fmax(np.abs(mean), spread)
     where = _numbers(names) if at is None else vector(at, "at", len(names))
     (low, high), unit = np.array([part.interval() for part in parts]).T, np.where(scale > 0, scale, 1.0)
-    return SeveralOutputs(names, where, texts, mean, low, high, unit, spread > np.abs(mean))
+    called = [result.labels.label(name) for name in names]
+    return SeveralOutputs(names, where, called, texts, mean, low, high, unit, spread > np.abs(mean))
 
 
 def _numbers(names: Sequence[str]) -> Array | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..common.messages import collected_warnings, warn
+from ..design.labels import COST
 from ..execution.integrator import Integrator
 from ..execution.progress import estimate_text, in_notebook
 from ..results.result import Result, result_of
@@ -106,9 +107,14 @@ class LiveFigure:
             result = result_of(it, it.stopped or "")
         convergence(result, left)
         self._draw_sources(right, result)
-        spent = f"spent {it.spent:.4g}" + ("" if math.isinf(it.budget) else f", left {it.budget - it.spent:.4g}")
+        labels = it.problem.labels
+        left_over = "" if math.isinf(it.budget) else f", left {it.budget - it.spent:.4g}"
+        spent = labels.measured(f"spent {it.spent:.4g}{left_over}", COST)
         pending = f", {result.pending} pending" if result.pending else ""
-        figure.suptitle(f"{estimate_text(it)}  ·  {spent}{pending}", x=0.01, ha="left", fontsize="medium")
+        titled = f"{labels.title}: " if labels.title else ""
+        figure.suptitle(
+            literal(f"{titled}{estimate_text(it)}") + f"  ·  {spent}{pending}", x=0.01, ha="left", fontsize="medium"
+        )
         written = io.BytesIO()
         canvas.figure.savefig(written, format="png", dpi=SETTINGS.dpi)
         return written.getvalue()
@@ -121,5 +127,5 @@ class LiveFigure:
             ax.barh(source, paid[source], height=0.3, color=source_style(source)["color"])
             made = f"{literal(name)}: {counts[source]:.0f} evaluations, {percent(paid[source], paid.sum())} of the cost"
             ax.text(0.0, source - 0.2, made, fontsize="small", va="bottom")
-        ax.set(xlabel="cost", ylim=(len(result.names) - 0.5, -0.8), yticks=[])
+        ax.set(xlabel=literal(result.labels.axis(COST)), ylim=(len(result.names) - 0.5, -0.8), yticks=[])
         ax.spines[["top", "right", "left"]].set_visible(False)

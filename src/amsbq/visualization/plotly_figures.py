@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from ..certificates.certificate import Certificate
 from ..common.serialisation import plain
 from ..common.validation import Array, plus_minus
+from ..design.labels import COST, OUTPUT, with_unit
 from ..posterior.sensitivity import Sensitivity
 from ..results import analysis
 from ..results.result import Result, is_known, known_targets
 from . import curves
-from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
+from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: more than a screen shows, and half the file
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
@@ -93,19 +94,20 @@ def charts(result: Result) -> Iterator[Chart]:
 def _convergence(result: Result) -> Chart:
     seen = curves.convergence(result)
     (cost, low, high), (bottom, top) = seen.band(), seen.limits()
+    labels, unit = result.labels, result.labels.unit(result.output)
     traces = _band(cost, low, high, GREY, "hv")
     traces.append(_line(cost, seen.mean[seen.known], GREY, "mean", shape="hv"))
     for source, name in enumerate(result.names):
         of = seen.known & (seen.sources == source) & ~seen.failed
         pairs = zip(seen.mean[of], seen.std[of], strict=True)
-        texts = [f"{plus_minus(mean, std)} (std)" if np.isfinite(std) else f"{mean:.6g}" for mean, std in pairs]
+        texts = [plus_minus(mean, std, unit) + (" (std)" if np.isfinite(std) else "") for mean, std in pairs]
         traces.append(_markers(seen.cost[of], seen.mean[of], source, name, texts))
     if seen.failed.any():
         traces.append(_crosses(seen.cost[seen.failed], np.full(int(seen.failed.sum()), 0.98 * bottom + 0.02 * top)))
-    layout = _titles("cost", _text(integral_name(result.output)))
+    layout = _titles(labels.axis(COST), labels.integral_axis(result.output))
     layout["yaxis"]["range"] = [bottom, top]
-    targets = "".join(f"{name}: {known.summary()}. " for name, known in known_targets(result).items())
-    caption = f"{targets}From {len(result.evaluations)} evaluations: {result.estimate.summary()}."
+    targets = "".join(f"{known}. " for known in known_targets(result))
+    caption = f"{targets}From {len(result.evaluations)} evaluations: {result.estimate.summary(unit)}."
     return _single("convergence", "The estimate against cost", caption, traces, layout)
 
 
@@ -135,7 +137,7 @@ def _certificate(result: Result, certificate: Certificate) -> Chart:
     compared = certificate.comparison()
     said = [f"{compared.text} {compared.advice}".strip()] if compared is not None else [f"{certificate.summary()}."]
     caption = " ".join([*(each[0].upper() + each[1:] for each in (*said, *certificate.cautions))])
-    layout = _titles(_text(integral_name(result.output)), "")
+    layout = _titles(result.labels.integral_axis(result.output), "")
     layout |= {"showlegend": False, "yaxis": {"autorange": "reversed", "type": "category"}}
     return _single("certificate", "The model, and an estimate that rests on none", caption, traces, layout)
 
@@ -172,7 +174,8 @@ def _sources_panel(result: Result, d: int, t: Array) -> Panel:
         if of:
             markers = _markers([e.x[0] for e in of], [e.value for e in of], source, result.names[source])
             traces.append({**markers, "showlegend": False})
-    layout = _titles(result.inputs[d], "output" if alone else "average output")
+    output = result.labels.axis(result.output or OUTPUT)
+    layout = _titles(result.labels.axis(result.inputs[d]), output if alone else f"average {output}")
     highest = 5 * float(density.max()) if density is not None else 1.0  # the shade takes the lowest fifth
     layout["yaxis2"] = {"overlaying": "y", "visible": False, "range": [0, highest], "fixedrange": True}
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
@@ -185,7 +188,7 @@ def _rates_panel(result: Result, d: int, seen: curves.Rates) -> Panel:
         star = _markers([seen.next.x[d]], [seen.next.rate], seen.next.source, name)
         star["marker"] |= {"symbol": "star", "size": 15}
         traces.append({**star, "cliponaxis": False})
-    layout = _titles(result.inputs[d], "per cost")
+    layout = _titles(result.labels.axis(result.inputs[d]), "per cost")
     layout["yaxis"]["rangemode"] = "tozero"
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
 
@@ -203,7 +206,7 @@ def _refinement_panel(result: Result, seen: curves.RefinementCurve) -> Panel:
         if source < 0:
             marker["marker"] |= {"symbol": "star", "size": 13, "color": GREY}
         traces.append({**marker, "error_y": _bars(seen.mean[[i]], (seen.low[[i]], seen.high[[i]]))})
-    layout = _titles(f"{seen.knob} ({seen.caption})", _text(integral_name(result.output)))
+    layout = _titles(f"{seen.knob} ({seen.caption})", result.labels.integral_axis(result.output))
     return {"label": seen.knob, "traces": traces, "layout": layout}
 
 
@@ -214,7 +217,8 @@ def _forecast(result: Result) -> Chart:
     if len(ahead):
         traces.append(_line(ahead[:, 0], ahead[:, 1], source_style(1)["color"], "expected", dash="dash"))
         caption += f" For {ahead[-1, 0]:.4g} in total, {ahead[-1, 1]:.2g} is expected."
-    layout = _titles("cost", "standard deviation")
+    unit = result.labels.unit(result.output)
+    layout = _titles(result.labels.axis(COST), with_unit("standard deviation", unit))
     layout["yaxis"] |= {"type": "log", "dtick": 1}
     return _single("forecast", "The error bar, and what more money buys", caption, traces, layout)
 
@@ -271,7 +275,8 @@ def _costs_panel(result: Result, d: int, t: Array) -> Panel:
         of = [e for e in result.evaluations if e.source == source and e.cost > 0]
         markers = _markers([e.x[d] for e in of], [e.cost for e in of], source, result.names[source])
         traces.append({**markers, "showlegend": False})
-    layout = _titles(result.inputs[d], "cost of an evaluation")
+    cost = with_unit("cost of an evaluation", result.labels.unit(COST))
+    layout = _titles(result.labels.axis(result.inputs[d]), cost)
     layout["yaxis"] |= {"type": "log", "dtick": 1} if needs_log_scale(expected) else {"rangemode": "tozero"}
     return {"label": result.inputs[d], "traces": traces, "layout": layout}
 
@@ -282,7 +287,7 @@ def output_charts(result: Result) -> Iterator[Chart]:
         return
     yield _distribution(result)
     if (found := curves.indices(result)) is not None and len(found.names) > 1:
-        yield _indices(found)
+        yield _indices(found, [result.labels.label(name) for name in found.names])
 
 
 def profile_charts(result: Result) -> Iterator[Chart]:
@@ -305,15 +310,16 @@ def _distribution(result: Result) -> Chart:
     density = [*_band(curve.t, curve.low, curve.high, GREY), _line(curve.t, curve.density, colour, "density")]
     caption = "The distribution of the output under that of the inputs, with its 5, 50 and 95 % quantiles."
     traces = [*density, quantiles | named]
-    return _single("output", "How the output is distributed", caption, traces, _titles("output", "density"))
+    layout = _titles(result.labels.axis(result.output or OUTPUT), "density")
+    return _single("output", "How the output is distributed", caption, traces, layout)
 
 
-def _indices(found: Sensitivity) -> Chart:
+def _indices(found: Sensitivity, names: Sequence[str]) -> Chart:
     traces: list[Trace] = []
     for name, some, source in (("by itself", found.first, 0), ("with interactions", found.total, 1)):
         bars = {"x": _rounded(some.mean), "error_x": _bars(some.mean, some.interval())}
         look = {"marker": {"color": source_style(source)["color"]}, "orientation": "h"}
-        traces.append({"type": "bar", "name": name, "y": [_text(one) for one in found.names], **bars, **look})
+        traces.append({"type": "bar", "name": name, "y": [_text(one) for one in names], **bars, **look})
     layout = {**_titles("share of the variance", ""), "barmode": "group"}
     layout["xaxis"]["range"] = [0, 1]
     layout["yaxis"] = {"autorange": "reversed", "type": "category"}
@@ -333,7 +339,7 @@ def _single(key: str, title: str, caption: str, traces: list[Trace], layout: Lay
 
 
 def _titles(x: str, y: str) -> Layout:
-    return {"xaxis": {"title": {"text": _text(x)}}, "yaxis": {"title": {"text": y}}}
+    return {"xaxis": {"title": {"text": _text(x)}}, "yaxis": {"title": {"text": _text(y)}}}
 
 
 def _source_ticks(names: Sequence[str]) -> Layout:

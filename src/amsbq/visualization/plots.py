@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.validation import Array, brief
+from ..design.labels import COST, OUTPUT, with_unit
 from ..results import analysis
 from ..results.result import Result, known_targets
 from . import curves
@@ -27,7 +28,7 @@ from .axes import (
     titled,
 )
 from .curves import Run
-from .style import BAND_NAME, RATE_NAMES, effect_name, integral_name, needs_log_scale, source_style
+from .style import BAND_NAME, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +62,9 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
     if seen.failed.any():
         at = np.full(seen.failed.sum(), 0.02)
         ax.plot(seen.cost[seen.failed], at, "kx", markersize=5, transform=ax.get_xaxis_transform(), label="failed")
-    below = ["cost", *(f"{name}: {known.summary()}" for name, known in known_targets(result).items())]
-    ax.set(xlabel=literal("\n".join(below)), ylabel=literal(integral_name(result.output)), ylim=seen.limits())
+    below = [result.labels.axis(COST), *map(str, known_targets(result))]
+    integral = result.labels.integral_axis(result.output)
+    ax.set(xlabel=literal("\n".join(below)), ylabel=literal(integral), ylim=seen.limits())
     legend_above(ax)
     return ax
 
@@ -86,7 +88,8 @@ def _sources(result: Result, ax: Axes, d: int) -> None:
         draw_markers(ax, [e.x[0] for e in of], [e.value for e in of], source, 4.5)
     ax.fill_between([], [], color=FAINT, alpha=0.5, linewidth=0, label=BAND_NAME)
     draw_density(ax, t, curves.density(result, d, t))
-    ax.set_ylabel("output" if alone else "average output")
+    shown = result.labels.axis(result.output or OUTPUT, result.output or "output")
+    ax.set_ylabel(literal(shown if alone else f"average {shown}"))
 
 
 def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArray:
@@ -118,8 +121,8 @@ def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArra
             filled = ax.contourf(ti, tj, z, levels=levels, cmap="cividis")
             ax.plot(of[:, i], of[:, j], "w.", markersize=4, markeredgecolor="k", markeredgewidth=0.4)
             ax.set(xlim=(ti[0], ti[-1]), ylim=(tj[0], tj[-1]))
-        ax.set_xlabel(literal(result.inputs[i]) if j == n - 1 else "")
-        ax.set_ylabel(literal(result.inputs[j]) if i == 0 < j else "")
+        ax.set_xlabel(literal(result.labels.axis(result.inputs[i])) if j == n - 1 else "")
+        ax.set_ylabel(literal(result.labels.axis(result.inputs[j])) if i == 0 < j else "")
         ax.tick_params(labelsize="x-small", labelbottom=j == n - 1, labelleft=i in (0, j))
     if filled is not None:
         matrix[0, 0].figure.colorbar(filled, ax=matrix[:, -1], label=literal(result.names[source]), shrink=0.8)
@@ -230,7 +233,7 @@ def _costs(result: Result, ax: Axes, d: int) -> None:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
-    ax.set_ylabel("cost of an evaluation")
+    ax.set_ylabel(literal(with_unit("cost of an evaluation", result.labels.unit(COST))))
 
 
 def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> Axes:
@@ -243,7 +246,8 @@ def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> A
     ahead = curves.forecast(result, budget)
     if len(ahead):
         ax.plot(*ahead.T, color=source_style(1)["color"], linestyle="--", label="expected")
-    ax.set(xlabel="cost", ylabel=literal(f"standard deviation of the {integral_name(result.output)}"), yscale="log")
+    std = result.labels.integral_axis(result.output, std=True)
+    ax.set(xlabel=literal(result.labels.axis(COST)), ylabel=literal(std), yscale="log")
     legend_above(ax)
     return ax
 
@@ -285,6 +289,8 @@ def overview(run: Run) -> Figure:
         "The error bar, and what more money buys": forecast(result, axes[1, 1]),
         "Leave-one-out residuals": residuals(result, axes[1, 2]),
     }
+    if result.labels.title:
+        figure.suptitle(literal(result.labels.title), x=0.01, ha="left", fontweight="bold")
     figure.draw_without_rendering()
     for title, ax in drawn.items():
         titled(cast("Axes", ax), title)
@@ -323,7 +329,7 @@ def _draw_bars(ax: Axes, seen: curves.SeveralOutputs) -> None:
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
     look: dict[str, Any] = {"fmt": "o", "color": source_style(0)["color"], "markersize": 6, "capsize": 4}
     ax.errorbar(np.where(np.isfinite(seen.mean), 0.0, np.nan), rows, xerr=lengths, linewidth=2, **look)
-    ax.set_yticks(rows, [literal(f"{name}\n{text}") for name, text in zip(seen.names, seen.texts, strict=True)])
+    ax.set_yticks(rows, [literal(f"{name}\n{text}") for name, text in zip(seen.called, seen.texts, strict=True)])
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"95 % interval, in % of {seen.units}")
 
 
@@ -355,7 +361,7 @@ def _refinement(result: Result, ax: Axes, seen: curves.RefinementCurve) -> None:
         if source >= 0:
             look = {"fmt": style["marker"], "color": style["color"], "label": literal(result.names[source])}
         ax.errorbar([size], [mean], yerr=[[mean - ends[0]], [ends[1] - mean]], capsize=4, **look)
-    ax.set(xlabel=literal(seen.knob), ylabel=literal(integral_name(result.output)))
+    ax.set(xlabel=literal(seen.knob), ylabel=literal(result.labels.integral_axis(result.output)))
     ax.text(0.5, 0.02, literal(seen.caption), transform=ax.transAxes, ha="center", fontsize="small")
     ax.set_xlim(0 if seen.sources[0] >= 0 else -0.03 * seen.sizes[-1], None)
     legend_above(ax)
@@ -374,7 +380,8 @@ def distribution(run: Run, ax: Axes | None = None) -> Axes:
     at = np.full(len(means), -0.06 * curve.density.max())
     look: dict[str, Any] = {"fmt": "o", "color": "0.2", "markersize": 4, "capsize": 3}
     ax.errorbar(means, at, xerr=curves.bars(means, curve.quantiles.interval()), label=f"{names} % quantiles", **look)
-    ax.set(xlabel=literal(f"output of {result.names[0]}"), ylabel="density")
+    output = result.output or OUTPUT
+    ax.set(xlabel=literal(result.labels.axis(output, f"{output} of {result.names[0]}")), ylabel="density")
     legend_above(ax)
     return ax
 
@@ -394,7 +401,7 @@ def sensitivity(run: Run, ax: Axes | None = None) -> Axes:
         bars = curves.bars(indices.mean, indices.interval())
         ax.barh(rows + offset, indices.mean, height=0.36, color=source_style(source)["color"], alpha=0.8, label=name)
         ax.errorbar(indices.mean, rows + offset, xerr=bars, fmt="none", color="0.2", capsize=2)
-    ax.set_yticks(rows, [literal(name) for name in found.names])
+    ax.set_yticks(rows, [literal(result.labels.label(name)) for name in found.names])
     ax.invert_yaxis()
     ax.set(xlabel="share of the variance of the output", xlim=(0, 1))
     legend_above(ax)
@@ -423,7 +430,8 @@ def compare(runs: Mapping[str, Run]) -> Figure:
     height = max(3.4, 1.4 + 0.35 * max(len(group) for group in groups.values()))
     figure, axes = panels(len(groups), 2, width=5.0, height=height, sharey=False)
     for (output, group), (left, right) in zip(groups.items(), axes, strict=True):
-        _draw_group(left, right, group, literal(integral_name(output)), list(runs))
+        labels = next(iter(group.values())).labels
+        _draw_group(left, right, group, literal(labels.integral_axis(output)), list(runs))
     return figure
 
 
@@ -440,7 +448,7 @@ def _draw_group(left: Axes, right: Axes, results: Mapping[str, Result], integral
             right.plot(ends, [number, number], color=left.lines[-1].get_color(), linewidth=2)
             draw_markers(right, [result.mean], [number], style, 7)
             limits.append(seen.limits())
-    left.set(xlabel="cost", ylabel=integral)
+    left.set(xlabel=literal(next(iter(results.values())).labels.axis(COST)), ylabel=integral)
     if limits:
         left.set_ylim(min(bottom for bottom, _ in limits), max(top for _, top in limits))
     legend_above(left)
@@ -463,7 +471,7 @@ def _along(result: Result, ax: Axes | None, inputs: list[int], draw: Callable[[A
         spare.remove()
     for panel, d in zip(drawn, inputs, strict=False):
         draw(panel, d)
-        panel.set_xlabel(literal(result.inputs[d]))
+        panel.set_xlabel(literal(result.labels.axis(result.inputs[d])))
         if panel is drawn[0]:  # one legend is enough
             legend_above(panel)
     return drawn[0] if n == 1 else _as_axes_array(drawn[:n])

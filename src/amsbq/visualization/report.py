@@ -24,10 +24,11 @@ import numpy as np
 from ..common.messages import collected_warnings
 from ..common.serialisation import plain
 from ..common.validation import brief
-from ..design.costs import of_budget
 from ..design.decisions import Decisions
+from ..design.labels import OUTPUT
 from ..measures.adapters import NamedMeasureLike, measure_from_dict
 from ..posterior.basis import SETTINGS as REDUCTION
+from ..posterior.estimates import AnyEstimate
 from ..results.analysis import quickly_known
 from ..results.findings import Finding
 from ..results.result import REASONS, Result, distances, is_known, is_of_limit, known_targets
@@ -114,6 +115,7 @@ def page(
     parts, shown = files(__package__) / "page", live or content(result, whole=True, under=under)
     return environment.get_template("page.html").render(
         **{**shown, **shown["parts"][shown["chosen"]]},
+        wanted=_wanted(result),
         primary=result.names[0] + (" in the limit" if is_of_limit(result) else ""),
         settings=list(_settings(result)),
         data={**shown, "name": name, "refresh": refresh, "live": live is not None},
@@ -136,7 +138,7 @@ def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
         "stopped": REASONS.get(result.stopped, result.stopped),
         "answer": None if result.outputs else asdict(Answer.of(result)),
         "answers": output_table(result) if result.outputs else [],
-        "spent": f"Spent {of_budget(result.spent, result.budget)}",
+        "spent": f"Spent {result.labels.of_budget(result.spent, result.budget)}",
         "share": min(result.spent / result.budget, 1.0) if limited else 1.0,
         "profile": list(profile_charts(result)),
         "parts": {name: details(one, whole and name in furthest, under) for name, one in shown.items()},
@@ -174,7 +176,7 @@ def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
     return {
         "findings": [asdict(finding) for finding in _findings(result)],
         "output": [
-            *((name, found.summary()) for name, found in known_targets(result).items()),
+            *((name, found.summary(unit)) for name, found, unit in known_targets(result)),
             *(output_rows(result) if whole and quickly_known(result.integrator) else []),
             *what_if_rows(result, under or {}),
         ],
@@ -186,14 +188,15 @@ def output_table(result: Result) -> list[dict[str, Any]]:
     """Return name, mean, interval and accuracy of each output as text, and the accuracy as a share of the worst one."""
     seen = several_outputs(result)
     worst, rows = max(seen.accuracy.max(initial=0.0, where=np.isfinite(seen.accuracy)), np.finfo(float).tiny), []
-    for name, text, part, accuracy, by_spread in zip(
-        seen.names, seen.texts, result.estimate, seen.accuracy.tolist(), seen.by_spread, strict=True
+    for name, called, text, part, accuracy, by_spread in zip(
+        seen.names, seen.called, seen.texts, result.estimate, seen.accuracy.tolist(), seen.by_spread, strict=True
     ):
         known = np.isfinite(accuracy)
         of = " of the spread" if by_spread else ""
         rows.append(
             {
                 "name": name,
+                "label": called,
                 "mean": text,
                 "interval": part.summary().partition("95 % between ")[2],
                 "accuracy": f"± {100 * accuracy:.2g} %{of}" if known else "",
@@ -205,9 +208,9 @@ def output_table(result: Result) -> list[dict[str, Any]]:
 
 def output_rows(result: Result) -> list[tuple[str, str]]:
     """Return names and values of what is known of the output, as text."""
-    output = result.distribution()
-    rows = [("standard deviation", output.std().summary())]
-    rows += [(f"{p:.0%} quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
+    output, unit = result.distribution(), result.labels.unit(result.output)
+    rows = [("standard deviation", output.std().summary(unit))]
+    rows += [(f"{p:.0%} quantile", output.quantile(p).summary(unit)) for p in SHOWN_QUANTILES]
     if (found := indices(result)) is not None:
         rows.append(("inputs", " ".join(found.sentences())))
     return rows
@@ -218,7 +221,7 @@ def what_if_rows(result: Result, under: Mapping[str, NamedMeasureLike]) -> list[
     rows = []
     for name, measure in under.items():
         with collected_warnings() as warned:
-            said = result.under(measure).summary()
+            said = _in_units(result, result.under(measure))
         rows.append((f"mean under {name}", "; ".join([said, *warned])))
     return rows
 
@@ -229,6 +232,7 @@ class Answer:
 
     mean: str
     std: str
+    unit: str
     interval: str
 
     @classmethod
@@ -238,18 +242,44 @@ class Answer:
         if math.isnan(estimate.mean):
             failed = [e for e in result.evaluations if e.source == 0 and e.status == "failed"]
             last = f": evaluation {failed[-1].id} failed, {failed[-1].reason}" if failed else ""
-            return cls("No answer" if result.stopped else "No answer yet", "", f"{result.names[0]} has no value{last}.")
+            return cls(
+                "No answer" if result.stopped else "No answer yet", "", "", f"{result.names[0]} has no value{last}."
+            )
+        unit = result.labels.unit(result.output)
         if math.isnan(estimate.std):
-            return cls(f"{estimate.mean:.6g}", "?", "This method has no error bar.")
+            return cls(f"{estimate.mean:.6g}", "?", unit, "This method has no error bar.")
         mean, _, rest = estimate.summary().partition(" ± ")
         std, _, interval = rest.partition(", ")
-        return cls(mean, std.split()[0], f"{interval}; ± is the standard deviation.")
+        return cls(
+            mean,
+            std.split()[0],
+            unit,
+            f"{result.labels.measured(interval, result.output)}; ± is the standard deviation.",
+        )
+
+
+def _wanted(result: Result) -> str:
+    """Return what the page is about: its title, and the expected output by its label."""
+    labels, output = result.labels, result.output
+    label = labels.label(output or OUTPUT)
+    expected = "Expected output" if label == output else f"Expected {label}"
+    return f"{labels.title}: {expected[0].lower()}{expected[1:]}" if labels.title else expected
 
 
 def _title(result: Result) -> str:
+    labels = result.labels
     if result.outputs is not None:
-        return f"{result.names[0]}: {len(result.outputs)} outputs"
-    return f"{result.output or result.names[0]}: {result.estimate.summary() if is_known(result) else 'no answer'}"
+        return f"{labels.title or result.names[0]}: {len(result.outputs)} outputs"
+    name = labels.title or (labels.label(result.output) if result.output else result.names[0])
+    known = result.estimate.summary(labels.unit(result.output)) if is_known(result) else "no answer"
+    return f"{name}: {known}"
+
+
+def _in_units(result: Result, estimate: AnyEstimate) -> str:
+    """Return an estimate of the output, or of all outputs, as text."""
+    units = [result.labels.unit(name) for name in result.outputs or [result.output]]
+    said: str = estimate.summary(units[0]) if result.outputs is None else estimate.summary(None, units)
+    return said
 
 
 def _findings(result: Result) -> list[Finding]:

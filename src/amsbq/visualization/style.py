@@ -18,11 +18,6 @@ RATE_NAMES = {"mi": "mutual information", "ivr": "variance reduction"}
 BAND_NAME = "95 % interval"
 
 
-def integral_name(output: str) -> str:
-    """Return what the integral is called, with the name of its output if that is one of several."""
-    return f"integral of {output}" if output else "integral"
-
-
 def effect_name(name: str, known: bool) -> str:
     """Return what the curve of a source is called, with a remark if it is not known yet."""
     return name if known else f"{name} (not known yet)"

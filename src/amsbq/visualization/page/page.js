@@ -161,6 +161,7 @@
       say("mean", data.answer.mean);
       say("pm", data.answer.std ? "±" : "");
       say("std", data.answer.std);
+      say("unit", data.answer.unit);
       say("interval", data.answer.interval);
     } else {
       document.getElementById("answers").replaceChildren(...data.answers.map((row) => {
@@ -169,7 +170,7 @@
         bar.firstElementChild.style.width = `${100 * row.share}%`;
         const accuracy = element("td", "", { class: "words" });
         accuracy.append(bar, row.accuracy);
-        line.append(element("td", row.name, { class: "words" }), element("td", row.mean), element("td", row.interval), accuracy);
+        line.append(element("td", row.label, { class: "words" }), element("td", row.mean), element("td", row.interval), accuracy);
         return line;
       }));
       const kept = choice.value;

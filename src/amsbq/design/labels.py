@@ -1,0 +1,153 @@
+"""`Labels`: what a run is about, and what its inputs, outputs and costs are called and measured in; and texts of these.
+
+They change no number. Whatever is shown to people, on a terminal, in a figure or on a page, gets its words here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..common.messages import suggestion
+from ..common.validation import brief
+from .costs import of_budget
+
+#: what the only output and the costs are called in ``units`` and ``labels``
+OUTPUT, COST = "output", "cost"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a run is about, and the names and units of its inputs, outputs and costs.
+
+    Attributes
+    ----------
+    title : str
+        What the run is about; empty if nobody has said it.
+    units, names : dictionary of str
+        Units, and labels to show in place of names, of inputs and outputs by their names, of the only output as
+        "output", and of costs as "cost".
+
+    Examples
+    --------
+    >>> labels = Labels("Ball", {"speed": "m/s", "output": "m", "cost": "core hours"}, {"output": "range"})
+    >>> labels.expected(), labels.axis("speed"), labels.integral_axis(), labels.of_budget(2, 5)
+    ('expected range', 'speed (m/s)', 'expected range (m)', '2 of 5 core hours')
+    """
+
+    title: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        title: str | None,
+        units: Mapping[str, str] | None,
+        labels: Mapping[str, str] | None,
+        inputs: Sequence[str],
+        outputs: Sequence[str] | None,
+    ) -> Self:
+        """Return what a user has given, or raise an error."""
+        if not isinstance(title, str | None):
+            raise TypeError(f"title must be a text, got {brief(title)}")
+        known = list(dict.fromkeys([*inputs, *(outputs or [OUTPUT]), COST]))
+        return cls(title or "", _checked(units, "units", known), _checked(labels, "labels", known))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known as JSON types, by the names of the arguments of `amsbq.integrate`."""
+        all_of_them = {"title": self.title, "units": dict(self.units), "labels": dict(self.names)}
+        return {name: value for name, value in all_of_them.items() if value}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` has described; there may be other entries beside it."""
+        title, units, names = content.get("title", ""), content.get("units", {}), content.get("labels", {})
+        if not all(isinstance(text, str) for text in [title, *units.values(), *names.values()]):
+            raise TypeError(f"titles, units and labels must be texts, got {brief([title, units, names])}")
+        return cls(title, units, names)
+
+    def of_output(self, output: str) -> Self:
+        """Return those of a run of one of several outputs alone."""
+        own = [
+            {**known, OUTPUT: known[output]} if output in known and OUTPUT not in known else known
+            for known in (self.units, self.names)
+        ]
+        return replace(self, units=own[0], names=own[1])
+
+    def unit(self, name: str = "") -> str:
+        """Return the unit of an input, an output or costs by its name, of the only output by default; empty if none."""
+        return self.units.get(name or OUTPUT, "")
+
+    def label(self, name: str) -> str:
+        """Return what an input or an output is called: its label, or its name if it has none."""
+        return self.names.get(name, name)
+
+    def measured(self, text: str, name: str = "") -> str:
+        """Return a number as text with its unit."""
+        return f"{text} {self.unit(name)}".rstrip()
+
+    def axis(self, name: str, otherwise: str = "") -> str:
+        """Return the title of an axis along an input, an output or costs; ``otherwise`` is what it is without a label.
+
+        >>> Labels(units={"a": "m"}, names={"a": "width"}).axis("a"), Labels().axis("output", "average output")
+        ('width (m)', 'average output')
+        """
+        return with_unit(self.names.get(name, otherwise or name), self.unit(name))
+
+    def expected(self, output: str = "", log: bool = False, limit: bool = False) -> str:
+        """Return what the answer is called: the integral, or what the label of the output says."""
+        label = self.names.get(output or OUTPUT, "")
+        wanted = f"expected {label}" if label else output or "integral"
+        if log and (label or not output):
+            wanted = f"log of the {wanted}"
+        return wanted + (" in the limit" if limit else "")
+
+    def integral_axis(self, output: str = "", std: bool = False) -> str:
+        """Return the title of an axis of the integral, or of its standard deviation."""
+        label = self.names.get(output or OUTPUT, "")
+        integral = f"expected {label}" if label else f"integral of {output}" if output else "integral"
+        return with_unit(f"standard deviation of the {integral}" if std else integral, self.unit(output))
+
+    def of_budget(self, spent: float, budget: float | None, digits: int = 6) -> str:
+        """Return what is spent of a budget in words."""
+        return self.measured(of_budget(spent, budget, digits), COST)
+
+    def at(self, names: Sequence[str], x: Sequence[float] | Any, digits: int = 4) -> str:
+        """Return the values of inputs in words, as in "speed = 40 m/s, angle = 0.5"."""
+        pairs = zip(names, np.asarray(x).tolist(), strict=True)
+        return ", ".join(self.measured(f"{name} = {value:.{digits}g}", name) for name, value in pairs)
+
+
+def with_unit(name: str, unit: str) -> str:
+    """Return a name with a unit in parentheses, if there is one.
+
+    >>> with_unit("speed", "m/s"), with_unit("speed", "")
+    ('speed (m/s)', 'speed')
+    """
+    return f"{name} ({unit})" if unit else name
+
+
+def squared(unit: str) -> str:
+    """Return the unit of a square.
+
+    >>> squared("m"), squared("m/s"), squared("")
+    ('m²', '(m/s)²', '')
+    """
+    return f"{unit}²" if unit.isalpha() or not unit else f"({unit})²"
+
+
+def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -> dict[str, str]:
+    """Return texts by name, or raise an error that calls them ``what``."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        raise TypeError(f"{what} must be a dictionary of texts, such as {{'output': 'm'}}, got {brief(given)}")
+    for name in given:
+        if name not in known:
+            there = f"there are {', '.join(known)}"
+            raise ValueError(f"{what} has {name!r}, which is not known{suggestion(str(name), known)}; {there}")
+    return {name: text.strip() for name, text in given.items() if text.strip()}
