@@ -33,11 +33,7 @@ FUNCTIONS = {
 }
 
 
-#: whose answer is up to six standard deviations off, of the twenty
-KNOWN = {"late ramp": pytest.mark.xfail(reason="all transforms take the kink for smooth", strict=False)}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=KNOWN.get(name, ())) for name in FUNCTIONS])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_on_a_bound_do_not_make_the_answer_too_sure(name):
     function, known, kinks = FUNCTIONS[name]
     t = np.linspace(0, 1, 7)

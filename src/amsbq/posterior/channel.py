@@ -30,6 +30,7 @@ from ..inference.particles import Integrals, Memory, Particles, from_dict, learn
 from ..inference.preparation import StandardUnits, default_names, is_constant
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
+from .censored import censored
 from .component import Component
 from .latent import SETTINGS as LATENT
 from .latent import Latent, LeftOut, Process, left_out
@@ -86,6 +87,11 @@ class Alternative:
     def component(self) -> Component:
         """The output that it is of, if that has a channel of its own."""
         return Component(self.weight, self.transform, Latent.of(self.process), self.measure)
+
+    @property
+    def censored(self) -> Alternative:
+        """The same, of which values where T cuts off say that g is there or beyond."""
+        return replace(self, process=censored(self.process, self.transform.cuts))
 
     def observed(self, data: Data) -> Data:
         """Return the observations of g, from those of f: of the sources that there is a model of."""
@@ -189,7 +195,7 @@ class Lessons:
         particles = without_useless(every, *about, integrals, self._memory_of(best.transform))
         if particles is every:
             return Channel(found)
-        return Channel((self._conditioned(1.0, best.transform, particles, data, noise, integrals),))
+        return Channel((self._conditioned(1.0, best.transform, particles, data, noise, integrals).censored,))
 
     def afresh(self) -> Lessons:
         """Return the same, with draws that are made anew."""
@@ -227,7 +233,7 @@ class Lessons:
             noise, others = transform.divided(self.noise)
             observed = transform.transformed(data, noise, self.measure)
             particles = from_dict(self.model, self.measure, observed, others, self.seed, each)
-            found.append(self._conditioned(each["weight"], transform, particles, data, noise, integrals))
+            found.append(self._conditioned(each["weight"], transform, particles, data, noise, integrals).censored)
         return Channel(tuple(found))
 
     def _conditioned(
@@ -280,7 +286,7 @@ class Lessons:
         order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         for message in found[order[0]][1]:
             warn(message)
-        return tuple(replace(found[i][0], weight=float(weights[i] / weights.sum())) for i in order)
+        return tuple(replace(found[i][0].censored, weight=float(weights[i] / weights.sum())) for i in order)
 
 
 def _knowing(alternative: Alternative, integrals: Sequence[tuple[int, float, float]]) -> Alternative:

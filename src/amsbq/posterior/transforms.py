@@ -223,6 +223,13 @@ class Transform:
         return (-math.inf, math.inf) if self.range.assumed else (self.range.low, self.range.high)
 
     @property
+    def cuts(self) -> tuple[float, float]:
+        """The values of g beyond which f is at an end of its range; infinite if there are none."""
+        if self.kind != "cut":
+            return -math.inf, math.inf
+        return 0.0, 1.0 if self.range.two_bounds else math.inf
+
+    @property
     def grows(self) -> bool:
         """Whether values grow with g: not if they are below a bound and may be any distance from it."""
         return self.range.log or math.isfinite(self.range.low) or math.isinf(self.range.high)
