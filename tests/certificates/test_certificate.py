@@ -57,6 +57,21 @@ def test_unbiased_with_secondary_sources():
     assert all(c.spent <= 5 for c in found)
 
 
+def test_draws_of_means_are_spread_out():
+    """Errors are smaller than those of independent draws, and the interval is not narrower."""
+    gp = amsbq.MultiSourceGP([amsbq.Term([[1e-6]], amsbq.RBF([9.0]))], amsbq.Uniform(0, 1), mean=3.0)
+    it = amsbq.Integrator([fine], amsbq.Uniform(0, 1), model=gp)
+    it.observe(0, [0.55], 3.0)
+    result = it.result()
+    found = {only: [amsbq.certify(result, 6, seed, primary_only=only) for seed in range(100)] for only in (True, False)}
+    independent, even = ([c.mean for c in found[only]] for only in (True, False))
+    assert abs(z_score(even, TRUTH)) < 3
+    assert np.std(even) < 0.4 * np.std(independent)
+    assert np.mean([c.std for c in found[False]]) > 0.9 * SPREAD / np.sqrt(6)
+    cells = np.sort(np.floor(6 * found[False][0].plan.X[0][:, 0]))
+    np.testing.assert_array_equal(cells, np.arange(6))
+
+
 @pytest.mark.parametrize(
     ("target", "truth"),
     [("variance", SPREAD**2), (amsbq.Exceedance(4.0), 1 - np.log(4) / 2)],
@@ -210,10 +225,12 @@ def test_another_distribution_of_the_inputs():
 
 def test_intervals_at_any_time():
     ranged = amsbq.integrate(fine, amsbq.Uniform(0, 1), budget=4, output_range=(0, 8), model="icm")
-    low, high = amsbq.certify(ranged, 60).interval(0.95, anytime=True)
+    low, high = amsbq.certify(ranged, 60, primary_only=True).interval(0.95, anytime=True)
     assert 0 <= low <= TRUTH <= high <= 8
     with pytest.raises(ValueError, match="output_range"):
         amsbq.certify(wrong_run(), 2).interval(anytime=True)
+    with pytest.raises(ValueError, match="independent draws"):
+        amsbq.certify(ranged, 3).interval(anytime=True)
 
 
 def test_secondary_sources_do_most_of_the_work():

@@ -64,6 +64,15 @@ def test_the_interval_holds_that_of_students_t_and_leans_to_the_longer_tail():
     np.testing.assert_allclose(mirrored, (-high, -low), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [4, 10])
+def test_the_interval_is_at_most_twice_as_long_as_by_students_t(n):
+    d = np.zeros(n)
+    d[0] = 1.0
+    low, high = MeanOfDraws([d]).interval(0.95)
+    half = stats.t.ppf(0.975, n - 1) * stats.sem(d)
+    assert (d.mean() - low, high - d.mean()) == pytest.approx((half, 2 * half), rel=1e-12)
+
+
 @pytest.mark.parametrize("a", [-0.8, -1e-3, 0.3])
 @pytest.mark.parametrize("q", [-4.0, 0.5, 3.0])
 def test_halls_transformation_is_inverted(a, q):

@@ -150,6 +150,26 @@ def test_repr_says_what_was_typed():
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=repr)
+def test_draws_that_are_spread_out_are_draws(measure):
+    """Whichever of them one takes, it is distributed as the measure; together they differ less than draws do."""
+    rng = np.random.default_rng(4)
+    sets = np.array([measure.spread_out(6, rng) for _ in range(800)])
+    measure.check_points(sets[0])
+    many = measure.sample(100_000, 0)
+    for d in range(measure.dim):
+        assert stats.ks_2samp(sets[:, 2, d], many[:, d], method="asymp").pvalue > 1e-3
+        assert sets[:, :, d].mean(axis=1).std() < 0.3 * many[:, d].std() or isinstance(measure, amsbq.Empirical)
+
+
+def test_draws_that_are_spread_out_have_one_in_each_part():
+    X = amsbq.Uniform([0, 10], [1, 20]).spread_out(7, 3)
+    np.testing.assert_array_equal(
+        np.sort(np.floor(7 * (X - [0, 10]) / [1, 10]), axis=0), np.tile(np.arange(7), (2, 1)).T
+    )
+    np.testing.assert_array_equal(X, amsbq.Uniform([0, 10], [1, 20]).spread_out(7, 3))
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=repr)
 def test_sobol_points_cover_the_measure(measure):
     """Averages over them are closer to those over the measure than averages over as many draws."""
     many = measure.sample(200_000, 0)

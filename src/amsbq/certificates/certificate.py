@@ -291,10 +291,10 @@ class Certificate:
 
     def _by_betting(self, m: int, level: float) -> tuple[float, float]:
         plan, (low, high) = self.plan, self.plan.bounds[m]
-        if not np.isfinite([low, high]).all() or plan.targets[m] != "mean" or len(plan.terms) > 1:
+        if not np.isfinite([low, high]).all() or plan.targets[m] != "mean" or not plan.primary_only:
             raise ValueError(
                 "an interval that is valid at any time is for means of outputs between two known bounds, by "
-                "evaluations of the primary source alone: give integrate(..., output_range=(low, high)) and "
+                "independent draws of the primary source alone: give integrate(..., output_range=(low, high)) and "
                 "certify(..., primary_only=True)"
             )
         residuals, width = plan.residuals(self._values())[0][:, m], high - low

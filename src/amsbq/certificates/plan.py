@@ -129,7 +129,8 @@ class Plan:
         costs = _average_costs(problem, ledger, measure)
         terms = _terms(control, problem, costs, budget, targets, primary_only)
         rng = np.random.default_rng([seed, STREAM, len(observed)])
-        X = tuple(measure.sample(term.n, rng) for term in terms)
+        even = not primary_only and all(target == "mean" for target in targets)
+        X = tuple((measure.spread_out if even else measure.sample)(term.n, rng) for term in terms)
         if _repeats(measure, np.concatenate(X), observed):
             raise ValueError(
                 f"seed={seed} draws inputs at which the run has learned already, as those of an earlier certificate: "

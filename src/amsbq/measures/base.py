@@ -110,6 +110,16 @@ class Measure(ABC):
         U = scipy.stats.qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
         return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
 
+    def spread_out(self, n: int, rng: RNGLike = None) -> Array:
+        """Return n draws of which each n-th part of the cube has one, in every coordinate, shape (n, D).
+
+        Each of them alone is a draw of the measure, and their average over any function is unbiased: a Latin hypercube.
+        """
+        n, rng = count(n, "n"), np.random.default_rng(rng)
+        cells = rng.permuted(np.tile(np.arange(n)[:, None], self.dim), axis=0)
+        U = (cells + rng.random(cells.shape)) / n
+        return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
+
     @abstractmethod
     def from_cube(self, U: Array) -> Array:
         """Map points U (n, D) of the unit cube to points of the measure: uniform points become draws."""
