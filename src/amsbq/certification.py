@@ -53,7 +53,7 @@ def certify(
     under : measure, or anything that `as_measure` takes, optional
         Another distribution of the inputs, as for `Result.under`.
     primary_only : bool
-        Whether the primary source alone is evaluated, at independent draws, as intervals that are valid at any time need.
+        Whether the primary source alone is evaluated, at independent draws, as intervals valid at any time need.
         By default the draws for means are spread out: each is random, and together they cover the inputs evenly.
     executor, workers
         As of `integrate`.
