@@ -162,6 +162,16 @@ def test_levels_of_functions_and_servers(write, tmp_path):
     ]
 
 
+def test_a_range_of_a_knob(write, tmp_path):
+    (tmp_path / "my_problem.py").write_text("def solve(x, cells, dt):\n    return x[0] * x[1] + x[0] / cells + dt\n")
+    text = LEVELS.replace("[64, 16, 4]", "{ finest = 64, coarsest = 4 }, dt = [0.1, 0.2]")
+    problem = load_problem(write(text + "python = 'my_problem:solve'\ncost = { finest = 2.0, cells = 2, dt = 1 }\n"))
+    settings = [(cells, dt) for cells in (64, 45, 32, 23, 16, 11, 8, 6, 4) for dt in (0.1, 0.2)]
+    assert [source.fidelity for source in problem.sources] == [{"cells": 1 / n, "dt": dt} for n, dt in settings]
+    expected = [2 * (n / 64) ** 2 * (0.1 / dt) for n, dt in settings]
+    np.testing.assert_allclose([source.cost for source in problem.sources], expected)
+
+
 @pytest.mark.parametrize(
     ("fidelity", "more", "says"),
     [
@@ -171,7 +181,15 @@ def test_levels_of_functions_and_servers(write, tmp_path):
         ("{}", "", "sources[0].fidelity: must be a table of lists"),
         ("{ a = [1, 2] }", "", "sources[0].fidelity: a is an input"),
         ("{ cells = [64, 16] }", "cost = [1.0, 0.5, 0.1]", "sources[0].cost: has 3 numbers, and there are 2 levels"),
-        ("{ cells = [64, 16] }", "cost = 'free'", "sources[0].cost: must be a positive number, 'measured', or a list"),
+        ("{ cells = [64, 16] }", "cost = 'free'", "sources[0].cost: must be a positive number, 'measured', a list"),
+        (
+            "{ cells = [64, 16] }",
+            "cost = { finest = 1.0 }",
+            "sources[0].cost: must have a number for finest, cells, got",
+        ),
+        ("{ cells = [64, 16] }", "cost = { finest = 0, cells = 1 }", "sources[0].cost: must be a positive number"),
+        ("{ cells = { finest = 64 } }", "", "sources[0].fidelity: a range is two numbers"),
+        ("{ cells = { finest = 64, coarsest = 64 } }", "", "sources[0].fidelity: a range of the knob cells is two"),
     ],
 )
 def test_levels_that_are_wrong(write, tmp_path, fidelity, more, says):

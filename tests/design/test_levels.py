@@ -46,6 +46,33 @@ def test_a_range_is_a_geometric_grid():
     assert all(isinstance(n, int) for n in cells)
 
 
+def test_ranges_of_several_knobs_have_fewer_levels():
+    """Every combination is a source: at most 25 of them, but for three levels of each range."""
+
+    def sizes(**knobs):
+        made = amsbq.levels(by_name, **knobs)
+        return len(made), *(len({source.fidelity[name] for source in made}) for name in knobs)
+
+    assert sizes(a=(0.01, 1.0), b=(0.1, 10.0)) == (25, 5, 5)
+    assert sizes(a=(0.01, 1.0), b=[1, 2]) == (24, 12, 2)
+    assert sizes(a=(0.01, 1.0), b=(0.1, 10.0), c=(1.0, 9.0)) == (27, 3, 3, 3)
+    assert sizes(a=[1, 2, 3, 4, 5, 6], b=[1, 2, 3, 4, 5, 6]) == (36, 6, 6)  # as it was given
+
+
+def test_of_many_levels_a_few_are_evaluated_at_first():
+    """The finest, the coarsest, and others far from these; and then whichever tells most for its cost."""
+    sources = amsbq.levels(solve, h=(1 / 1024, 1 / 4), cost=lambda h: 1 / (1024 * h))
+    sources.append(amsbq.Source(lambda x: x[0], cost=0.01, name="formula"))
+    result = amsbq.integrate(sources, [(0, 1)], budget=6, seed=0)
+    assert {e.source for e in result.evaluations[:5]} == {0, 8, 12, 16, 17}
+    assert abs(result.mean - (0.5 + 1 / 3072)) < max(4 * result.std, 1e-5)
+    result.diagnose()
+    corners = amsbq.levels(by_name, a=[0.1, 0.2, 0.4], b=[1, 2, 4], cost=lambda a, b: 0.1 / (a * b))
+    it = amsbq.Integrator(corners, {"cells": (1, 2), "steps": (1, 2)}, budget=9, seed=0)
+    asked = {query.source for query in it.ask(5)}
+    assert asked == {0, 2, 4, 6, 8}
+
+
 def test_what_is_passed_on():
     def slope(x, h):
         return [1 + 2 * h * x[0]]

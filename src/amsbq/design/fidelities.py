@@ -22,12 +22,30 @@ Number: TypeAlias = float | int
 LIMIT = "limit"
 #: levels that a range of a knob is divided into, at most
 MOST_LEVELS = 17
+#: combinations of several knobs up to which ranges are divided further: each of them is a source, which takes time
+MOST_COMBINATIONS = 25
+#: levels of a range among others, at least
+FEWEST_LEVELS = 3
 #: the least ratio between levels of a range
 CLOSEST = math.sqrt(2)
 
 
-def knob_settings(name: str, given: Any) -> list[Number]:
-    """Return the values of a knob, the finest first, or raise an error that says what is accepted."""
+def settings_of_knobs(given: Mapping[str, Any]) -> dict[str, list[Number]]:
+    """Return the values of each knob, the finest first, from lists or ranges, or raise what is accepted."""
+    listed = {name: knob_settings(name, values) for name, values in given.items() if not isinstance(values, tuple)}
+    ranges = len(given) - len(listed)
+    share = MOST_COMBINATIONS / math.prod(map(len, listed.values()))
+    most = MOST_LEVELS if len(given) == 1 else max(math.floor(share ** (1 / max(ranges, 1)) + 1e-9), FEWEST_LEVELS)
+    return {
+        name: listed.get(name) or knob_settings(name, values, min(most, MOST_LEVELS)) for name, values in given.items()
+    }
+
+
+def knob_settings(name: str, given: Any, most: int = MOST_LEVELS) -> list[Number]:
+    """Return the values of a knob, the finest first, or raise an error that says what is accepted.
+
+    A range, a tuple of two numbers, is divided into no more than ``most`` levels.
+    """
     wanted = f"the knob {name} must have a list of positive numbers, the finest first, such as [1/32, 1/16, 1/8]"
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise TypeError(f"{wanted}; or a range, (finest, coarsest); got {brief(given)}")
@@ -37,14 +55,14 @@ def knob_settings(name: str, given: Any) -> list[Number]:
     if not all(0 < value < math.inf for value in values):
         raise ValueError(f"{wanted}; got {brief(given)}")
     if isinstance(given, tuple):
-        return _range_of(name, values)
+        return _range_of(name, values, most)
     steps = [b - a for a, b in pairwise(values)]
     if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
         raise ValueError(f"{wanted}: they rise, or they fall, as numbers of cells do; got {brief(given)}")
     return values
 
 
-def _range_of(name: str, ends: Sequence[Number]) -> list[Number]:
+def _range_of(name: str, ends: Sequence[Number], most: int) -> list[Number]:
     """Return levels of a range, with equal ratios but for rounding: to whole numbers, if both ends are such."""
     if len(ends) != 2 or ends[0] == ends[1]:
         raise ValueError(
@@ -52,7 +70,7 @@ def _range_of(name: str, ends: Sequence[Number]) -> list[Number]:
             f"single levels give a list; got {tuple(ends)}"
         )
     ratio = math.log(max(ends) / min(ends)) / math.log(CLOSEST)
-    grid = np.geomspace(ends[0], ends[1], 1 + min(max(math.floor(ratio + 1e-9), 1), MOST_LEVELS - 1)).tolist()
+    grid = np.geomspace(ends[0], ends[1], 1 + min(max(math.floor(ratio + 1e-9), 1), most - 1)).tolist()
     whole = all(isinstance(end, int) for end in ends)
     inner = [round(value) if whole else float(f"{value:.3g}") for value in grid[1:-1]]
     return list(dict.fromkeys([ends[0], *inner, ends[1]]))

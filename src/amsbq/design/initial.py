@@ -14,6 +14,7 @@ import numpy as np
 
 from ..common.validation import Array
 from ..gp.data import Data
+from ..inference.structures import Fidelities
 from ..measures.base import Measure
 from .costs import affordable
 from .evaluations import Choice
@@ -27,6 +28,8 @@ class InitialDesignSettings:
     #: locations at which all sources are evaluated: one cannot show a difference that varies; benchmarks/loop.py
     #: compares one, two and three
     shared_locations: int = 2
+    #: levels of one simulator that are evaluated, beside one for each knob; the finest and the coarsest are among them
+    levels: int = 3
     #: largest share of the budget that the whole design may cost; the first location is evaluated in any case
     budget_share: float = 0.5
     #: locations at which a source is evaluated with its gradient: they show which inputs matter, for which the rate has
@@ -57,6 +60,11 @@ def spread_out(measure: Measure, rng: np.random.Generator, n: int, taken: Sequen
         return None
     known = {x.tobytes() for x in taken}
     return next((x[None] for x in candidate_locations(measure, rng) if x.tobytes() not in known), None)
+
+
+def first_sources(sources: Sequence[int], fidelities: Fidelities | None) -> list[int]:
+    """Return the sources to evaluate at first: of many levels of one simulator a few that are far from each other."""
+    return list(sources) if fidelities is None else fidelities.spread(sources, SETTINGS.levels + len(fidelities.knobs))
 
 
 def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger: Ledger, primary: str) -> list[Choice]:

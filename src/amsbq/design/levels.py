@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..common.validation import brief
-from .fidelities import Number, combinations, knob_settings
+from .fidelities import Number, combinations, settings_of_knobs
 from .sources import Source
 
 #: what all levels may have in common
@@ -27,7 +27,8 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
         For each knob, by its name, a list of values, the finest first: numbers that rise tend to zero with the error,
         as the width of a cell, and numbers that fall do so by their inverse, as the number of cells. With several knobs
         every combination is a source. A tuple (finest, coarsest) is a range, divided into at most 17 levels with equal
-        ratios.
+        ratios, of which the run evaluates those that pay. With several knobs there are fewer levels, so that there are
+        at most 25 combinations where that leaves three of each range.
 
         ``cost`` and ``noise`` may be functions of the knobs, called with them by name; ``cost``, ``noise``, ``timeout``
         and all other parameters of `Source` are those of all levels. With a ``name``, that of each source begins with
@@ -52,7 +53,7 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
             f"levels takes a function of x and the knobs, as in levels(solve, h=[...]), got {brief(function)}"
         )
     common = {name: value for name, value in settings.items() if name in COMMON}
-    knobs = {name: knob_settings(name, value) for name, value in settings.items() if name not in COMMON}
+    knobs = settings_of_knobs({name: value for name, value in settings.items() if name not in COMMON})
     if not knobs:
         raise ValueError("levels needs a knob and its values, the finest first, as in levels(solve, h=[1/32, 1/16])")
     before, found = common.pop("name", None), []

@@ -133,8 +133,9 @@ class Policy:
         """Return what is left of the initial design: removing a choice takes it out of the design."""
         if self._planned is None:
             data, candidates = self.learner.data, initial.candidate_locations(self.problem.measure, self._rng(0))
-            values = initial.default_design(candidates, data, self.available, self.ledger, self.problem.names[0])
-            with_gradient = [source for source in self.available if self.problem.with_gradient(source)]
+            first = initial.first_sources(self.available, self.problem.model.fidelities)
+            values = initial.default_design(candidates, data, first, self.ledger, self.problem.names[0])
+            with_gradient = [source for source in first if self.problem.with_gradient(source)]
             known = self.learner.differentiated()
             self._planned = initial.with_first_gradients(values, candidates, data, known, with_gradient, self.ledger)
         return self._planned

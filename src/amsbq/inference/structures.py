@@ -164,6 +164,18 @@ class Fidelities:
         found = replace(self, values=values if self.limit else values[: max(sources) + 1])
         return found if 0 in found.declared and len(found.declared) > 1 else None
 
+    def spread(self, sources: Sequence[int], most: int) -> list[int]:
+        """Return some sources: of those with a fidelity the finest, and up to ``most`` that are far from each other."""
+        levels = sorted((s for s in sources if s in self.declared), key=lambda s: self.values[s] or (), reverse=True)
+        logs = self.logarithms(len(self.values))[:, levels].T
+        logs /= np.maximum(np.ptp(logs, axis=0), np.finfo(float).tiny)
+        found = [int(logs.sum(axis=1).argmin())] if levels else []
+        while len(found) < min(most, len(levels)):
+            squares = ((logs[:, None] - logs[found]) ** 2).sum(axis=2).min(axis=1)
+            found.append(int(np.round(squares, 9).argmax()))
+        chosen = {levels[row] for row in found}
+        return [source for source in sources if source in chosen or source not in self.declared]
+
     def logarithms(self, n_sources: int) -> Array:
         """Return the log of each number beside the largest one of its knob (knobs, L); zero for other sources."""
         known = np.array([self.values[source] for source in self.declared])

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..common.validation import number
 from ..design.acquisition import UTILITIES
-from ..design.fidelities import knob_settings
+from ..design.fidelities import settings_of_knobs
 from ..inference.structures import MODELS
 from ..posterior.outputs import output_names
 from ..posterior.targets import target_from_dict
-from .checks import Key, Refused
+from .checks import Key, Refused, shown
 
 
 def accepted(accepts: Callable[[Any], Any], made: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
@@ -90,16 +90,32 @@ def _are_weights(value: Any) -> bool:
 def _fidelity(value: Any) -> dict[str, list[float] | float]:
     """Return the settings of each knob, the finest first, or a single number, by name."""
     table = accepted(lambda given: isinstance(given, dict) and given)(value)
+    single = {name: each for name, each in table.items() if is_number(each)}
+    several = {name: _range(each) if isinstance(each, dict) else each for name, each in table.items()}
     try:
-        return {name: each if is_number(each) else knob_settings(name, each) for name, each in table.items()}
+        settings = settings_of_knobs({name: each for name, each in several.items() if name not in single})
     except (TypeError, ValueError) as error:
         raise Refused(str(error)) from None
+    return {name: single.get(name) or settings[name] for name in table}
+
+
+def _range(table: dict[str, Any]) -> tuple[float, float]:
+    """Return the ends of a range of a knob."""
+    if set(table) != {"finest", "coarsest"} or not all(is_number(end) for end in table.values()):
+        raise Refused(f"a range is two numbers, {{ finest = 0.01, coarsest = 0.25 }}, got {shown(table)}")
+    return table["finest"], table["coarsest"]
 
 
 def _cost_of_levels(value: Any) -> Any:
-    """Return the cost of all levels, or a list of that of each."""
+    """Return the cost of all levels, a list of that of each, or a table of that of the finest and powers of knobs."""
+    if isinstance(value, dict):
+        return accepted(lambda given: given.get("finest", 0) > 0, dict)(accepted(_are_numbers)(value))
     plain = accepted(lambda given: given == "measured" or (is_number(given) and given >= 0), _number_or_text)
     return [plain(each) for each in value] if isinstance(value, list) and value else plain(value)
+
+
+def _are_numbers(value: dict[str, Any]) -> bool:
+    return all(is_number(each) for each in value.values())
 
 
 NUMBER = Key("a number", accepted(is_number, float))
@@ -202,13 +218,22 @@ SOURCE: dict[str, Key] = {
     ),
     "outputs": Key(to="Source"),
     "inputs": Key(to="Source"),
-    "fidelity": Key("a table of lists, the finest value first, such as { cells = [128, 64, 32] }", _fidelity),
+    "fidelity": Key(
+        "a table of lists, the finest value first, such as { cells = [128, 64, 32] }, or of ranges, "
+        "{ h = { finest = 0.01, coarsest = 0.25 } }",
+        _fidelity,
+    ),
     **COMMAND,
     "gradient": Key("true for a server (umbridge) or for an Observation, or 'module:function' for a python function"),
     "gradient_cost": replace(NUMBER, to="Source"),
 }
 #: the cost of a source with a list of values for a knob
-LEVELS_COST = Key("a positive number, 'measured', or a list of one for each level", _cost_of_levels, default=1.0)
+LEVELS_COST = Key(
+    "a positive number, 'measured', a list of one for each level, or that of the finest and by what power it falls, "
+    "such as { finest = 1.0, h = 2 }",
+    _cost_of_levels,
+    default=1.0,
+)
 #: the keys of a model on a server
 UMBRIDGE: dict[str, Key] = {
     "url": replace(TEXT, to="UMBridge", missing="where the server listens, such as 'http://127.0.0.1:4242'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,13 @@ class SourcesReader:
             return []
         plain = {name: value for name, value in entry.items() if name not in ("fidelity", "cost")}
         levels = combinations(listed)
+        if isinstance(costs, dict):
+            if set(costs) != {"finest", *listed}:
+                self.checker.add(
+                    f"{key}.cost", f"must have a number for finest, {', '.join(listed)}, got {shown(costs)}"
+                )
+                return []
+            costs = [_by_powers(level.sizes, levels[0].sizes, costs) for level in levels]
         each = costs if isinstance(costs, list) else [costs] * len(levels)
         if len(each) != len(levels):
             self.checker.add(f"{key}.cost", f"has {len(each)} numbers, and there are {len(levels)} levels")
@@ -167,3 +175,9 @@ def _filled(config: Any, settings: Settings) -> Any:
         return config
     whole = {f"{{{name}}}": value for name, value in settings.items()}
     return whole[config] if config in whole else filled_argument(config, settings)
+
+
+def _by_powers(sizes: Settings, finest: Settings, cost: Mapping[str, float]) -> float:
+    """Return the cost of a level, from that of the finest one and by what power of each knob it falls."""
+    logs = [cost[knob] * math.log(finest[knob] / size) for knob, size in sizes.items()]
+    return cost["finest"] * math.exp(sum(logs))
