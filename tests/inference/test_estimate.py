@@ -235,6 +235,17 @@ def test_data_that_make_no_sense_get_a_warning(name, message):
         amsbq.estimate(s, x, y, UNIT)
 
 
+@pytest.mark.filterwarnings("ignore:all 5 observations")
+def test_the_guess_for_equal_values_is_by_the_spread_of_other_sources_or_else_by_their_size():
+    x = np.linspace(0, 1, 5)
+    alone = [amsbq.estimate([0] * 5, x, np.full(5, value), UNIT).std for value in (3.0, 30.0)]
+    assert alone[1] == pytest.approx(10 * alone[0])
+    beside = [
+        amsbq.estimate([0] * 5 + [1] * 5, [*x, *x], [*np.full(5, value), *(100 + x)], UNIT).std for value in (3.0, 30.0)
+    ]
+    assert beside[1] == pytest.approx(beside[0], rel=0.01)
+
+
 def test_repeated_values_are_no_contradiction(recwarn):
     amsbq.estimate([0, 0, 0], [0.5, 0.5, 0.2], [1.0, 1.0, 3.0], UNIT)
     amsbq.estimate([0, 0, 0], [0.5, 0.5, 0.2], [1.0, 2.0, 3.0], UNIT, noise=0.1)

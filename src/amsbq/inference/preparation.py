@@ -197,7 +197,7 @@ def regularised(
     elif primary_is_constant(data):
         warn(
             f"all {len(primary)} observations of {names[0]} are equal: they do not tell how much it varies, "
-            "and the error bar is a guess",
+            "and the error bar is a guess, by the spread of other sources or the size of the values",
         )
         data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more
     return data, noise

@@ -186,7 +186,7 @@ def _constant(case: Case) -> Iterator[Said]:
         yield (
             "warning",
             f"all {len(y)} values of {name} are {case.value(y[0])}: they do not tell how much it varies, and the error "
-            "bar is a guess.",
+            "bar is a guess, by the spread of other sources or the size of the values.",
             "Evaluate it where it should vary.",
         )
 
