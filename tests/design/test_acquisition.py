@@ -100,7 +100,7 @@ def test_gradients(name):
     plain = rate_of(problem, "mi", n=2)
     last, width = problem.gp.n_sources - 1, problem.gp.measure.width
     s_new, X_new = np.arange(3) % problem.gp.n_sources, problem.X_new[1:4]
-    for rate in (*(replace(plain, kind=kind) for kind in UTILITIES), plain.after(Option(0), problem.X_new[:1])):
+    for rate in (*(replace(plain, kind=kind) for kind in UTILITIES), plain.after([Option(0)], problem.X_new[:1])):
         value, gradient = rate.value_and_grad(last, X_new)
         np.testing.assert_allclose(value, rate.values([Option(last)], X_new)[0], rtol=1e-12)
         for x, row in zip(X_new, gradient, strict=True):
@@ -123,10 +123,25 @@ def test_one_after_the_other_is_the_whole_set(name):
     s_new, X_new = np.arange(3) % problem.gp.n_sources, problem.X_new[:3]
     so_far = rate
     for s, x in zip(s_new[:2], X_new[:2], strict=True):
-        so_far = so_far.after(Option(int(s)), x[None])
-    np.testing.assert_allclose(
-        so_far.values(options_of(s_new[2:]), X_new[2:])[0][0], rate.joint(options_of(s_new), X_new), rtol=1e-8
-    )
+        so_far = so_far.after([Option(int(s))], x[None])
+    for rest in (so_far, rate.after(options_of(s_new[:2]), X_new[:2])):
+        np.testing.assert_allclose(
+            rest.values(options_of(s_new[2:]), X_new[2:])[0][0], rate.joint(options_of(s_new), X_new), rtol=1e-8
+        )
+
+
+@pytest.mark.parametrize("silent", [frozenset(), frozenset({1}), frozenset({0, 1})])
+def test_what_a_set_leaves_beside_a_source_that_is_given_is_a_ratio_of_variances(silent):
+    problem = next(problem for problem in PROBLEMS.values() if problem.gp.n_sources > 1)
+    plain = replace(rate_of(problem, "mi"), silent=silent)
+    options, beside, X = options_of([0, 0]), options_of([1, 1]), problem.X_new[:2]
+    variances = [
+        plain.having(some, at).posteriors.integral()[1]
+        for some, at in (([*options, *beside], np.concatenate([X, X])), (beside, X))
+    ]
+    after = replace(plain, given=(1,)).after(options, X)
+    np.testing.assert_allclose(after.left, variances[0] / variances[1], rtol=1e-6)
+    assert after.paid == sum(plain.costs[options[0]].effective(X))
 
 
 @given(st.floats(0, 1 - 1e-9), st.floats(0, 1 - 1e-9))

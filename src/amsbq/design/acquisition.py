@@ -83,6 +83,11 @@ def _slope(rho2: Array, kind: str) -> Array:
         return np.asarray(UTILITIES[kind][1](rho2))
 
 
+def _beside(together: Array, known: Array) -> Array:
+    """Return ρ² of what is observed beside something known, from ρ² of both together and of what is known."""
+    return np.clip((together - known) / np.maximum(1 - known, np.finfo(float).eps), 0.0, 1.0)
+
+
 #: step of numerical derivatives, in widths of the inputs
 DIFFERENCE = 1e-4
 
@@ -165,8 +170,7 @@ class Rate:
     def joint(self, options: Sequence[Option], X: Array) -> float:
         """Return the rate of a whole set of observations."""
         rho2 = self.posteriors.squared_correlation_joint(self._sites(options, X))[:, None]
-        cost = self.paid + sum(float(self.costs[o].effective(x[None])[0]) for o, x in zip(options, X, strict=True))
-        return float(self._utility(self._joint(rho2))[0] / cost)
+        return float(self._utility(self._joint(rho2))[0] / (self.paid + self._paid(options, X)))
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
@@ -179,21 +183,28 @@ class Rate:
         rate = float(self._utility(joint)[0] / cost)
         return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
-    def after(self, option: Option, x: Array) -> Rate:
-        """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
-        rho2 = np.zeros(len(self.posteriors.models))
-        if option.source in self.silent:
-            pass
-        elif option.gradient:
-            rho2 = self._with_gradient(option.source, x)[:, 0]
-        else:
-            rho2 = self.posteriors.squared_correlations([option.source], x, self.given)[0][:, 0]
+    def after(self, options: Sequence[Option], X: Array) -> Rate:
+        """Return the rate of sets that contain more observations, at X of shape (n, D)."""
+        left = 1 - self._told(options, X)
         return replace(
-            self.having([option], x),
-            left=1 - rho2 if self.left is None else self.left * (1 - rho2),
-            paid=self.paid + float(self.costs[option].effective(x)[0]),
+            self.having(options, X),
+            left=left if self.left is None else self.left * left,
+            paid=self.paid + self._paid(options, X),
             shares=self._shares,
         )
+
+    def _told(self, options: Sequence[Option], X: Array) -> Array:
+        """Return ρ² of a set of observations, after the sources given where they are: shape (K,)."""
+        if not self.given:
+            return self.posteriors.squared_correlation_joint(self._sites(options, X))
+        given, at = [Option(source) for source in self.given for _ in X], np.concatenate([X] * len(self.given))
+        known = self.posteriors.squared_correlation_joint(self._sites(given, at))
+        together = self._sites([*options, *given], np.concatenate([X, at]))
+        return _beside(self.posteriors.squared_correlation_joint(together), known)
+
+    def _paid(self, options: Sequence[Option], X: Array) -> float:
+        """Return the effective cost of a set of observations."""
+        return sum(float(self.costs[option].effective(x[None])[0]) for option, x in zip(options, X, strict=True))
 
     def having(self, options: Sequence[Option], X: Array) -> Rate:
         """Return the rate if observations were there already, whatever their values."""
@@ -230,7 +241,7 @@ class Rate:
         if not len(given):
             return together
         known = self.posteriors.squared_correlation_blocks(given, by[: len(given)], X)
-        return np.clip((together - known) / np.maximum(1 - known, np.finfo(float).eps), 0.0, 1.0)
+        return _beside(together, known)
 
     @property
     def n_observations(self) -> int:
@@ -351,9 +362,9 @@ class Rates:
         values, gradients = zip(*(part.joint_and_grad(sources, X) for part in self.parts), strict=True)
         return float(self._sum([np.array(value) for value in values])), self._sum(gradients)
 
-    def after(self, option: Option, x: Array) -> Rates:
-        """Return the rate of sets that contain one more observation, at x of shape (1, D)."""
-        return replace(self, parts=tuple(part.after(option, x) for part in self.parts))
+    def after(self, options: Sequence[Option], X: Array) -> Rates:
+        """Return the rate of sets that contain more observations, at X of shape (n, D)."""
+        return replace(self, parts=tuple(part.after(options, X) for part in self.parts))
 
     def having(self, options: Sequence[Option], X: Array) -> Rates:
         """Return the rate if observations were there already, whatever their values."""

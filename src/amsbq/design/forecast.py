@@ -215,7 +215,7 @@ def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float,
         choice = rest.best(so_far, points)
         if choice is None:
             break
-        so_far = so_far.after(choice.option, choice.x[None])
+        so_far = so_far.after([choice.option], choice.x[None])
         worth.append(choice.rate * so_far.paid)
     return extrapolated(np.array(worth), price / max(so_far.paid - rate.paid, 1e-300))
 

@@ -174,15 +174,13 @@ class Search:
             if rising and not larger.rate > found.rate:
                 break
             found = larger
-            so_far = so_far.after(choice.option, choice.x[None])
+            so_far = so_far.after([choice.option], choice.x[None])
         return found
 
     def _exchanged(self, rate: Rates, found: _Set, i: int) -> _Set:
         """Return the set with the best observation of all in place of its i-th."""
         others = _Set((*found.options[:i], *found.options[i + 1 :]), np.delete(found.X, i, axis=0), 0.0)
-        so_far = rate
-        for option, x in zip(others.options, others.X, strict=True):
-            so_far = so_far.after(option, x[None])
+        so_far = rate.after(others.options, others.X)
         choice = self._after(rate, others).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
         if choice is None:
             return found
