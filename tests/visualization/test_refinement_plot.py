@@ -51,8 +51,12 @@ def test_without_the_limit_there_is_none():
     assert seen.sources.tolist() == [0, 1, 2]
 
 
-def test_a_panel_for_each_knob():
-    found = finished(True, {"h": [0.1, 0.4], "dt": [0.1, 0.2]})
+@pytest.fixture(scope="module")
+def found():
+    return finished(True, {"h": [0.1, 0.4], "dt": [0.1, 0.2]})
+
+
+def test_a_panel_for_each_knob(found):
     panels = plots.refinement(found)
     assert [panel.get_xlabel() for panel in panels] == ["h", "dt"]
     of_h, of_dt = curves.refinements(found)
@@ -62,8 +66,38 @@ def test_a_panel_for_each_knob():
         plots.refinement(found, knob="k")
 
 
+def test_how_often_each_level_of_two_knobs_was_evaluated(found):
+    seen = curves.level_grid(found)
+    assert (seen.knobs, seen.ticks) == (("h", "dt"), (["0.1", "0.4"], ["0.1", "0.2"]))
+    for column, h in enumerate((0.1, 0.4)):
+        for row, dt in enumerate((0.1, 0.2)):
+            of = [e for e in found.evaluations if found.names[e.source] == f"h={h}, dt={dt}"]
+            assert seen.counts[row, column] == len(of) > 0
+            assert seen.cost[row, column] == pytest.approx(sum(e.cost for e in of))
+    ax = plots.levels(found)
+    texts = {text.get_position(): text.get_text() for text in ax.texts}
+    assert texts == {(c, r): f"{seen.counts[r, c]:.0f}" for r in (0, 1) for c in (0, 1)}
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("h", "dt")
+    (chart,) = [chart for chart in charts(found) if chart["id"] == "levels"]
+    (trace,) = chart["panels"][0]["traces"]
+    assert trace["text"] == [[f"{count:.0f}" for count in row] for row in seen.counts]
+    np.testing.assert_allclose(trace["z"], np.log1p(seen.counts) / np.log1p(seen.counts).max(), atol=1e-4)
+
+
+def test_combinations_that_do_not_exist_are_left_out():
+    made = amsbq.levels(solve, h=[0.1, 0.4], dt=[0.1, 0.2], cost=lambda h, dt: 0.01 / (h * dt))[:3]
+    seen = curves.level_grid(amsbq.integrate(made, [(0, 1)], budget=3, seed=0))
+    assert np.isnan(seen.counts).tolist() == [[False, False], [False, True]]
+
+
 def test_runs_without_fidelities_have_no_such_picture():
     found = amsbq.integrate(lambda x: x[0], [(0, 1)], budget=4)
     assert all(chart["id"] != "refinement" for chart in charts(found))
     with pytest.raises(ValueError, match="there are no sources with a fidelity"):
         plots.refinement(found)
+
+
+def test_levels_of_one_knob_have_no_grid(result):
+    assert all(chart["id"] != "levels" for chart in charts(result))
+    with pytest.raises(ValueError, match="the sources are not levels of two knobs"):
+        plots.levels(result)

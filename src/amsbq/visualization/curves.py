@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..common.validation import Array, IntArray, brief, source_number, vector
 from ..design.decisions import Decisions
 from ..design.evaluations import Choice
+from ..design.fidelities import level_texts
 from ..design.goals import spreads
 from ..execution.reader import read_result
 from ..measures.base import Measure
@@ -412,6 +413,38 @@ def refinements(result: Result) -> list[RefinementCurve]:
         told = f"errors shrink with {exponent.knob}: {exponent}"
         curves.append(RefinementCurve(exponent.knob, sizes, sources, known.mean, low, high, told))
     return curves
+
+
+@dataclass(frozen=True)
+class LevelGrid:
+    """How often each level of two knobs was evaluated: counts (b, a), NaN where there is no such source."""
+
+    knobs: tuple[str, str]
+    ticks: tuple[list[str], list[str]]  #: the a numbers of the first knob and the b of the second, the finest first
+    counts: Array
+    cost: Array  #: of all evaluations of a level, (b, a)
+
+    @property
+    def shades(self) -> Array:
+        """Between 0 and 1 by the logarithm of the count, (b, a): levels that were never evaluated have 0."""
+        logs = np.log1p(np.nan_to_num(self.counts))
+        return np.asarray(logs / max(logs.max(), 1.0))
+
+
+def level_grid(result: Result) -> LevelGrid | None:
+    """Return how often each level of two knobs was evaluated; None if the sources have one knob, more or none."""
+    sources = [] if result.integrator is None else result.integrator.sources
+    fidelities = {number: source.fidelity for number, source in enumerate(sources) if source.fidelity is not None}
+    knobs = [*next(iter(fidelities.values()), ())]
+    if len(knobs) != 2:
+        return None
+    a, b = (sorted({fidelity[knob] for fidelity in fidelities.values()}) for knob in knobs)
+    counts, cost = np.full((len(b), len(a)), np.nan), np.zeros((len(b), len(a)))
+    for number, fidelity in fidelities.items():
+        made, failed, paid = totals(result, number)
+        at = b.index(fidelity[knobs[1]]), a.index(fidelity[knobs[0]])
+        counts[at], cost[at] = made + failed, paid
+    return LevelGrid((knobs[0], knobs[1]), (level_texts(a), level_texts(b)), counts, cost)
 
 
 def bars(mean: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:

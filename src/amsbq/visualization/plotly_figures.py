@@ -79,6 +79,8 @@ def charts(result: Result) -> Iterator[Chart]:
             "caption": "Integrals of the levels with 95 % intervals, down to the limit at zero if it is wanted.",
             "panels": panels,
         }
+    if (levels := curves.level_grid(result)) is not None:
+        yield _levels(levels)
     yield _forecast(result)
     yield _residuals(result)
     if len(result.names) > 1:
@@ -154,6 +156,7 @@ def _sequence(result: Result) -> Chart:
     parts = [
         f"{name}: {n:.0f} % of the evaluations, {c:.0f} % of the cost"
         for name, n, c in zip(result.names, made, cost, strict=True)
+        if n
     ]
     yaxis = {**_source_ticks(result.names), "range": [len(result.names) - 0.5, -0.5], "zeroline": False}
     layout = {"xaxis": {"title": {"text": "evaluation"}}, "yaxis": yaxis, "showlegend": False}
@@ -208,6 +211,31 @@ def _refinement_panel(result: Result, seen: curves.RefinementCurve) -> Panel:
         traces.append({**marker, "error_y": _bars(seen.mean[[i]], (seen.low[[i]], seen.high[[i]]))})
     layout = _titles(f"{seen.knob} ({seen.caption})", result.labels.integral_axis(result.output))
     return {"label": seen.knob, "traces": traces, "layout": layout}
+
+
+def _levels(seen: curves.LevelGrid) -> Chart:
+    shades = np.where(np.isnan(seen.counts), np.nan, seen.shades.round(4))
+    heatmap = {
+        "type": "heatmap",
+        "z": [[shade if shade >= 0 else None for shade in row] for row in shades.tolist()],
+        "x": list(range(seen.counts.shape[1])),
+        "y": list(range(seen.counts.shape[0])),
+        "text": [[f"{n:.0f}" if n >= 0 else "" for n in row] for row in seen.counts.tolist()],
+        "customdata": [[f"{cost:.4g}" for cost in row] for row in seen.cost.tolist()],
+        "zmin": 0,
+        "zmax": 1,
+        "colorscale": [[0, "#f7fbff"], [0.5, "#6baed6"], [1, "#08306b"]],
+        "texttemplate": "%{text}",
+        "hovertemplate": "%{text} evaluations, for %{customdata}<extra></extra>",
+        "showscale": False,
+        "xgap": 1,
+        "ygap": 1,
+    }
+    layout = _titles(*seen.knobs)
+    for axis, ticks in zip(layout.values(), seen.ticks, strict=True):
+        axis |= {"tickvals": list(range(len(ticks))), "ticktext": ticks, "showgrid": False, "zeroline": False}
+    caption = "How often each level was evaluated; the finest is at the lower left."
+    return _single("levels", "Which levels were evaluated", caption, [heatmap], layout)
 
 
 def _forecast(result: Result) -> Chart:

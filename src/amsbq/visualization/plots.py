@@ -367,6 +367,28 @@ def _refinement(result: Result, ax: Axes, seen: curves.RefinementCurve) -> None:
     legend_above(ax)
 
 
+def levels(run: Run, ax: Axes | None = None) -> Axes:
+    """Draw how often each level of two knobs was evaluated: the finest is at the lower left.
+
+    Returns the Axes.
+    """
+    result, ax = curves.as_result(run), ready_axes(ax)
+    seen = curves.level_grid(result)
+    if seen is None:
+        raise ValueError("the sources are not levels of two knobs: see amsbq.levels")
+    ax.imshow(np.where(np.isnan(seen.counts), np.nan, seen.shades), vmin=0, vmax=1, cmap="Blues", origin="lower")
+    for (row, column), count in np.ndenumerate(seen.counts):
+        if not np.isnan(count):
+            colour = "white" if seen.shades[row, column] > 0.6 else "black"
+            ax.text(column, row, f"{count:.0f}", color=colour, ha="center", va="center", fontsize="small")
+    for axis, knob, ticks in zip((ax.xaxis, ax.yaxis), seen.knobs, seen.ticks, strict=True):
+        axis.set_ticks(range(len(ticks)), [literal(tick) for tick in ticks])
+        axis.set_label_text(literal(knob))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
 def distribution(run: Run, ax: Axes | None = None) -> Axes:
     """Draw the density of the primary source's output with its band, and below it the 5, 50 and 95 % quantiles.
 
