@@ -5,8 +5,10 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.linalg import expm
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -59,6 +61,45 @@ def test_the_limit_of_a_boundary_value_problem(run, capsys):
     assert float(exponent.group(1)) == pytest.approx(2.0, abs=0.1)
     low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
     assert low < module["LIMIT"] < high
+
+
+@pytest.mark.filterwarnings("default")
+def test_heat_in_space_and_time(run, capsys, tmp_path):
+    """The truth is by quadrature, many cells and steps are near it, and the interval holds it."""
+    pytest.importorskip("matplotlib")
+    module = runpy.run_path(str(EXAMPLES / "heat.py"))
+
+    def exact(k, a):
+        return 2 / np.pi * (np.exp(-k * np.pi**2 * 0.1) + a / 3 * np.exp(-k * 9 * np.pi**2 * 0.1))
+
+    truth = quad(lambda k: exact(k, 0.5), 0.5, 1.5)[0]  # linear in a, which is 0.5 on the average
+    assert module["limit"]() == pytest.approx(truth, rel=1e-10)
+    assert module["solve"](0.7, 0.4, 200, 4000) == pytest.approx(exact(0.7, 0.4), rel=1e-3)
+    run(EXAMPLES / "heat.py", "--budget", 2.5, "--figure", tmp_path / "levels.png")
+    shown = capsys.readouterr().out
+    low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
+    assert low < truth < high
+    assert high - low < 0.05 * truth
+    assert "errors shrink with steps: exponent" in shown
+    assert (tmp_path / "levels.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("default")
+def test_averages_over_particles(run, capsys):
+    """The truth is that of a linear system of equations, the simulator scatters around it, and so does the answer."""
+    module = runpy.run_path(str(EXAMPLES / "particles.py"))
+    for thickness, scattered in ((0.6, 0.3), (2.0, 0.8)):
+        lost, turned = 1 - scattered / 2, scattered / 2
+        crossed = expm(thickness * np.array([[-lost, turned], [-turned, lost]]))  # of the fluxes to both sides
+        truth = crossed[0, 0] - crossed[0, 1] * crossed[1, 0] / crossed[1, 1]  # none enters at the right
+        assert module["exact"](thickness, scattered) == pytest.approx(truth, rel=1e-12)
+        found = module["Wall"](1)(thickness, scattered, 100_000)
+        assert abs(found - truth) < 4 * (truth * (1 - truth) / 100_000) ** 0.5
+    run(EXAMPLES / "particles.py", "--budget", 3)
+    shown = capsys.readouterr().out
+    low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
+    assert low < float(re.search(r"the truth is (\S+)", shown).group(1)) < high
+    assert high - low < 0.2
 
 
 @pytest.mark.filterwarnings("default")
