@@ -288,8 +288,32 @@ def test_fine_settings_of_two_knobs_agree():
             along = [pair for pair in sorted(errors, reverse=True) if pair[1 - knob] == best[1 - knob]]
             assert len(along) >= 2
             found = [errors[pair] for pair in along]
-            assert found[0] == 0 < found[1] == min(found[1:])
+            if knob == 1 and problem.noise:  # paths have no part in the expectation
+                noise = [each.std * f.args[1] ** 0.5 for each, f in zip(problem.noise, problem.functions, strict=True)]
+                np.testing.assert_allclose(noise, noise[0])
+                assert max(found) == 0
+            else:
+                assert found[0] == 0 < found[1] == min(found[1:])
         assert max(errors.values()) < 5
+
+
+@pytest.mark.parametrize(("number", "start", "end"), [(8, 1.0, 1.0), (9, 1.5, 2.0)])
+def test_averages_over_paths(number, start, end):
+    """Against simulated paths: the expectation by steps, and the size of the noise of one path."""
+    problem = family("two-knobs")[number]
+    rng, n = np.random.default_rng(2), 100_000
+    spreads = []
+    for x in problem.measure.sobol(4, 3):
+        for function in problem.functions[-1:]:
+            steps = function.args[0]
+            s, h = np.full(n, start), end / steps
+            for _ in range(steps):
+                moved = rng.normal(size=n) * h**0.5
+                s = s + x[0] * s * h + x[1] * s * moved if number == 8 else s + x[0] * (x[1] - s) * h + x[2] * moved
+            values = s**2 if number == 8 else np.exp(-s)
+            assert function(x[None])[0] == pytest.approx(values.mean(), abs=4.5 * values.std() / n**0.5)
+            spreads.append(values.std())
+    assert 0.5 < np.mean(spreads) / (problem.noise[0].std * problem.functions[0].args[1] ** 0.5) < 2
 
 
 def test_noise_is_that_of_the_problem_and_of_the_seed():

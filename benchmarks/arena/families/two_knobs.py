@@ -1,4 +1,4 @@
-"""Refinements with two knobs: cells and time steps, nodes in two directions, cells and iterations, terms and nodes.
+"""Refinements with two knobs: cells and time steps, nodes in two directions, cells and iterations, steps and paths.
 
 Every combination of the two is a source; the primary one has the finest of both. The truth is its integral.
 """
@@ -14,7 +14,7 @@ from scipy import stats
 
 from benchmarks.arena.arrays import Array
 
-from ..problem import Problem, unit_cube
+from ..problem import Noise, Problem, unit_cube
 from ..quadrature import by_product, legendre
 from .levels import oscillation, transport, van_der_pol
 
@@ -32,10 +32,12 @@ def grid(
     orders: Any,
     powers: tuple[float, float] = (1.0, 1.0),
     refined: bool = True,
+    noise: float = 0.0,
 ) -> Problem:
     """Return a problem whose sources solve with every combination of two settings, at costs of their powers.
 
-    Errors tend to zero with the inverse of both settings if these are ``refined``.
+    Errors tend to zero with the inverse of both settings if these are ``refined``. With ``noise``, values are averages
+    over as many paths as the second setting says, with that standard deviation for one path; nobody is told it.
     """
     costs = {(a, b): (a / first[0]) ** powers[0] * (b / second[0]) ** powers[1] for a in first for b in second}
     pairs = sorted(costs, key=lambda pair: -costs[pair])
@@ -48,6 +50,7 @@ def grid(
         tuple(round(costs[pair], 6) for pair in pairs),
         by_product(marginals, functions[0], orders),
         knobs=tuple({"a": 1 / a, "b": 1 / b} for a, b in pairs) if refined else (),
+        noise=tuple(Noise(noise / np.sqrt(b), known=False) for _, b in pairs) if noise else (),
     )
 
 
@@ -128,6 +131,24 @@ def barrier(steps: int, order: int, X: Array) -> Array:
     return np.einsum("ni,ni->n", start, stay)
 
 
+def stock(steps: int, paths: int, X: Array) -> Array:
+    """Return E S² at time 1 of Euler's steps of dS = μ S dt + σ S dW from 1, for μ and σ, whatever the paths."""
+    h = 1 / steps
+    return ((1 + X[:, 0] * h) ** 2 + X[:, 1] ** 2 * h) ** steps
+
+
+def reverting(steps: int, paths: int, X: Array) -> Array:
+    """Return E exp(-R) at time 2 of Euler's steps of dR = θ (μ - R) dt + σ dW from 1.5, for θ, μ and σ.
+
+    R is normal; its mean and variance obey recursions.
+    """
+    h, theta = 2 / steps, X[:, 0]
+    mean, variance = np.full(len(X), 1.5), np.zeros(len(X))
+    for _ in range(steps):
+        mean, variance = mean + theta * (X[:, 1] - mean) * h, (1 - theta * h) ** 2 * variance + X[:, 2] ** 2 * h
+    return np.exp(0.5 * variance - mean)
+
+
 def two_knobs() -> list[Problem]:
     """Return refinements with four to six sources and 2 to 3 inputs."""
     rod, column = [U(0.2, 0.8), N(0.5, 0.2), U(-1, 2)], [U(0.4, 0.5), U(0.0005, 0.003), U(0, 1)]
@@ -152,4 +173,14 @@ def two_knobs() -> list[Problem]:
         ),
         grid("heat by Crank and Nicolson", rod, partial(heat, crank=True), (64, 16, 8), (32, 8), (20, 6, 4)),
         grid("steps and nodes above a barrier", [U(-2, 1), U(0.6, 0.6)], barrier, (12, 6, 3), (48, 24), (24, 24)),
+        grid("steps and paths of a stock", [U(0, 1), U(0.2, 0.4)], stock, (32, 8, 2), (2000, 200), (24, 24), noise=3.0),
+        grid(
+            "steps and paths of a rate",
+            [U(0.3, 0.9), U(0.2, 1), U(0.2, 0.6)],
+            reverting,
+            (40, 10, 4),
+            (1000, 50),
+            (24, 16, 16),
+            noise=0.2,
+        ),
     ]
