@@ -124,32 +124,24 @@ def test_a_request_that_makes_no_sense_is_refused(run, address, request_line):
     assert answered(address, parts.path)[0] == 200
 
 
-X_RANGE = "id => document.getElementById(id)._fullLayout.xaxis.range.slice()"
-
-
 @browser_needed
 @pytest.mark.browser
-def test_the_page_follows_the_run_and_keeps_zoom_and_choices(run, address, browser, tmp_path):  # noqa: F811
+def test_the_page_follows_the_run_and_keeps_choices(run, address, browser, tmp_path):  # noqa: F811
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     complaints = []
     page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(address)
     page.wait_for_selector("#plot-sources")  # what needs the model is there, though not when the page was loaded
-    page.wait_for_selector("#findings li:nth-child(2)")
+    page.wait_for_selector("#findings details:nth-child(2)")
     page.locator("#plot-sources").scroll_into_view_if_needed()
-    page.wait_for_selector("#plot-sources .main-svg")
+    page.wait_for_selector("#plot-sources .picture")
     page.select_option("#input-sources", "1")
-    page.wait_for_function("() => document.getElementById('plot-sources')._fullLayout.xaxis.title.text === 'size'")
+    page.locator("#plot-sources text.title", has_text="size").wait_for()
     page.locator("#evaluations th", has_text="value").locator("button").click()
-    page.locator("#plot-convergence").scroll_into_view_if_needed()
-    box = page.locator("#plot-convergence .nsewdrag").bounding_box()
-    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.8 * box["height"], steps=5)
-    page.mouse.up()
-    page.wait_for_timeout(300)
-    zoomed = page.evaluate(X_RANGE, "plot-convergence")
+    page.locator("#findings summary").last.click()
+    opened = page.locator("#findings [open] b").inner_text()
+    page.locator("#plot-sources").scroll_into_view_if_needed()
     place = page.evaluate("window.scrollY")
 
     delays = []
@@ -166,9 +158,10 @@ def test_the_page_follows_the_run_and_keeps_zoom_and_choices(run, address, brows
         )
         delays.append(time.monotonic() - start)
     assert sorted(delays)[1] < 10, delays  # seconds if nothing else is busy: here, other tests are
-    points = "() => document.getElementById('plot-convergence').data.find((line) => line.name === 'mean').x.length"
-    assert page.evaluate(points) == 9
-    assert page.evaluate(X_RANGE, "plot-convergence") == zoomed
+    markers = page.locator("#plot-convergence .picture g > path[transform]")
+    assert markers.count() == sum(np.isfinite(e.mean) for e in run.it.evaluations)
+    assert opened in page.locator("#findings [open] b").all_inner_texts()
+    assert page.locator("#plot-sources text.title", has_text="size").count() == 1
     assert page.evaluate("window.scrollY") == place
     assert page.input_value("#input-sources") == "1"
     assert page.locator("#evaluations th", has_text="value").get_attribute("aria-sort") == "ascending"
@@ -179,6 +172,28 @@ def test_the_page_follows_the_run_and_keeps_zoom_and_choices(run, address, brows
     page.wait_for_selector("text=Stopped: it was interrupted")
     assert complaints == []
     page.close()
+
+
+@browser_needed
+@pytest.mark.browser
+@pytest.mark.parametrize("script", [True, False])
+def test_a_page_that_is_loaded_again_has_the_newest_state(run, address, browser, script):  # noqa: F811
+    """Also where scripts are not run, so that the page cannot ask for it afterwards."""
+    page = browser.new_context(java_script_enabled=script).new_page()
+    page.goto(address)
+    before = page.locator("#spent").inner_text()
+    run.step()
+
+    def newest():
+        page.reload()
+        spent = page.locator("#spent").inner_text()
+        return spent != before and spent == f"Spent {run.it.spent:.6g} of 20. "[: len(spent)]
+
+    assert eventually(newest)
+    latest = run.it.evaluations[-1]
+    expected = amsbq.Estimate([latest.mean], [latest.std]).summary().split(" ± ")[0]
+    assert page.locator("#mean").inner_text() == expected
+    page.context.close()
 
 
 def test_a_journal_that_is_damaged_meanwhile_is_told_and_the_page_stays(run):

@@ -39,12 +39,13 @@ def report_command(options: argparse.Namespace) -> int:
     if not options.watch:
         with working(f"making the page of {journal}"):
             result = read_result(journal)
-            written = report(_shown(result, options.of), output, under=_others(result, options.under))
+            under = _others(result, options.under)
+            written = report(_shown(result, options.of), output, under=under, full=options.full)
         print(f"wrote {written}")
         return ExitCode.DONE
     print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
     with suppress(KeyboardInterrupt):
-        _watch(journal, output, options.every, options.of)
+        _watch(journal, output, options)
     print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
     return ExitCode.DONE
 
@@ -70,18 +71,18 @@ def _others(result: Result, paths: Sequence[Path]) -> dict[str, Measure]:
     return found
 
 
-def _watch(journal: Path, output: Path, every: float, of: str | None) -> None:
-    """Write the page again whenever the journal has grown, until its run has stopped; ``every`` is in seconds."""
+def _watch(journal: Path, output: Path, options: argparse.Namespace) -> None:
+    """Write the page again whenever the journal has grown, until its run has stopped."""
     size = -1
     while True:
         now = journal.stat().st_size if journal.exists() else 0
         if now != size and now and b"\n" in journal.read_bytes():
             size = now
             result = read_result(journal)
-            report(_shown(result, of), output, refresh=every)
+            report(_shown(result, options.of), output, refresh=options.every, full=options.full)
             if result.stopped:
                 return
-        time.sleep(every)
+        time.sleep(options.every)
 
 
 def watch_command(options: argparse.Namespace) -> int:

@@ -33,14 +33,15 @@ def add_report(subparsers: Subparsers) -> CommandParser:
         "a page that shows a run",
         """\
 Write one HTML file that shows a run: the answer, whether to trust it,
-interactive figures, and every evaluation. It needs no network and can be
-mailed. The run may be in progress: nothing is locked or changed.""",
+figures, and every evaluation. It needs no network and can be mailed. The
+run may be in progress: nothing is locked or changed.""",
         """\
 examples:
   amsbq report run.jsonl           write run.html
   amsbq report run.jsonl --watch   write it again while the run continues:
                                    keep it open in a browser
   amsbq report run.jsonl --text    print a table instead
+  amsbq report run.jsonl --full    figures that can be zoomed and saved, in 5 MB
   amsbq report run.jsonl --under heavier.toml    what if the inputs were these?
 """,
     )
@@ -51,6 +52,7 @@ examples:
     parser.add_argument(
         "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
     )
+    parser.add_argument("--full", action="store_true", help="figures by Plotly, which can be zoomed and saved (5 MB)")
     parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
     parser.add_argument(
         "--under",

@@ -286,6 +286,16 @@ def costs(result: Result, input: int, t: Array) -> Array:
     return np.array([cost.expected(X) for cost in it.ledger.costs.costs])
 
 
+def costs_vary(result: Result) -> bool:
+    """Return whether an evaluation of some source may cost more than another one of it, or has."""
+    paid = [[e.cost for e in result.evaluations if e.source == s] for s in range(len(result.names))]
+    sources = integrator_of(result).sources
+    return any(
+        callable(source.cost) or len({*costs, *([] if source.cost == "measured" else [source.cost])}) > 1
+        for source, costs in zip(sources, paid, strict=True)
+    )
+
+
 def forecast(result: Result, budget: float | None = None) -> Array:
     """Return rows of total cost and expected standard deviation, shape (m, 2).
 

@@ -182,8 +182,13 @@ class PageServer(ThreadingHTTPServer):
         self.live, self.token = live, secrets.token_urlsafe(24)
         self.host = f"127.0.0.1:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        text = page(result_of(read_state(live.journal)), live.journal.stem, live=live.current())
-        self.page = text.encode("utf-8", errors="backslashreplace")
+        self._begun = result_of(read_state(live.journal))  # has the settings, which stay
+        self.page()  # or what it needs is missing
+
+    def page(self) -> bytes:
+        """Return the page as it is now, so that a reader who loads it again sees the newest state at once."""
+        text = page(self._begun, self.live.journal.stem, live=self.live.current())
+        return text.encode("utf-8", errors="backslashreplace")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore that a page was closed before it got its answer; whatever else goes wrong is printed."""
@@ -210,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._answer(HTTPStatus.NOT_FOUND)
         elif name == "":
-            self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+            self._answer(HTTPStatus.OK, self.server.page(), "text/html; charset=utf-8")
         elif name == "content":
             if self.server.live.newer_than(since):
                 self._answer(HTTPStatus.OK, json.dumps(self.server.live.current()).encode(), "application/json")

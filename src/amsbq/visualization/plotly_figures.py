@@ -83,14 +83,15 @@ def charts(result: Result) -> Iterator[Chart]:
         yield _levels(levels)
     yield _forecast(result)
     yield _residuals(result)
-    if len(result.names) > 1:
+    if len(result.names) > 2:  # of two sources, it is a number
         yield _correlation(result)
-    yield {
-        "id": "costs",
-        "title": "What evaluations cost",
-        "caption": "As expected, the other inputs at their medians (lines), and as paid (markers).",
-        "panels": [_costs_panel(result, d, grids[d]) for d in inputs],
-    }
+    if curves.costs_vary(result):
+        yield {
+            "id": "costs",
+            "title": "What evaluations cost",
+            "caption": "As expected, the other inputs at their medians (lines), and as paid (markers).",
+            "panels": [_costs_panel(result, d, grids[d]) for d in inputs],
+        }
 
 
 def _convergence(result: Result) -> Chart:
@@ -130,6 +131,8 @@ def _certificate(result: Result, certificate: Certificate) -> Chart:
                 "x": [centre],
                 "y": [name],
                 "name": name,
+                "text": [f"{centre:.6g} (95 %: {ends[0]:.6g} to {ends[1]:.6g})"],
+                "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
                 "mode": "markers",
                 "type": "scatter",
                 "error_x": {**bar, "color": style["color"]},
@@ -431,6 +434,7 @@ def _crosses(x: ArrayLike, y: ArrayLike) -> Trace:
         "x": _rounded(x),
         "y": _rounded(y),
         "name": "failed",
+        "hoverinfo": "name",
         "marker": marker,
     }
 

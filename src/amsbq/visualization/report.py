@@ -32,7 +32,7 @@ from ..posterior.estimates import AnyEstimate
 from ..results.analysis import quickly_known
 from ..results.findings import Finding
 from ..results.result import REASONS, Result, distances, is_known, is_of_limit, known_targets
-from .curves import SETTINGS, SHOWN_QUANTILES, Run, indices, several_outputs, whole_result
+from .curves import SETTINGS, SHOWN_QUANTILES, Run, correlation, indices, several_outputs, whole_result
 from .plotly_figures import charts, output_charts, profile_charts
 
 TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
@@ -43,6 +43,7 @@ def report(
     path: str | os.PathLike[str],
     refresh: float | None = None,
     under: Mapping[str, NamedMeasureLike] | None = None,
+    full: bool = False,
 ) -> Path:
     """Write the HTML page of a run and return its path.
 
@@ -56,6 +57,8 @@ def report(
         Seconds after which an open page reloads itself, as long as the run continues.
     under : dictionary of measures by name, optional
         Other distributions of the inputs, under which the page also shows the mean of the output.
+    full : bool
+        Whether figures can be zoomed and saved: they are then drawn by Plotly, which makes a file of 5 MB.
     """
     result = whole_result(run)
     path = Path(path)
@@ -65,7 +68,7 @@ def report(
         raise FileNotFoundError(f"there is no folder {path.parent} to write the page to")
     if under is not None and not isinstance(under, Mapping):
         raise TypeError(f"under must be a dictionary of distributions by name, got {brief(under)}")
-    text = page(result, path.stem, refresh=None if result.stopped else refresh, under=under)
+    text = page(result, path.stem, refresh=None if result.stopped else refresh, under=under, full=full)
     beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
     try:
         with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
@@ -82,6 +85,7 @@ def page(
     refresh: float | None = None,
     live: dict[str, Any] | None = None,
     under: Mapping[str, NamedMeasureLike] | None = None,
+    full: bool = False,
 ) -> str:
     """Return the HTML text of the page.
 
@@ -97,12 +101,13 @@ def page(
         What the page shows at first, instead of the content of the result; it then asks its server for more.
     under : dictionary of Measure, optional
         Other distributions of the inputs.
+    full : bool
+        Whether Plotly draws the figures.
     """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from plotly.offline import get_plotlyjs
     except ImportError:
-        raise ImportError("a report needs jinja2 and plotly: pip install 'amsbq[report]'") from None
+        raise ImportError("a report needs jinja2: pip install 'amsbq[report]'") from None
     environment = Environment(
         loader=PackageLoader(__package__, "page"),
         autoescape=True,
@@ -118,11 +123,21 @@ def page(
         wanted=_wanted(result),
         primary=result.names[0] + (" in the limit" if is_of_limit(result) else ""),
         settings=list(_settings(result)),
-        data={**shown, "name": name, "refresh": refresh, "live": live is not None},
+        data={**shown, "name": name, "refresh": refresh, "live": live is not None, "full": full},
+        full=full,
         style=(parts / "page.css").read_text("utf-8"),
-        script=(parts / "page.js").read_text("utf-8"),
-        library=get_plotlyjs(),
+        script="".join((parts / name).read_text("utf-8") for name in ("figures.js", "page.js")),
+        library=_plotly() if full else "",
     )
+
+
+def _plotly() -> str:
+    """Return the plotting library of full pages."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise ImportError("a full report needs plotly: pip install 'amsbq[report]'") from None
+    return str(get_plotlyjs())
 
 
 def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
@@ -177,6 +192,7 @@ def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
         "findings": [asdict(finding) for finding in _findings(result)],
         "output": [
             *((name, found.summary(unit)) for name, found, unit in known_targets(result)),
+            *relation_rows(result),
             *(output_rows(result) if whole and quickly_known(result.integrator) else []),
             *what_if_rows(result, under or {}),
         ],
@@ -214,6 +230,17 @@ def output_rows(result: Result) -> list[tuple[str, str]]:
     if (found := indices(result)) is not None:
         rows.append(("inputs", " ".join(found.sentences())))
     return rows
+
+
+def relation_rows(result: Result) -> list[tuple[str, str]]:
+    """Return how two sources are related, as text; more of them have a figure, and fewer no relation."""
+    it = result.integrator
+    if len(result.names) != 2 or it is None or it.learner.posterior is None:
+        return []
+    found = correlation(result)
+    if len(found.mean) < 2:  # one of them is left out of the model
+        return []
+    return [(f"correlation of {result.names[1]} with {result.names[0]}", found.text(0, 1))]
 
 
 def what_if_rows(result: Result, under: Mapping[str, NamedMeasureLike]) -> list[tuple[str, str]]:

@@ -103,16 +103,20 @@
       title.append(choice);
     }
     box.append(title, plot, element("figcaption"));
-    document.getElementById(data.profile.includes(figure) ? "profile" : "pictures").append(box);
+    document.getElementById(data.profile.includes(figure) ? "profile" : figure.id === "convergence" ? "first" : "pictures").append(box);
     describe(figure);
   };
   const start = () => {
-    const script = document.createElement("script");
-    script.textContent = document.getElementById("library").textContent;
-    document.head.append(script);
+    if (data.full) {
+      const script = document.createElement("script");
+      script.textContent = document.getElementById("library").textContent;
+      document.head.append(script);
+    }
+    started = true;
     for (const figure of figures()) seen.observe(document.getElementById(`plot-${figure.id}`));
     setTimeout(() => { if (body.rows.length < data.rows.length) fill(); }, 500);
   };
+  let started = false;
   const layout = (panel) => {
     const css = getComputedStyle(root), colour = (name) => css.getPropertyValue(name).trim();
     const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), linecolor: colour("--line"), automargin: true,
@@ -124,13 +128,14 @@
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hoverlabel: { align: "left" } };
   };
   // what is in a figure stays on this machine
-  const config = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const config = { responsive: true, displaylogo: false, displayModeBar: "hover", showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const drawn = new Set();  // only what somebody has scrolled to
   const draw = (id) => {
     const figure = figures().find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
     const panel = figure.panels[choice ? Number(choice.value) : 0];
     drawn.add(id);
-    return Plotly.react(`plot-${id}`, structuredClone(panel.traces), layout(panel), config);
+    if (!data.full) { drawFigure(document.getElementById(`plot-${id}`), panel); return; }
+    Plotly.react(`plot-${id}`, structuredClone(panel.traces), layout(panel), config);
   };
   const redraw = () => drawn.forEach(draw);
   const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
@@ -139,12 +144,20 @@
     draw(entry.target.id.slice("plot-".length));
   }), { rootMargin: "400px" });
   figures().forEach(make);
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; redraw(); } });
   dark.addEventListener("change", () => { paint(); redraw(); });
   document.getElementById("theme").addEventListener("click", () => {
     remembered("theme", root.dataset.theme === "dark" ? "light" : "dark"); paint(); redraw();
   });
-  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; if (window.Plotly) figures().forEach((figure) => draw(figure.id)); });
-  window.addEventListener("afterprint", () => { paint(); redraw(); });
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    root.dataset.theme = "light";
+    opened = [...document.querySelectorAll("#findings details:not([open])")];
+    opened.forEach((finding) => { finding.open = true; });
+    if (started) figures().forEach((figure) => draw(figure.id));
+  });
+  window.addEventListener("afterprint", () => { paint(); opened.forEach((finding) => { finding.open = false; }); redraw(); });
   window.addEventListener("load", () => setTimeout(start, 0));
 
   // while the run goes on: a page that is a file is loaded again, one with a server gets new content
@@ -184,9 +197,12 @@
     present();
   };
   const present = () => {  // all that is about the chosen output
+    const open = [...document.querySelectorAll("#findings [open] b")].map((about) => about.textContent);
     document.getElementById("findings").replaceChildren(...data.findings.map((finding) => {
-      const line = element("li", "", { class: finding.level });
-      line.append(element("b", finding.about), `: ${finding.text} ${finding.advice}`);
+      const line = element("details", "", { class: finding.level }), summary = element("summary");
+      summary.append(element("b", finding.about), " ", element("span", finding.text));
+      line.append(summary, ...(finding.advice ? [element("p", finding.advice)] : []));
+      line.open = open.includes(finding.about);
       return line;
     }));
     document.getElementById("more").hidden = !data.output.length;
@@ -202,7 +218,7 @@
     for (const figure of figures()) {
       if (document.getElementById(`plot-${figure.id}`)) { describe(figure); continue; }
       make(figure);
-      if (window.Plotly) seen.observe(document.getElementById(`plot-${figure.id}`));
+      if (started) seen.observe(document.getElementById(`plot-${figure.id}`));
     }
     redraw();
   };
