@@ -77,6 +77,16 @@ const drawFigure = (() => {
   const joined = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)},${b.toFixed(1)}`).join("");
   const steps = (points, stepped) => stepped ? points.flatMap(([a, b], i) => i ? [[a, points[i - 1][1]], [a, b]] : [[a, b]]) : points;
 
+  // the colour at a place between 0 and 1 of a scale of colours, and whether it is dark
+  const shade = (scale, place) => {
+    const above = scale.findIndex(([at]) => at >= place), [[low, from], [high, to]] = [scale[Math.max(above - 1, 0)], scale[above]];
+    const parts = [1, 3, 5].map((i) => {
+      const [a, b] = [from, to].map((colour) => parseInt(colour.slice(i, i + 2), 16));
+      return Math.round(a + (b - a) * (high > low ? (place - low) / (high - low) : 0));
+    });
+    return [`rgb(${parts})`, 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] < 130];
+  };
+
   const swatch = (trace) => {
     const made = svg("svg", { width: 22, height: 12, "aria-hidden": "true" });
     if (trace.fill) made.append(svg("rect", { x: 2, y: 1, width: 18, height: 10, fill: trace.fillcolor }));
@@ -93,7 +103,7 @@ const drawFigure = (() => {
       [value + trace[`error_${key}`].array[i], value - trace[`error_${key}`].arrayminus[i]]) : []));
     const first = traces.filter((trace) => trace.yaxis !== "y2"), bars = traces.filter((trace) => trace.type === "bar");
     const map = traces.find((trace) => trace.type === "heatmap");
-    const edges = map ? [-0.5, map.x.length - 0.5] : [];
+    const edges = (key) => [-0.5, map[key].length - 0.5];
 
     // the legend, and room for what stands around the axes
     const legend = document.createElement("div");
@@ -104,10 +114,10 @@ const drawFigure = (() => {
         entry.append(swatch(trace), plain(trace.name));
         legend.append(entry);
       }
-    const y = axis(layout.yaxis || {}, map ? edges : all("y", first), ends(first, "y"), HEIGHT * 1.6);
+    const y = axis(layout.yaxis || {}, map ? edges("y") : all("y", first), ends(first, "y"), HEIGHT * 1.6);
     const left = Math.min(30 + LETTER * Math.max(2, ...y.ticks.map(([, text]) => text.length)), 0.4 * width);
     const right = 12, top = 8, bottom = 46, w = width - left - right, h = HEIGHT - top - bottom;
-    const x = axis(layout.xaxis || {}, map ? edges : bars.length ? [...all("x", bars), 0] : all("x"), ends(traces, "x"), narrow ? w : 0.8 * w);
+    const x = axis(layout.xaxis || {}, map ? edges("x") : bars.length ? [...all("x", bars), 0] : all("x"), ends(traces, "x"), narrow ? w : 0.8 * w);
     const second = layout.yaxis2 ? axis(layout.yaxis2, [], [], h) : null;
     const px = (value) => left + w * x.at(value), py = (value, on = y) => top + h * (1 - on.at(value));
 
@@ -147,11 +157,12 @@ const drawFigure = (() => {
     for (const trace of traces) {
       const on = trace.yaxis === "y2" ? second : y;
       if (trace.type === "heatmap") {
+        const cw = Math.abs(px(1) - px(0)), ch = Math.abs(py(1) - py(0));
         trace.z.forEach((row, i) => row.forEach((value, j) => {
-          const cw = Math.abs(px(1) - px(0)), ch = Math.abs(py(1) - py(0)), strength = Math.abs(value), colour = value < 0 ? "#b35806" : "#542788";
-          inside.append(svg("rect", { x: px(j) - cw / 2 + 1, y: py(i) - ch / 2 + 1, width: cw - 2, height: ch - 2, fill: colour, "fill-opacity": 0.08 + 0.8 * strength }));
-          const lines = plain(trace.text[i][j]).split("\n");
-          lines.forEach((line, k) => inside.append(svg("text", { x: px(j), y: py(i) + 4 + 13 * (k - (lines.length - 1) / 2), "text-anchor": "middle", class: strength > 0.55 ? "strong" : "" }, fit(line, cw))));
+          if (value === null) return;
+          const [colour, dark] = shade(trace.colorscale, (value - trace.zmin) / (trace.zmax - trace.zmin)), lines = plain(trace.text[i][j]).split("\n");
+          inside.append(svg("rect", { x: px(j) - cw / 2 + 1, y: py(i) - ch / 2 + 1, width: cw - 2, height: ch - 2, fill: colour }));
+          lines.forEach((line, k) => inside.append(svg("text", { x: px(j), y: py(i) + 4 + 13 * (k - (lines.length - 1) / 2), "text-anchor": "middle", class: dark ? "on-dark" : "on-light" }, fit(line, cw))));
         }));
         continue;
       }
