@@ -215,6 +215,23 @@ def test_exponent_is_learned():
         pytest.fail("there is no structure with an exponent")
 
 
+def test_reported_noise_of_levels_that_were_not_observed():
+    """A power law of two knobs is found, and one level alone says that variances grow like the root of each knob."""
+    levels = Fidelities(
+        ("h", "paths"), (*((h, p) for h in (0.1, 0.2, 0.4) for p in (1e-4, 1e-3, 1e-2)), None), limit=True
+    )
+    truth = np.array([3.0 * value[1] if value else 0.0 for value in levels.values])
+    known = np.where(np.isin(np.arange(10), [2, 3, 5], invert=True), truth, np.nan)
+    found = levels.noise_of_all(np.append(known, np.nan))
+    np.testing.assert_allclose(found[:9], truth[:9], rtol=0.3)
+    assert found[9:].tolist() == [0, 0]  # no level, and the limit
+    np.testing.assert_array_equal(found[[0, 1, 4, 8]], truth[[0, 1, 4, 8]])
+    alone = levels.noise_of_all(np.array([np.nan, np.nan, np.nan, np.nan, 0.5, np.nan, np.nan, np.nan, np.nan]))
+    ratios = [(h / 0.2 * p / 1e-3) ** 0.5 for h, p in levels.values[:9]]
+    np.testing.assert_allclose(alone, 0.5 * np.array(ratios))
+    assert levels.noise_of_all(np.array([0.0, np.nan])).tolist() == [0, 0]
+
+
 def test_noise_is_learned_over_all_levels():
     """Averages over particles: one value of the finest level has the noise that the others tell."""
     counts = [10000, 1000, 100]

@@ -310,8 +310,9 @@ class Policy:
     def _rate_of(self, part: Deciding) -> Rate:
         posteriors = targeted(part, self.problem.targets[part.important])
         between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
+        knobs = self.problem.model.fidelities
         rate = Rate(
-            posteriors.expecting_noise(),
+            posteriors.expecting_noise() if knobs is None else posteriors.expecting_noise(knobs.noise_of_all),
             self.ledger.costs.of_options(),
             self.problem.acquisition,
             between,

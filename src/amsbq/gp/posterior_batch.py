@@ -17,7 +17,7 @@ Everything is an inner product of whitened vectors, which are kept: one more poi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -258,15 +258,16 @@ class PosteriorBatch:
             jitter = [linalg.next_jitter(j, n) if C is None else j for C, j in zip(found, base.jitter, strict=True)]
             base = type(self).condition(models, data, np.array(jitter))
 
-    def expecting_noise(self) -> Self:
+    def expecting_noise(self, guess: Callable[[Array], Array] = np.nan_to_num) -> Self:
         """Return the same posteriors, by which observations to come are as noisy as those of their source are.
 
         That is the median of the known variances: it becomes noise of the source, and the rest stays with observations.
+        Of sources without observations it is a ``guess``, from the variances (L,) of all with NaN for these.
         """
         data = self.data
         of_values = np.isfinite(data.noise_var) & ~(data.of_integral | data.sites.differentiated)
         known = [data.noise_var[of_values & (data.s == source)] for source in range(self.models.n_sources)]
-        typical = np.array([np.median(variances) if len(variances) else 0.0 for variances in known])
+        typical = guess(np.array([np.median(variances) if len(variances) else np.nan for variances in known]))
         if not typical.any():
             return self
         of_sources = replace(self.models, noise=np.tile(typical, (len(self), 1)))

@@ -234,6 +234,7 @@ class RefinementPriors:
     constant: float = 1.0  #: variance of a constant in an error, relative to that of what varies
     #: power of a knob that noise variances are proportional to: 0 for the width of a cell, 1 for 1/particles
     noise: Normal = field(default_factory=lambda: Normal(0.5, 0.5))
+    scatter: float = 0.3  #: of the log of reported noise variances around such a power law
     #: sources up to which a chain, with hyperparameters for each of them, is tried as well
     few: int = 6
 

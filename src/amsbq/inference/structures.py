@@ -176,6 +176,26 @@ class Fidelities:
         chosen = {levels[row] for row in found}
         return [source for source in sources if source in chosen or source not in self.declared]
 
+    def noise_of_all(self, variances: Array) -> Array:
+        """Return noise variances of sources (L,), those that are NaN by a power law of the knobs from those that are not.
+
+        It is the most probable one by the prior of the powers. Sources that are no levels get zero.
+        """
+        levels = [source for source in self.declared if source < len(variances)]
+        known = [source for source in levels if variances[source] > 0]
+        unknown = [source for source in levels if np.isnan(variances[source])]
+        found = np.nan_to_num(variances)
+        if known and unknown:
+            logs = self.logarithms(max(len(variances), len(self.values)))
+            away = logs[:, known] - logs[:, known].mean(axis=1, keepdims=True)
+            y = np.log(variances[known]) - REFINEMENT.noise.centre * logs[:, known].sum(axis=0)
+            prior = np.eye(len(logs)) * (REFINEMENT.scatter / REFINEMENT.noise.spread) ** 2
+            slopes = np.linalg.solve(away @ away.T + prior, away @ (y - y.mean())) + REFINEMENT.noise.centre
+            middle = np.log(variances[known]).mean()
+            at = logs[:, unknown] - logs[:, known].mean(axis=1, keepdims=True)
+            found[unknown] = np.exp(middle + slopes @ at)
+        return found
+
     def logarithms(self, n_sources: int) -> Array:
         """Return the log of each number beside the largest one of its knob (knobs, L); zero for other sources."""
         known = np.array([self.values[source] for source in self.declared])
