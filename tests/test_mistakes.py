@@ -21,6 +21,13 @@ def spent(x):
     raise AssertionError("nothing may be evaluated")
 
 
+class Rows:
+    """A table, which is several lines where it is shown."""
+
+    def __repr__(self):
+        return "   a  b\n   1  2"
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -80,6 +87,40 @@ def spent(x):
         (
             lambda: amsbq.integrate(spent, SQUARE, budget=3, initial=[(0, [0.5, 2])]),
             r"outside the support of the measure: b is 2.0, and must be between 0.0 and 1.0",
+        ),
+        (lambda: amsbq.integrate(spent, SQUARE, budget="3"), "budget must be a number, got '3'"),
+        (lambda: amsbq.integrate(spent, SQUARE, budget=True), "budget must be a number, got True"),
+        (
+            lambda: amsbq.integrate(spent, SQUARE, budget=10, certify=0.95),
+            "certify leaves 0.5 of the budget of 10 to the run, which does not pay for one evaluation of spent, at 1",
+        ),
+        (lambda: amsbq.integrate(spent, SQUARE, budget=3, outputs=0), "outputs must be different names, .* got 0"),
+        (
+            lambda: amsbq.integrate(spent, SQUARE, budget=3, initial=[[0.5, 0.5]]),
+            r"initial must be a list of \(source, x\), got \[0.5, 0.5\] as its entry 0",
+        ),
+        (lambda: amsbq.read_result(3), "read_result takes the name of a journal, got 3"),
+        (lambda: amsbq.Uniform(-1e308, 1e308), r"upper - lower must be finite, got \[-1e\+308\] and \[1e\+308\]"),
+        (lambda: amsbq.integrate(spent, Rows(), budget=3), "cannot make a measure of a b 1 2; give a measure"),
+        (
+            lambda: amsbq.levels(spent, h=[0.1, 0.2], cost=[2, 1]),
+            r"cost of levels is one number, or a function of the knobs by name, got \[2, 1\]",
+        ),
+        (
+            lambda: amsbq.integrate(lambda p, q, r: 0.0, SQUARE, budget=3),
+            "source 0 cannot be called with one array x, .*: missing a required argument: 'q'; nor .* by name: a, b",
+        ),
+        (
+            lambda: amsbq.integrate(lambda: 0.0, SQUARE, budget=3),
+            "source 0 cannot be called with one array x, .*: too many positional arguments; nor .* by name: a, b",
+        ),
+        (
+            lambda: amsbq.integrate(amsbq.Source(spent, cost=lambda a, c: 1.0), SQUARE, budget=3),
+            "cost of spent has the parameter 'c', which is no input: the inputs are a, b",
+        ),
+        (
+            lambda: amsbq.integrate(amsbq.levels(spent, h=[0.1, 0.2]), SQUARE, budget=3),
+            "h=0.1 calls spent with h=0.1: got an unexpected keyword argument 'h'",
         ),
     ],
 )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Literal
 
-from .certificates.plan import check_budget, kept_budget
+from .certificates.plan import check_shares, kept_budget
 from .certification import certify as certificate_for
 from .common.messages import renamed
-from .common.validation import RNGLike, brief
+from .common.validation import RNGLike, brief, positive_number
 from .design.acquisition import AcquisitionName
 from .design.description import Initial, Problem, RangeLike
 from .design.goals import Tolerance, Weights
@@ -151,7 +151,7 @@ def integrate(
     problem = Problem.of(
         sources,
         inputs,
-        budget=None if budget is None else budget - kept,
+        budget=None if budget is None else positive_number(budget, "budget") - kept,
         model=model,
         acquisition=acquisition,
         seed=seed,
@@ -172,12 +172,12 @@ def integrate(
         units=units,
         labels=labels,
     )
+    if kept:
+        check_shares(problem, kept)
     it = integrator_for(problem)
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
             raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
-    if kept:
-        check_budget(problem, kept)
     rules += goal_rules(problem.goals)
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))

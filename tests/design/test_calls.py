@@ -29,7 +29,8 @@ def test_functions_of_named_parameters_are_called_by_name():
     assert called(by_name).function(X) == pytest.approx(1.2 * 0.3 + 1)
     assert called(with_default).function(X) == 2.0
     assert called(with_default, {**INPUTS, "drag": (0, 1)}).function(np.append(X, 0.25)) == 1.75
-    assert called(lambda **inputs: 1.0).function is not None
+    assert called(lambda **inputs: 10 * inputs["speed"] + len(inputs)).function(X) == 15
+    assert called(lambda *, speed: speed, {"speed": (0, 1)}).function(X[:1]) == 1.2
     assert called(lambda x0, x1: x0 - x1, [(0, 1), (0, 1)]).function(X[:2]) == pytest.approx(0.9)
 
 

@@ -268,6 +268,17 @@ def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | No
         _check_pays(problem, budget, problem.targets if targets is None else targets, cost)
 
 
+def check_shares(problem: Problem, kept: float) -> None:
+    """Raise ValueError if a budget does not pay for both a run and the certificate that a part of it is kept for."""
+    cost = problem.sources[0].cost
+    if isinstance(cost, float) and problem.budget < cost:
+        raise ValueError(
+            f"certify leaves {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} to the run, which does "
+            f"not pay for one evaluation of {problem.names[0]}, at {cost:.3g}: let it be a smaller share, or give more"
+        )
+    check_budget(problem, kept)
+
+
 def _check_pays(problem: Problem, budget: float, targets: Sequence[Target], cost: float) -> None:
     needed = 3 if "variance" in targets else 2
     if budget * (1 + 1e-12) < needed * cost:

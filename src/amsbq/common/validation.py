@@ -183,7 +183,7 @@ def brief(value: Any) -> str:
         text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
     except Exception:  # such as for integers of more digits than Python prints
         text = f"something of type {type(value).__name__}"
-    return cut_short(text)
+    return cut_short(" ".join(text.split()) if "\n" in text else text)
 
 
 def cut_short(text: str) -> str:

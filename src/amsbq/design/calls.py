@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,34 +98,68 @@ def own_inputs(wanted: Sequence[str] | None, names: Sequence[str], source: str) 
     return tuple(list(names).index(name) for name in wanted)
 
 
-def parameters_by_name(function: Any, names: Sequence[str]) -> tuple[str, ...]:
+def parameters_by_name(function: Any, names: Sequence[str], called: str = "the function") -> tuple[str, ...]:
     """Return the inputs that a function takes by name; none, if it is to be called with an array.
 
-    It takes them by name if two or more parameters without defaults are all names of inputs.
+    It takes them by name if two or more parameters without defaults are all names of inputs, or if it cannot be called
+    with an array. If it can be called neither way, that is an error, which calls it ``called``.
 
     >>> parameters_by_name(lambda speed, angle, drag=0.3: 0.0, ["speed", "angle", "wind"])
     ('speed', 'angle')
     >>> parameters_by_name(lambda x: 0.0, ["x", "y"])
     ()
     """
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of a compiled function
+    signature = _signature(function, called)
+    if signature is None:
         return ()
+    parameters = signature.parameters.values()
     keywords = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     other = [p.name for p in required if p not in keywords or p.name not in names]
     if len(required) >= 2 and 0 < len(other) < len(required):
         raise ValueError(
-            f"{getattr(function, '__name__', 'a function')} has the parameter {other[0]!r}, which is no input"
+            f"{called} has the parameter {other[0]!r}, which is no input"
             f"{suggestion(other[0], names)}: the inputs are {', '.join(names)}"
         )
     if len(required) < 2 or other:
-        return ()
+        why_not = _misfit(signature.bind, ["x"], {})
+        if not why_not:
+            return ()
+        if _misfit(signature.bind, [], dict.fromkeys(names)):
+            raise ValueError(
+                f"{called} cannot be called with one array x, which has a number for each input: {why_not}; nor with "
+                f"all inputs by name: {', '.join(names)}"
+            )
     if any(p.kind == p.VAR_KEYWORD for p in parameters):
         return tuple(names)
     known = {p.name for p in keywords}
     return tuple(name for name in names if name in known)
+
+
+def _signature(function: Any, called: str) -> inspect.Signature | None:
+    """Return the parameters of a function, with those left out that are fixed; None of a compiled function."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        if isinstance(function, partial) and (whole := _signature(function.func, called)) is not None:
+            fixed = ", ".join(f"{name}={value!r}" for name, value in function.keywords.items())
+            name = getattr(function.func, "__name__", "the function")
+            why = _misfit(whole.bind_partial, function.args, function.keywords)
+            raise ValueError(f"{called} calls {name} with {fixed}: {why}") from None
+        return None
+
+
+def _misfit(bind: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> str:
+    """Return why parameters cannot have these values, by the method of a signature that binds them; empty if they can.
+
+    >>> _misfit(inspect.signature(lambda x, h: 0.0).bind, ["x"], {"dt": 0.1})
+    "missing a required argument: 'h'"
+    """
+    try:
+        bind(*given, **named)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def as_call(
@@ -132,6 +167,7 @@ def as_call(
     names: Sequence[str],
     own: tuple[int, ...],
     categories: Mapping[int, tuple[str, ...]],
+    called: str = "the function",
     kind: type[Call] = Call,
 ) -> Any:
     """Return a function as one of x of all inputs: itself, if it is one.
@@ -145,10 +181,12 @@ def as_call(
         Numbers of the inputs that it has.
     categories : dict of tuple of str by input
         The names of the values of inputs that have categories.
+    called : str
+        What error messages call it.
     kind : type
         `GradientCall` for the function of a gradient.
     """
-    by_name = parameters_by_name(function, [names[d] for d in own])
+    by_name = parameters_by_name(function, [names[d] for d in own], called)
     if not by_name and own == tuple(range(len(names))):
         return function
     taken = tuple(list(names).index(name) for name in by_name) if by_name else own

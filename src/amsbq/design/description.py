@@ -129,6 +129,11 @@ class Problem:
         several = None if outputs is None else output_names(outputs)
         given = as_sources(sources)
         called, ranges = source_names(given), checked_ranges(output_range, log, several)
+        fidelities = fidelities_of([source.fidelity for source in given], called, inputs)
+        if not isinstance(limit, bool):
+            raise TypeError(f"limit must be True or False, got {brief(limit)}")
+        if limit:
+            fidelities = with_limit(fidelities, model)
         if distribution.function is None:
             known, categories = inputs or input_names(distribution.dim), distribution.categories
             listed = [source.of_inputs(known, categories, name) for source, name in zip(given, called, strict=True)]
@@ -141,11 +146,6 @@ class Problem:
         whole = [source.of_outputs(several, name) for source, name in zip(listed, called, strict=True)]
         if several is not None and whole[0].outputs != several:
             raise ValueError(f"{called[0]} is the primary source: it must have all outputs, {brief(several)}")
-        fidelities = fidelities_of([source.fidelity for source in whole], called, inputs)
-        if not isinstance(limit, bool):
-            raise TypeError(f"limit must be True or False, got {brief(limit)}")
-        if limit:
-            fidelities = with_limit(fidelities, model)
         made = cls(
             sources=tuple(source.within(ranges, several) for source in whole),
             names=called,
@@ -231,7 +231,7 @@ class Problem:
         if not isinstance(initial, Iterable):
             raise TypeError(f"initial must be a list of (source, x), got {brief(initial)}")
         for i, entry in enumerate(initial):
-            if not isinstance(entry, Sequence) or len(entry) != 2:
+            if not isinstance(entry, Sequence) or len(entry) != 2 or isinstance(entry[0], float):
                 raise TypeError(f"initial must be a list of (source, x), got {brief(entry)} as its entry {i}")
             source = self.source_number(entry[0], f"source of initial[{i}]")
             design.append(Choice(source, self.location(entry[1], f"x of initial[{i}]")))

@@ -69,6 +69,8 @@ def _at_level(name: str, value: Any, knobs: Mapping[str, Number]) -> Any:
     """Return a parameter of all levels for one of them."""
     if name == "gradient" and callable(value):
         return partial(value, **knobs)
+    if name in ("cost", "noise") and isinstance(value, list | tuple):
+        raise TypeError(f"{name} of levels is one number, or a function of the knobs by name, got {brief(value)}")
     if name not in ("cost", "noise") or not callable(value):
         return value
     given = ", ".join(f"{knob}={setting!r}" for knob, setting in knobs.items())

@@ -171,13 +171,13 @@ class Source:
         called = partial(as_call, names=names, own=own_inputs(self.inputs, names, source), categories=categories)
         other = copy(self)
         if isinstance(self.function, _OneByOne):
-            other.function = replace(self.function, function=called(self.function.function))
+            other.function = replace(self.function, function=called(self.function.function, called=source))
         elif self.function is not None:
-            other.function = called(self.function)
+            other.function = called(self.function, called=source)
         if callable(self.gradient):
-            other.gradient = called(self.gradient, kind=GradientCall)
+            other.gradient = called(self.gradient, called=f"gradient of {source}", kind=GradientCall)
         if callable(self.cost):
-            other.cost = called(self.cost)
+            other.cost = called(self.cost, called=f"cost of {source}")
         return other
 
     def of_outputs(self, names: Sequence[str] | None, name: str) -> Source:

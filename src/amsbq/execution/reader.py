@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from os import PathLike
 
 import numpy as np
 
 from ..common.messages import collected_warnings
+from ..common.validation import brief
 from ..design.description import Problem, input_names
 from ..posterior.estimate import Estimate
 from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
@@ -34,6 +36,8 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     Traceback (most recent call last):
     amsbq.execution.journal.JournalError: the journal nowhere.jsonl cannot be read: No such file or directory
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"read_result takes the name of a journal, got {brief(path)}")
     state = read_state(path)
     try:
         it = restored_integrator(state) if model or state.revised or state.unknown else None

@@ -32,9 +32,13 @@ class Uniform(Measure):
         lower, upper = broadcast_vectors(numbers(lower, "lower"), numbers(upper, "upper"), "lower", "upper")
         if (lower >= upper).any():
             raise ValueError(f"lower must be below upper, got {brief(lower)} and {brief(upper)}")
+        with np.errstate(over="ignore"):
+            width = upper - lower
+        if not np.isfinite(width).all():
+            raise ValueError(f"upper - lower must be finite, got {brief(lower)} and {brief(upper)}")
         self.dim = len(lower)
         self.bounds = read_only(np.column_stack([lower, upper]))
-        self.width = read_only(upper - lower)
+        self.width = read_only(width)
         self.marginals = tuple(UniformMarginal(float(a), float(b)) for a, b in self.bounds)
 
     def __repr__(self) -> str:

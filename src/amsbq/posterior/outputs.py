@@ -34,7 +34,9 @@ def checked_names(
     """Return different names, or raise an error that calls them ``what``."""
     names = [listed] if isinstance(listed, str) else list(listed)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"{what} must be different names, such as {such_as}, got {brief(given or listed)}")
+        raise ValueError(
+            f"{what} must be different names, such as {such_as}, got {brief(listed if given is None else given)}"
+        )
     return tuple(names)
 
 

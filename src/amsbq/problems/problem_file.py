@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..certificates.plan import check_budget, kept_budget
+from ..certificates.plan import check_shares, kept_budget
 from ..common.validation import cut_short
 from ..design.description import Problem
 from ..design.sources import Source, source_names
@@ -68,7 +68,7 @@ class ProblemFile:
         if budget is not None:
             described = replace(described, budget=budget - kept_budget(self.certify, budget))
         if self.certify:
-            check_budget(described, self.kept(described.budget))
+            check_shares(described, self.kept(described.budget))
         return integrator_for(described)
 
     def require_functions(self) -> None:
@@ -154,10 +154,10 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     if kept:
         ends["budget"] -= kept
     described = checker.attempt("", lambda: Problem.of(sources, measure, names=names, **known, **ends), about)
-    if described is not None:
-        checker.attempt("", lambda: integrator_for(described), about)  # the budget must pay for a first evaluation
     if described is not None and kept:
-        checker.attempt("certify", lambda: check_budget(described, kept))
+        checker.attempt("certify", lambda: check_shares(described, kept))
+    if described is not None and not checker.errors:
+        checker.attempt("", lambda: integrator_for(described), about)  # the budget must pay for a first evaluation
     if checker.errors or described is None:
         raise ProblemError(path, checker.errors)
     return ProblemFile(path, sources, described, share)
