@@ -45,6 +45,7 @@ FILE = Path(__file__).parent / "arena" / "certificates.jsonl"
 BUDGET, CERTIFICATE = 10.0, 10.0
 CERTIFICATES, PEERS = 40, 10  #: seeds of certificates of each run, and of each peer
 RIVALS = ("MLBLUE", "control variates")
+LEAST_LOG = SETTINGS.least_log  #: of the logarithm of an integral, whose interval may have no lower end
 CODE = (*MODEL_CODE, "certificates", "certification.py")
 
 #: residuals by which intervals were chosen: their draws, and their mean
@@ -61,7 +62,7 @@ RESIDUALS = {
 
 def wanted(families: Sequence[str], each: int) -> list[Problem]:
     """Return the problems whose mean can be certified, so many of each of some families, or of all."""
-    usable = [p for p in problems() if not (p.log or p.design) and (not families or p.family in families)]
+    usable = [p for p in problems() if not p.design and (not families or p.family in families)]
     of_family = {name: [p for p in usable if p.family == name] for name in MAKERS}
     return [some[i] for i in range(each) for some in of_family.values() if i < len(some)]
 
@@ -88,11 +89,12 @@ def measured(problem: Problem, seed: int) -> list[dict[str, Any]]:
         max_evaluations=SETTINGS.max_evaluations,
         stop=limit,
         outputs=problem.outputs or None,
+        log=problem.log,
     )
     means, stds = np.array([t.mean for t in truths]), np.array([t.std for t in truths])
 
     def relative(values: Any) -> np.ndarray:
-        return (np.atleast_1d(values) - means) / stds
+        return np.clip((np.atleast_1d(values) - means) / stds, LEAST_LOG, -LEAST_LOG)
 
     made = [amsbq.certify(result, CERTIFICATE, s) for s in range(CERTIFICATES)]
     ends = np.array([[relative(end) for end in c.interval(0.95)] for c in made])  # (S, 2, M)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.certificates.answers import Answer, logarithm_of
 from amsbq.certificates.control import ControlVariate
 
 TRUTH, SPREAD = (np.exp(2) - 1) / 2, np.sqrt((np.exp(4) - 1) / 4 - ((np.exp(2) - 1) / 2) ** 2)
@@ -116,7 +117,7 @@ def run(request):
 def test_the_mean_of_the_control_variate_is_known(run):
     """In closed form, for any inputs, it is what averages of what the run predicts come to."""
     it = run.integrator
-    control = ControlVariate(it.learner.posterior, it.measure, True, 1, (None,))
+    control = ControlVariate(it.learner.posterior, it.measure, True, 1, (None,), ("mean",))
     X = it.measure.sample(40_000, 3)
     values = run.predict(0, X)[0]
     assert abs(control.mean.value[0] - values.mean()) < 4 * stats.sem(values) + 4 * control.mean.error[0]
@@ -200,6 +201,28 @@ def test_several_outputs():
         found["width"]
 
 
+def test_a_source_that_lacks_an_output_helps_with_the_others():
+    """It is evaluated for the first output, and counts nothing for the second."""
+
+    def both(x):
+        return np.sin(40 * x[0]) + np.cos(77 * x[0] ** 2), -3 * x[0]
+
+    def near(x):
+        return [1.1 * both(x)[0]]
+
+    sources = [both, amsbq.Source(near, cost=0.01, outputs=["wave"])]
+    result = amsbq.integrate(sources, [(0, 1)], budget=6, outputs=["wave", "line"], model="icm", max_evaluations=40)
+    found = [amsbq.certify(result, 8, seed) for seed in range(20)]
+    terms = found[0].plan.terms
+    assert [term.sources for term in terms] == [(0, 1), (1,)]
+    assert terms[0].weights[0].tolist() == [1, 1]
+    assert terms[0].weights[1, 0] != 0
+    assert terms[0].weights[1, 1] == terms[1].weights[0, 1] == 0
+    assert abs(z_score([c.mean[1] for c in found], -1.5)) < 3.5
+    wave = np.mean([both([t])[0] for t in (np.arange(20000) + 0.5) / 20000])
+    assert abs(z_score([c.mean[0] for c in found], wave)) < 3.5
+
+
 def test_it_is_compared_with_the_model():
     right = amsbq.certify(amsbq.integrate(fine, amsbq.Uniform(0, 1), budget=4, model="icm"), 4)
     number = r"\S+ ± \S+"
@@ -277,10 +300,50 @@ def test_bad_input_is_told(call, error, text):
         call(wrong_run())
 
 
-def test_logarithms_are_refused():
-    result = amsbq.integrate(lambda x: -(x[0] ** 2), amsbq.Uniform(0, 1), budget=3, log=True)
-    with pytest.raises(ValueError, match="log=True cannot be certified"):
-        amsbq.certify(result, 4)
+@pytest.fixture(scope="module")
+def evidence():
+    """A likelihood that is narrow, and a run whose values are wrong by factors of 4, up and down."""
+
+    def log_likelihood(x):
+        return float(-300 * (x[0] - 0.4) ** 2 - 700)
+
+    it = amsbq.Integrator([log_likelihood], amsbq.Uniform(0, 1), model="icm", log=True)
+    for i, x in enumerate(np.linspace(0.05, 0.95, 10)):
+        it.observe(0, [x], log_likelihood([x]) + (-1) ** i * np.log(4))
+    return it.result(), 0.5 * np.log(np.pi / 300) - 700
+
+
+def test_integrals_of_exponentials_are_unbiased(evidence):
+    result, truth = evidence
+    found = [amsbq.certify(result, 5, seed) for seed in range(200)]
+    assert abs(z_score(np.exp([c.mean - truth for c in found]), 1.0)) < 3
+    ends = np.array([c.interval() for c in found])
+    assert np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])) > 0.88
+    assert (ends[:, 1] > -np.inf).all()
+    assert "the logarithm of an unbiased estimate" in str(found[0])
+    # half of the draws are where the likelihood is, which is a tenth of the inputs
+    near = np.concatenate([np.abs(c.plan.X[0][:, 0] - 0.4) < 0.1 for c in found])
+    assert 0.5 < np.mean(near) < 0.75
+    at = found[0].plan
+    logs = np.array([e.value for e in found[0].evaluations])
+    differences = at.counts[0] * (np.exp(logs - at.units[0]) - at.predicted[0][:, 0, 0])
+    assert found[0].mean == pytest.approx(at.units[0] + np.log(at.known[0] + differences.mean()), rel=1e-12)
+
+
+def test_probabilities_of_logarithms_are_those_of_the_values(evidence):
+    result, _ = evidence
+    share = 2 * np.sqrt(1 / 300)  # within this distance the logarithm is above -701, on either side
+    found = [amsbq.certify(result, 8, seed, target=amsbq.Exceedance(-701.0)) for seed in range(40)]
+    assert abs(z_score([c.mean for c in found], share)) < 3
+    assert (found[0].plan.counts[0] == 1).all()
+
+
+def test_an_average_that_is_not_positive_tells_nothing_of_its_logarithm():
+    made = logarithm_of(Answer(-1.0, 2.0, lambda level: (-5.0, 3.0), False, ""), 10.0)
+    assert (made.mean, made.std) == (-np.inf, np.inf)
+    assert made.interval(0.95) == (-np.inf, pytest.approx(10 + np.log(3)))
+    lost = logarithm_of(Answer(-1.0, 0.2, lambda level: (-2.0, -0.5), False, ""), 10.0)
+    assert lost.interval(0.95) == (-np.inf, np.inf)
 
 
 def test_a_certificate_beside_a_limit_is_of_the_finest_source():

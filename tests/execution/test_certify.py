@@ -156,7 +156,6 @@ def test_a_share_of_the_budget_is_kept(tmp_path):
         ({"budget": 5, "certify": 1.0}, "certify must be a share of the budget, such as 0.2, got 1.0"),
         ({"rel_tol": 0.1, "certify": 0.2}, "certify keeps a share of the budget: give a budget"),
         ({"budget": 5, "certify": 0.2}, "1 for a certificate pays for 1 evaluation"),
-        ({"budget": 50, "certify": 0.2, "log": True}, "log=True cannot be certified"),
     ],
 )
 def test_a_share_that_cannot_be_kept_is_refused_at_once(about, text):
@@ -211,7 +210,7 @@ def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
         ("certify = 1.5\n", "certify: must be a share of the budget, such as 0.2, got 1.5"),
         ("certify = 'half'\n", "certify: must be a share of the budget"),
         ("certify = 0.3\n", "certify: 1.2 for a certificate pays for 1 evaluation of fine"),
-        ("certify = 0.5\nlog = true\n", "certify: .*log=True cannot be certified"),
+        ("certify = 0.5\ntarget = 'variance'\n", "certify: .*an interval needs 3"),
     ],
 )
 def test_a_share_that_a_problem_file_cannot_keep(of_file, capsys, about, text):

@@ -112,8 +112,11 @@ def expected_errors(terms: Sequence[Combination], residuals: Sequence[Residuals]
 
 
 def _covariance(residuals: Residuals) -> Array:
-    """Return the matrix of E[r_l r_l'], shape (L, L)."""
-    return (residuals.draws * residuals.weights[:, None]).T @ residuals.draws
+    """Return the matrix of E[r_l r_l'], shape (L, L); sources that lack the output are related to no other one."""
+    C = np.asarray((residuals.draws * residuals.weights[:, None]).T @ residuals.draws)
+    for source in residuals.lacking:
+        C[source], C[:, source], C[source, source] = 0.0, 0.0, C[0, 0]
+    return C
 
 
 def _told(C: Array, source: int) -> float:

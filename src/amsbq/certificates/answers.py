@@ -80,6 +80,25 @@ def mean_answer(draws: MeanOfDraws) -> Answer:
     return Answer(draws.mean, draws.std, draws.interval, draws.heavy, assumes)
 
 
+def logarithm_of(found: Answer, log_unit: float) -> Answer:
+    """Return the logarithm of a positive number, of which an estimate and its interval are known in a unit.
+
+    Where the estimate is not positive, the logarithm is minus infinity, with an infinite error; where the whole
+    interval is not, it is known to be wrong, and nothing is said of the logarithm.
+    """
+
+    def log(value: float) -> float:
+        return log_unit + math.log(value) if value > 0 else -math.inf
+
+    def interval(level: float) -> tuple[float, float]:
+        low, high = found.interval(level)
+        return (log(low), log(high)) if high > 0 else (-math.inf, math.inf)
+
+    std = found.std / found.mean if found.mean > 0 else math.inf
+    assumes = f"It is the logarithm of an unbiased estimate of the integral. {found.assumes}"
+    return Answer(log(found.mean), std, interval, found.heavy, assumes)
+
+
 def variance_answer(values: Array, predicted: Array, known: float, error: float) -> Answer:
     """Return the variance of the output: that of the control variate, and the difference of two U-statistics.
 

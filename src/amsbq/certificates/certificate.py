@@ -15,7 +15,7 @@ from ..design.costs import of_budget
 from ..design.evaluations import Evaluation, Query
 from ..posterior.outputs import output_number
 from ..posterior.targets import target_name
-from .answers import UNKNOWN, Answer, answer
+from .answers import UNKNOWN, Answer, answer, logarithm_of
 from .intervals import betting_interval, checked_level, largest_share, share_interval
 from .plan import ModelAnswer, Plan
 from .run import CertificateRun
@@ -132,6 +132,7 @@ class Certificate:
             error=plan.error[[m]],
             expected=plan.expected[[m]],
             model=ModelAnswer(plan.model.mean[[m]], plan.model.std[[m]]),
+            units=plan.units[[m]],
             bounds=plan.bounds[[m]],
             outputs=None,
         )
@@ -286,7 +287,8 @@ class Certificate:
                 continue
             known, error, expected = (float(each[m]) for each in (plan.known, plan.error, plan.expected))
             drawn, predicted = [each[:, m] for each in residuals], plan.predicted[0][:, 0, m]
-            found.append(answer(target, drawn, predicted, known, error, expected))
+            made = answer(target, drawn, predicted, known, error, expected)
+            found.append(made if math.isnan(plan.units[m]) else logarithm_of(made, plan.units[m]))
         return found
 
     def _by_betting(self, m: int, level: float) -> tuple[float, float]:

@@ -1,17 +1,26 @@
 """`ControlVariate`: the posterior means m_l of all sources, frozen, what is known of m_0, and what residuals to expect.
 
+Where sources return logarithms of a function whose integral is wanted, m_l is the exponential of the posterior mean, in
+a unit of its own: what is averaged are exponentials. These are large in a small part of the inputs, and draws are from
+
+    q = g π / E[g],   g = min((1 + m_0) / 2, c),
+
+by rejection from draws of the inputs' distribution π; each counts E[g] / g, which is twice E[g] at most.
+
 Notation: L sources, M outputs, n locations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from ..common.validation import Array
 from ..design.description import Problem
@@ -19,6 +28,7 @@ from ..measures.base import Measure
 from ..measures.empirical import Empirical
 from ..posterior.component import Component
 from ..posterior.posterior import Posterior
+from ..posterior.targets import Target
 from ..posterior.transforms import OutputRange
 
 
@@ -35,6 +45,12 @@ class ControlSettings:
     #: locations at which residuals are predicted: their variances are then known to a tenth
     predicted: int = 256
     together: int = 16  #: of these at once, for joint covariances of all sources
+    densest: float = 512.0  #: c: so many draws are proposed for one that is accepted, at most about
+    proposed: int = 2048  #: draws at a time, of which some are accepted
+    #: logarithms of exponentials in their unit are cut off here, and those that the model expects at so much above what
+    #: it predicts: squares of the largest of them would be all that counts
+    largest: float = 50.0
+    surprise: float = 2.0
 
 
 SETTINGS = ControlSettings()
@@ -55,6 +71,7 @@ class Residuals(NamedTuple):
 
     draws: Array
     weights: Array
+    lacking: tuple[int, ...] = ()  #: sources that do not have the output, which count nothing for it
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,8 @@ class ControlVariate:
         L.
     ranges : tuple of OutputRange or None
         What is known of the values of each output: the means are cut off there.
+    targets : tuple of Target
+        What is certified of each output.
     """
 
     posterior: Posterior
@@ -80,14 +99,17 @@ class ControlVariate:
     same: bool
     n_sources: int
     ranges: tuple[OutputRange | None, ...]
+    targets: tuple[Target, ...]
 
     @classmethod
-    def of(cls, problem: Problem, posterior: Posterior, measure: Measure) -> Self:
+    def of(cls, problem: Problem, posterior: Posterior, measure: Measure, targets: Sequence[Target]) -> Self:
         """Return the control variate of a run; the latest one is kept, with its averages, for other certificates."""
-        latest = _LATEST[-1] if _LATEST else None
-        if isinstance(latest, cls) and latest.posterior is posterior and latest.measure is measure:
+        latest, wanted = _LATEST[-1] if _LATEST else None, tuple(targets)
+        known = isinstance(latest, cls) and latest.posterior is posterior and latest.measure is measure
+        if isinstance(latest, cls) and known and latest.targets == wanted:
             return latest
-        made = cls(posterior, measure, measure is problem.measure, len(problem.sources), tuple(problem.ranges))
+        same, L = measure is problem.measure, len(problem.sources)
+        made = cls(posterior, measure, same, L, tuple(problem.ranges), wanted)
         _LATEST[:] = [made]
         return made
 
@@ -96,16 +118,60 @@ class ControlVariate:
         """M."""
         return len(self.ranges)
 
-    def values(self, source: int, X: Array) -> Array:
-        """Return m_l at each X_i, shape (n, M); zero where the model says nothing of a source or an output."""
-        if source >= self.posterior.n_sources:
-            return np.zeros((len(X), self.n_outputs))
+    @cached_property
+    def logarithms(self) -> NDArray[np.bool_]:
+        """Whether the values of each output are logarithms of a function whose integral is wanted, shape (M,)."""
+        pairs = zip(self.ranges, self.targets, strict=True)
+        return np.array([known is not None and known.log and target == "mean" for known, target in pairs])
+
+    @property
+    def _concentrated(self) -> bool:
+        """Whether more draws are made where m_0 is large; those of other targets than means are alike."""
+        return bool(self.logarithms.any()) and all(target == "mean" for target in self.targets)
+
+    @cached_property
+    def units(self) -> Array:
+        """The logarithms of the units of exponentials, of which m_0 is one on average; NaN for other outputs."""
+        found = np.full(self.n_outputs, np.nan)
+        if self.logarithms.any():
+            logs = self._predicted(0, self.measure.sobol(SETTINGS.points, 2))[:, self.logarithms]
+            found[self.logarithms] = logsumexp(logs, axis=0) - np.log(len(logs))
+        return found
+
+    def _predicted(self, source: int, X: Array) -> Array:
+        """Return the posterior mean of a source at each X_i, shape (n, M), within the known range of each output."""
         mean, _ = self.posterior.predict(source, X)
         found = np.nan_to_num(np.reshape(mean, (len(X), self.n_outputs)))
         for m, known in enumerate(self.ranges):
             if known is not None:
                 found[:, m] = np.clip(found[:, m], known.low, known.high)
         return found
+
+    def values(self, source: int, X: Array) -> Array:
+        """Return m_l at each X_i, shape (n, M); zero where the model says nothing of a source or an output."""
+        if source >= self.posterior.n_sources:
+            return np.zeros((len(X), self.n_outputs))
+        return in_units(self._predicted(source, X), self.units)
+
+    def draws(self, n: int, rng: np.random.Generator, even: bool) -> tuple[Array, Array]:
+        """Return n draws, shape (n, D), spread out evenly or independent, and how much each of them counts, (n,)."""
+        if not self._concentrated:
+            return (self.measure.spread_out if even else self.measure.sample)(n, rng), np.ones(n)
+        X, density = np.empty((0, self.measure.dim)), np.empty(0)
+        while len(X) < n:
+            proposed = self.measure.sample(SETTINGS.proposed, rng)
+            found = self._density(self.values(0, proposed))
+            accepted = rng.random(len(found)) * SETTINGS.densest < found
+            X, density = np.concatenate([X, proposed[accepted]]), np.concatenate([density, found[accepted]])
+        return X[:n], self._average_density / density[:n]
+
+    def _density(self, values: Array) -> Array:
+        """Return g, for values of m_0 (n, M)."""
+        return np.minimum(0.5 + 0.5 * values[:, self.logarithms].mean(axis=1), SETTINGS.densest)
+
+    @cached_property
+    def _average_density(self) -> float:
+        return float(self.average(lambda values, weights: np.atleast_1d(weights @ self._density(values))).value[0])
 
     @cached_property
     def mean(self) -> Average:
@@ -164,19 +230,37 @@ class ControlVariate:
 
         Where it says nothing, of an output or of a source, they are NaN.
         """
-        X = self.measure.sobol(SETTINGS.predicted, 1)
+        X, counts = self.measure.sobol(SETTINGS.predicted, 1), np.ones(SETTINGS.predicted)
+        if self._concentrated:
+            X, counts = self.draws(SETTINGS.predicted, np.random.default_rng(1), even=False)
         L = self.n_sources if all(map(self.tells_of, range(self.n_sources))) else 1
         means = np.stack([self.values(source, X) for source in range(L)], axis=1)  # (n, L, M)
         found = []
         for m, some in enumerate(self._components):
             rows = [(c.weight, *_joint_draws(c, X, L)) for c in some]
-            draws = [np.reshape(f - means[:, :, m], (-1, L)) for _, f, _ in rows]
+            values = [self._not_too_surprising(f, means[:, :, m], m) for _, f, _ in rows]
+            draws = [np.reshape((f - means[:, :, m]) * counts[:, None], (-1, L)) for f in values]
             weights = [np.repeat(weight * w, len(X)) for weight, _, w in rows]
             whole = np.full((sum(map(len, draws)), self.n_sources), np.nan)
             whole[:, :L] = np.concatenate(draws) if draws else 0.0
             all_weights = np.concatenate(weights) if weights else np.zeros(0)
             found.append(Residuals(whole, all_weights / max(all_weights.sum(), np.finfo(float).tiny)))
         return found
+
+    def _not_too_surprising(self, draws: Array, means: Array, output: int) -> Array:
+        """Return values that the model draws; exponentials of them in their unit, cut off, if they are logarithms."""
+        if not self.logarithms[output]:
+            return draws
+        highest = np.log(np.maximum(means, 1.0)) + SETTINGS.surprise
+        return np.exp(np.minimum(draws - self.units[output], highest))
+
+
+def in_units(values: Array, units: Array) -> Array:
+    """Return values (n, M) as they are averaged: exponentials, in their units, of those that are logarithms."""
+    logs = np.isfinite(units)
+    found = values.copy()
+    found[..., logs] = np.exp(np.minimum(values[..., logs] - units[logs], SETTINGS.largest))
+    return found
 
 
 def _covering(measure: Measure, n: int, seed: int) -> Array:

@@ -18,7 +18,7 @@ from ..posterior.posterior import Posterior
 from ..posterior.targets import Exceedance, Target, checked_targets, targets_from_json, targets_to_json
 from .allocation import Combination, allocation, expected_errors, primary_alone
 from .control import SETTINGS as CONTROL
-from .control import Average, ControlVariate
+from .control import Average, ControlVariate, Residuals, in_units
 
 #: distinguishes the generator of certificates from all others that are made of the same seed
 STREAM = 0xCE27
@@ -42,6 +42,8 @@ class Plan:
         Combinations of residuals, each averaged over draws of its own.
     X : tuple of (n_k, D) arrays
         The draws of each term.
+    counts : tuple of (n_k,) arrays
+        How much each draw counts: 1, unless values are logarithms.
     predicted : tuple of (n_k, k, M) arrays
         The control variate of each source of the term there.
     targets : list of Target
@@ -52,6 +54,8 @@ class Plan:
         What the model says of it.
     expected : (M,) array
         The standard error that the model expects of the certificate; zero for other targets than means.
+    units : (M,) array
+        The logarithms of the units in which exponentials are averaged; NaN for outputs whose values are no logarithms.
     bounds : (M, 2) array
         Known bounds of the values of each output, ±inf where there is none.
     names : list of str
@@ -75,12 +79,14 @@ class Plan:
 
     terms: tuple[Combination, ...]
     X: tuple[Array, ...]
+    counts: tuple[Array, ...]
     predicted: tuple[Array, ...]
     targets: list[Target]
     known: Array
     error: Array
     model: ModelAnswer
     expected: Array
+    units: Array
     bounds: Array
     names: list[str]
     outputs: tuple[str, ...] | None
@@ -123,14 +129,15 @@ class Plan:
             What is certified, under which distribution of the inputs, and whether secondary sources stay out of it.
         """
         check_budget(problem, budget, targets)
-        control = ControlVariate.of(problem, posterior, measure)
+        control = ControlVariate.of(problem, posterior, measure, targets)
         known = _known(control, targets)
         digest = control.digest
         costs = _average_costs(problem, ledger, measure)
-        terms = _terms(control, problem, costs, budget, targets, primary_only)
+        residuals = _expected_residuals(control, problem)
+        terms = _terms(control, residuals, problem, costs, budget, targets, primary_only)
         rng = np.random.default_rng([seed, STREAM, len(observed)])
         even = not primary_only and all(target == "mean" for target in targets)
-        X = tuple((measure.spread_out if even else measure.sample)(term.n, rng) for term in terms)
+        X, counts = zip(*(control.draws(term.n, rng, even) for term in terms), strict=True)
         if _repeats(measure, np.concatenate(X), observed):
             raise ValueError(
                 f"seed={seed} draws inputs at which the run has learned already, as those of an earlier certificate: "
@@ -144,12 +151,14 @@ class Plan:
         return cls(
             terms=tuple(terms),
             X=X,
+            counts=counts,
             predicted=predicted,
             targets=list(targets),
             known=known.value,
             error=known.error,
             model=model,
-            expected=expected_errors(terms, control.expected_residuals) * [target == "mean" for target in targets],
+            expected=expected_errors(terms, residuals) * [target == "mean" for target in targets],
+            units=control.units,
             bounds=bounds,
             names=list(problem.names),
             outputs=problem.outputs,
@@ -178,11 +187,11 @@ class Plan:
 
         Where a value is NaN, because the evaluation failed, the control variate takes its place.
         """
-        found, start = [], 0
-        for term, predicted in zip(self.terms, self.predicted, strict=True):
+        found, start, values = [], 0, in_units(values, self.units)
+        for term, counts, predicted in zip(self.terms, self.counts, self.predicted, strict=True):
             end = start + predicted.shape[0] * predicted.shape[1]
             differences = np.nan_to_num(values[start:end].reshape(predicted.shape) - predicted)
-            found.append(np.einsum("km,nkm->nm", term.weights, differences))
+            found.append(np.einsum("n,km,nkm->nm", counts, term.weights, differences))
             start = end
         return found
 
@@ -191,6 +200,7 @@ class Plan:
         return {
             "terms": [{"sources": term.sources, "weights": term.weights.tolist()} for term in self.terms],
             "X": [X.tolist() for X in self.X],
+            "counts": [counts.tolist() for counts in self.counts],
             "predicted": [predicted.tolist() for predicted in self.predicted],
             "target": targets_to_json(self.targets, self.outputs),
             "known": self.known.tolist(),
@@ -198,6 +208,7 @@ class Plan:
             "mean": self.model.mean.tolist(),
             "std": self.model.std.tolist(),
             "expected": self.expected.tolist(),
+            "units": self.units.tolist(),
             "bounds": self.bounds.tolist(),
             "budget": self.budget,
             "seed": self.seed,
@@ -212,7 +223,7 @@ class Plan:
     def from_dict(cls, content: Mapping[str, Any], names: Sequence[str], outputs: Sequence[str] | None) -> Self:
         """Return the plan of which `to_dict` returned the content; ValueError, KeyError or TypeError if it is none."""
         M = 1 if outputs is None else len(outputs)
-        terms, X, predicted = [], [], []
+        terms, X, counts, predicted = [], [], [], []
         for each, rows, values in zip(content["terms"], content["X"], content["predicted"], strict=True):
             sources = tuple(each["sources"])
             if not sources or not all(type(s) is int and 0 <= s < len(names) for s in sources):
@@ -223,17 +234,21 @@ class Plan:
                 raise ValueError("a certificate whose draws do not fit together")
             terms.append(Combination(sources, weights, len(x)))
             X.append(x)
+            counts.append(numbers_or_nan(content["counts"][len(counts)], len(x)))
             predicted.append(found)
-        vectors = {key: numbers_or_nan(content[key], M) for key in ("known", "error", "mean", "std", "expected")}
+        keys = ("known", "error", "mean", "std", "expected", "units")
+        vectors = {key: numbers_or_nan(content[key], M) for key in keys}
         return cls(
             terms=tuple(terms),
             X=tuple(X),
+            counts=tuple(counts),
             predicted=tuple(predicted),
             targets=checked_targets(targets_from_json(content["target"], outputs), outputs),
             known=vectors["known"],
             error=vectors["error"],
             model=ModelAnswer(vectors["mean"], vectors["std"]),
             expected=vectors["expected"],
+            units=vectors["units"],
             bounds=np.array(content["bounds"], dtype=float).reshape(M, 2),
             names=list(names),
             outputs=None if outputs is None else tuple(outputs),
@@ -257,15 +272,10 @@ def kept_budget(share: float, budget: float | None) -> float:
 
 
 def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | None = None) -> None:
-    """Raise ValueError if what a run is for cannot be certified, or not for that budget, as far as costs are known."""
-    if any(problem.logarithms):
-        raise ValueError(
-            "a certificate is unbiased for averages of what sources return, and not for the logarithm of an integral: "
-            "log=True cannot be certified"
-        )
-    cost = problem.sources[0].cost
+    """Raise ValueError if a budget does not pay for a certificate of what a run is for, as far as costs are known."""
+    cost, wanted = problem.sources[0].cost, problem.targets if targets is None else targets
     if isinstance(cost, float):
-        _check_pays(problem, budget, problem.targets if targets is None else targets, cost)
+        _check_pays(problem, budget, wanted, cost)
 
 
 def check_shares(problem: Problem, kept: float) -> None:
@@ -331,8 +341,19 @@ def _average_costs(problem: Problem, ledger: Ledger, measure: Measure) -> Array:
     return np.array(costs)
 
 
+def _expected_residuals(control: ControlVariate, problem: Problem) -> list[Residuals]:
+    """Return the residuals that the model expects of each output, and which sources do not have it."""
+    sources = list(enumerate(problem.sources))
+    lacking = [
+        tuple(s for s, source in sources if source.outputs is not None and name not in source.outputs)
+        for name in problem.outputs or ("",)
+    ]
+    return [each._replace(lacking=of) for each, of in zip(control.expected_residuals, lacking, strict=True)]
+
+
 def _terms(
     control: ControlVariate,
+    residuals: Sequence[Residuals],
     problem: Problem,
     costs: Array,
     budget: float,
@@ -341,12 +362,11 @@ def _terms(
 ) -> list[Combination]:
     """Return what to draw for a budget, or raise an error if it does not pay for an interval."""
     _check_pays(problem, budget, targets, float(costs[0]))
-    lacking = [s for s, source in enumerate(problem.sources) if problem.outputs and source.outputs != problem.outputs]
-    for source in (*lacking, *(s for s in range(len(costs)) if not control.tells_of(s))):
-        costs[source] = math.inf  # there is no residual of every output
+    for source in (s for s in range(len(costs)) if not control.tells_of(s)):
+        costs[source] = math.inf
     if primary_only or any(target != "mean" for target in targets) or np.isinf(costs[1:]).all():
         return [primary_alone(budget, float(costs[0]), len(targets))]
-    return allocation(control.expected_residuals, costs, budget)
+    return allocation(residuals, costs, budget)
 
 
 def _repeats(measure: Measure, X: Array, observed: Array) -> bool:
