@@ -167,7 +167,7 @@ class ControlVariate:
 
     def _density(self, values: Array) -> Array:
         """Return g, for values of m_0 (n, M)."""
-        return np.minimum(0.5 + 0.5 * values[:, self.logarithms].mean(axis=1), SETTINGS.densest)
+        return np.asarray(np.minimum(0.5 + 0.5 * values[:, self.logarithms].mean(axis=1), SETTINGS.densest))
 
     @cached_property
     def _average_density(self) -> float:
@@ -252,7 +252,7 @@ class ControlVariate:
         if not self.logarithms[output]:
             return draws
         highest = np.log(np.maximum(means, 1.0)) + SETTINGS.surprise
-        return np.exp(np.minimum(draws - self.units[output], highest))
+        return np.asarray(np.exp(np.minimum(draws - self.units[output], highest)))
 
 
 def in_units(values: Array, units: Array) -> Array:

@@ -223,7 +223,7 @@ class Plan:
     def from_dict(cls, content: Mapping[str, Any], names: Sequence[str], outputs: Sequence[str] | None) -> Self:
         """Return the plan of which `to_dict` returned the content; ValueError, KeyError or TypeError if it is none."""
         M = 1 if outputs is None else len(outputs)
-        terms, X, counts, predicted = [], [], [], []
+        terms, X, predicted = [], [], []
         for each, rows, values in zip(content["terms"], content["X"], content["predicted"], strict=True):
             sources = tuple(each["sources"])
             if not sources or not all(type(s) is int and 0 <= s < len(names) for s in sources):
@@ -234,8 +234,8 @@ class Plan:
                 raise ValueError("a certificate whose draws do not fit together")
             terms.append(Combination(sources, weights, len(x)))
             X.append(x)
-            counts.append(numbers_or_nan(content["counts"][len(counts)], len(x)))
             predicted.append(found)
+        counts = [numbers_or_nan(each, len(x)) for each, x in zip(content["counts"], X, strict=True)]
         keys = ("known", "error", "mean", "std", "expected", "units")
         vectors = {key: numbers_or_nan(content[key], M) for key in keys}
         return cls(
