@@ -41,6 +41,7 @@ lint: $(VENV)/installed
 
 figures: $(VENV)/installed
 	$(BIN)/python examples/ball.py docs/picture.png
+	$(BIN)/python docs/badges.py
 
 # Runs the code on all pages, then writes site/index.html: open it in a browser, no server is needed.
 docs: $(VENV)/installed

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from docs import badges
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NEEDED = ("numpy", "scipy", "threadpoolctl", "loky", "cloudpickle")
@@ -67,6 +69,21 @@ def test_the_sdist_makes_the_same_wheel(built, tmp_path):
     assert again.read_bytes() == wheel.read_bytes()
 
 
+def test_the_sdist_installs(built, tmp_path):
+    """As in `pip install .` where it was unpacked, by the interpreters of AMSBQ_PYTHONS."""
+    [sdist], folder = built.glob("*.tar.gz"), tmp_path / "wheel"
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [unpacked] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "-w", folder, "."], cwd=unpacked, check=True)
+    [wheel] = folder.iterdir()
+    for number, python in enumerate(PYTHONS if WHEELHOUSE else [sys.executable]):
+        inside = environment_with(wheel, tmp_path / f"environment {number}", python)
+        done = run(inside, "-m", "amsbq", "--version", cwd=tmp_path)
+        assert done.stdout.split() == ["amsbq", importlib.metadata.version("amsbq")], done.stderr
+
+
 def environment_with(wheel, folder, python):
     """An environment of an interpreter with the wheel and what it needs; the interpreter is returned."""
     if python == sys.executable:
@@ -104,17 +121,29 @@ def run(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
 
+def test_badges_say_what_is_so():
+    assert badges.PICTURE.read_text("utf-8") == badges.badges(PROJECT), "python docs/badges.py"
+    assert badges.facts(PROJECT)[0] == ("Python", f"{PROJECT['requires-python'][2:]} to 3.14")
+
+
 def test_the_wheel_works_with_nothing_but_what_it_needs(installed, tmp_path):
     """The README's ten lines."""
     example = doctest.DocTestParser().get_examples((ROOT / "README.md").read_text("utf-8"))
-    code = "".join(part.source for part in example) + "print(amsbq.__file__, result.mean, *result.interval())\n"
+    code = (
+        "".join(part.source for part in example)
+        + "print(result)\nprint(amsbq.__file__, result.mean, *result.interval())\n"
+    )
     (tmp_path / "lines.py").write_text(code)
     done = run(installed, "lines.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    where, mean, low, high = done.stdout.split()
+    answer, (where, mean, low, high) = done.stdout.splitlines()[0], done.stdout.splitlines()[-1].split()
     assert str(installed.parent.parent) in where
     assert float(low) < 107.55 < float(high)
     assert abs(float(mean) - 107.55) < 1
+    said = re.compile(r"expected distance: (\S+) ± (\S+) m \(std\)")
+    shown, now = (said.search(text).groups() for text in ((ROOT / "README.md").read_text("utf-8"), answer))
+    assert float(shown[0]) == pytest.approx(float(now[0]), abs=0.5 * float(now[1]))  # no two machines round alike
+    assert float(shown[1]) == pytest.approx(float(now[1]), rel=0.5)
 
 
 def test_the_commands_of_the_wheel(installed, tmp_path):
@@ -149,6 +178,9 @@ def test_the_recipe_and_the_workflow_say_the_same_as_the_project():
     assert found == dict(extra.split(">=") for extra in extras)
     assert re.search(r'version = "(.*)"', recipe)[1] == importlib.metadata.version("amsbq")
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert all(f"\n  - {keyword}\n" in citation for keyword in PROJECT["keywords"])
+    assert f"\nlicense: {PROJECT['license']}\n" in citation
+    assert all(f"- name: {author['name']}\n" in citation for author in PROJECT["authors"])
     number, date = re.search(r"\nversion: (\S+)\ndate-released: (\S+)\n", citation).groups()
     assert number == importlib.metadata.version("amsbq")
     assert f"\n## {number} - {date}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
