@@ -177,7 +177,7 @@ class Fidelities:
         return [source for source in sources if source in chosen or source not in self.declared]
 
     def noise_of_all(self, variances: Array) -> Array:
-        """Return noise variances of sources (L,), those that are NaN by a power law of the knobs from those that are not.
+        """Return noise variances of sources (L,), those that are NaN by a power law of the knobs from the others.
 
         It is the most probable one by the prior of the powers. Sources that are no levels get zero.
         """
