@@ -66,7 +66,9 @@ def test_of_many_levels_a_few_are_evaluated_at_first():
     result = amsbq.integrate(sources, [(0, 1)], budget=6, seed=0)
     assert {e.source for e in result.evaluations[:5]} == {0, 8, 12, 16, 17}
     assert abs(result.mean - (0.5 + 1 / 3072)) < max(4 * result.std, 1e-5)
-    result.diagnose()
+    of_levels = [f.text for f in result.diagnose() if f.about in ("relation", "worth")]
+    assert of_levels
+    assert all("formula" in text for text in of_levels)  # of so many levels, none counts by itself
     corners = amsbq.levels(by_name, a=[0.1, 0.2, 0.4], b=[1, 2, 4], cost=lambda a, b: 0.1 / (a * b))
     it = amsbq.Integrator(corners, {"cells": (1, 2), "steps": (1, 2)}, budget=9, seed=0)
     asked = {query.source for query in it.ask(5)}

@@ -43,7 +43,7 @@ from .analysis import (
     views,
 )
 from .outliers import hidden_noise, outlier, repeated_noise
-from .refits import SourceWorth, cost_of, source_worths
+from .refits import SourceWorth, cost_of, many_levels, source_worths
 
 Level: TypeAlias = Literal["good", "note", "warning"]
 
@@ -522,7 +522,8 @@ def _relation(case: Case) -> Iterator[Said]:
     for source in (source for source in observed if source and _is_constant(it, source)):
         same = f"all values of {it.names[source]} are {case.value(_values(it, source).y[0])}"
         yield "note", f"{same}: they tell nothing of how {first} varies.", "Leave it out, unless it varies elsewhere."
-    for source in (source for source in observed if 0 < source < len(used) and not _is_constant(it, source)):
+    each = (source for source in observed if 0 < source < len(used) and source not in many_levels(it))
+    for source in (source for source in each if not _is_constant(it, source)):
         found = correlations(it)
         over = f"the correlation of {it.names[source]} with {first} over the inputs' distribution is"
         more = rests if found.known[0, source] else f"A few more evaluations of {first} would tell."

@@ -22,6 +22,8 @@ from .analysis import forecast, once_per_state, posterior_of, primary_score
 
 #: of central differences, relative to the interquartile range of an input
 STEP = 1e-3
+#: secondary sources that are levels of one simulator, up to which each is looked at by itself: of more, the neighbours tell what one does
+FEW_LEVELS = 5
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,12 @@ class SourceWorth:
 
 @once_per_state
 def source_worths(it: Decisions) -> dict[int, SourceWorth]:
-    """Return what each secondary source was worth that was observed and that the model uses, by its number."""
+    """Return what each secondary source was worth that was observed and that the model uses, by its number.
+
+    Of many levels of one simulator none is looked at.
+    """
     out, std = {}, posterior_of(it).estimate.std
-    observed = set(it.learner.data.s.tolist()) & set(it.policy.used)
+    observed = (set(it.learner.data.s.tolist()) & set(it.policy.used)) - many_levels(it)
     for source in sorted(observed - {0}) if 0 in observed else []:
         if it.problem.limit and not tells_limit([it.sources[kept].fidelity for kept in _kept(it, source)]):
             continue
@@ -78,6 +83,12 @@ def source_worths(it: Decisions) -> dict[int, SourceWorth]:
             instead = _rehearsed(it, kept, others, bought) if bought else estimate.std
         out[source] = SourceWorth(cost, cost / (it.spent or 1.0), std, estimate, instead, len(bought), predicts)
     return out
+
+
+def many_levels(it: Decisions) -> set[int]:
+    """Return the secondary sources that are levels of one simulator, if there are so many that none counts by itself."""
+    levels = {source for source, each in enumerate(it.sources) if each.fidelity is not None and source}
+    return levels if len(levels) > FEW_LEVELS else set()
 
 
 def cost_of(it: Decisions, source: int) -> float:
