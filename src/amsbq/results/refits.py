@@ -22,7 +22,8 @@ from .analysis import forecast, once_per_state, posterior_of, primary_score
 
 #: of central differences, relative to the interquartile range of an input
 STEP = 1e-3
-#: secondary sources that are levels of one simulator, up to which each is looked at by itself: of more, the neighbours tell what one does
+#: secondary sources that are levels of one simulator, up to which each is looked at by itself: of more, each could be
+#: replaced by its neighbours
 FEW_LEVELS = 5
 
 
@@ -86,7 +87,7 @@ def source_worths(it: Decisions) -> dict[int, SourceWorth]:
 
 
 def many_levels(it: Decisions) -> set[int]:
-    """Return the secondary sources that are levels of one simulator, if there are so many that none counts by itself."""
+    """Return the secondary sources that are levels of one simulator, if none counts by itself as there are many."""
     levels = {source for source, each in enumerate(it.sources) if each.fidelity is not None and source}
     return levels if len(levels) > FEW_LEVELS else set()
 
