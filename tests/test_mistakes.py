@@ -174,6 +174,85 @@ def test_mistakes_on_the_command_line_leave_the_journal_where_it_is(tmp_path, ca
         assert said in capsys.readouterr().err
 
 
+INPUTS = "[inputs]\na = { low = 0, high = 1 }\n"
+ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (ECHO, "inputs: give either a table [inputs] of names and distributions, or samples = 'file.csv'"),
+        (f"samples = 'no.csv'\n{ECHO}", "samples: no.csv cannot be read"),
+        (f"samples = 'ragged.csv'\n{ECHO}", "samples: line 3 of ragged.csv must be 2 numbers, got 0.3"),
+        (f"samples = 'ragged.csv'\n{INPUTS}{ECHO}", "inputs: give either a table [inputs]"),
+        (
+            "[inputs]\na = { values = [0, 1] }\n" + ECHO,
+            "inputs.a: must be { probabilities = { idle = 0.2, full = 0.8 } }",
+        ),
+        (
+            "[inputs]\na = { distribution = 'norm', low = 0, high = 1 }\n" + ECHO,
+            "inputs.a: has a distribution and low and high: give one of them",
+        ),
+        (f"{INPUTS}{ECHO}keep = 'some'\n", "sources[0].keep: must be one of failed, all, none, got 'some'"),
+        (f"{INPUTS}{ECHO}delimiters = ['<']\n", "sources[0].delimiters: must be two different texts, got ['<']"),
+        (
+            f"{INPUTS}{ECHO.replace('echo', './ragged.csv')}",
+            "sources[0].command: there is no program './ragged.csv' that can be run: chmod +x ./ragged.csv",
+        ),
+        (
+            f"{INPUTS}[[sources]]\nname = 'fine'\npython = 'three:three'\n",
+            "sources[0]: fine cannot be called with one array x, which has a number for each input: missing a required",
+        ),
+        (
+            f"certify = 0.9\n{INPUTS}{ECHO}",
+            "certify: leaves 0.3 of the budget of 3 to the run, which does not pay for one evaluation of fine, at 1",
+        ),
+    ],
+)
+def test_one_mistake_in_a_problem_file_is_one_line(tmp_path, capsys, content, said):
+    (tmp_path / "ragged.csv").write_text("a,b\n0.1,0.2\n0.3\n")
+    (tmp_path / "three.py").write_text("def three(p, q, r):\n    return 0.0\n")
+    (tmp_path / "run.toml").write_text(f"budget = 3\n{content}")
+    assert main(["run", str(tmp_path / "run.toml")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path / 'run.toml'}: {said}")
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
+    problem, journal = tmp_path / "run.toml", tmp_path / "run.jsonl"
+    problem.write_text(f"budget = 9\n{INPUTS}[[sources]]\nname = 'fine'\ndetached = true\n")
+    (tmp_path / "here.toml").write_text(f"budget = 9\n{INPUTS}{ECHO}")
+    for arguments in (["ask", problem, "--n", 3], ["tell", journal, 0, 0.5], ["tell", journal, 1, 0.6]):
+        assert main([str(argument) for argument in arguments]) == 0
+    content = journal.read_bytes()
+    for arguments, said in (
+        (["certify", journal, "--budget", 0.1], "0.1 for a certificate pays for no evaluations of fine, at 1 each"),
+        (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a whole number, not negative"),
+        (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
+        (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),
+        (["check", tmp_path / "here.toml", "--at", "a=2"], "a is 2.0, and must be between 0.0 and 1.0"),
+        (
+            ["run", problem, "--bugdet", 3],
+            "there is no option --bugdet (did you mean '--budget'?); see amsbq run --help",
+        ),
+        (["status", journal, journal], f"{journal} is too much; see amsbq status --help"),
+        (["ask", problem, "--n", 0], "argument --n: must be a whole number, at least 1, got '0'; see amsbq ask --help"),
+        (["rum", problem], "invalid choice: 'rum'"),
+    ):
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+        assert code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert said in line
+        assert journal.read_bytes() == content
+    assert main(["exclude", str(journal), "1", "--reason", " "]) == 0
+    assert "excluded by the user: no reason was given" in capsys.readouterr().out
+
+
 def test_what_is_no_toml_is_shown(tmp_path, capsys):
     problem = tmp_path / "run.toml"
     for line, said in (("cost = 0,2", "cost = 0,2; write a decimal point, not a comma"), ("a = sim:f", ": a = sim:f")):

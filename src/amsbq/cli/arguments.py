@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from ..common.messages import suggestion
+from .exits import ExitCode
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -20,6 +23,17 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")  # argparse takes -1e-3 for an option
+
+    def error(self, message: str) -> NoReturn:
+        """End with one line that says what is wrong with the arguments, and where to read on."""
+        self.exit(ExitCode.WRONG_INPUT, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+    def unknown(self, arguments: Sequence[str]) -> NoReturn:
+        """End because of arguments that are too many, or options that the command does not have."""
+        option = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
+        if option is None:
+            self.error(f"{' '.join(arguments)} is too much")
+        self.error(f"there is no option {option}{suggestion(option, self._option_string_actions)}")
 
     def format_help(self) -> str:
         """Return the help, followed by the appendix if there is one."""
@@ -136,6 +150,13 @@ def whole_number(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
     return number
+
+
+def seed_number(text: str) -> int:
+    """Return the seed that an argument stands for: a whole number, not negative."""
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, not negative, got {text!r}")
+    return int(text)
 
 
 def evaluation_number(text: str) -> int:

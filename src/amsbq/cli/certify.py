@@ -12,6 +12,7 @@ from ..certification import certify
 from ..common.serialisation import plain
 from ..design.description import input_names
 from ..execution.certify import tell_certificate
+from ..execution.executors import ExecutorLike
 from ..execution.journal import read_journal
 from ..execution.reader import read_result
 from ..execution.resume import restore
@@ -42,14 +43,26 @@ def certify_command(options: argparse.Namespace) -> int:
         raise UserError("--budget is missing: what the fresh evaluations may cost, in the unit of all costs")
     seed, only = seed if options.seed is None else options.seed, only or options.primary_only
     if problem is None:
-        return _shown(
-            certify(read_result(options.journal), budget, seed, primary_only=only, journal=options.journal), options
-        )
+        return _shown(_certified(read_result(options.journal), budget, seed, only, options), options)
     it = problem.integrator()
     restore(it, options.journal, problem.names)
     result: Result = result_of(it, state.stopped, problem.names)
     with executor_for(problem, options) as executor:
-        made = certify(
+        made = _certified(result, budget, seed, only, options, executor)
+    return _shown(made, options)
+
+
+def _certified(
+    result: Result,
+    budget: float,
+    seed: int,
+    only: bool,
+    options: argparse.Namespace,
+    executor: ExecutorLike | None = None,
+) -> Certificate:
+    """Return the certificate that the options ask for, or say why there is none."""
+    try:
+        return certify(
             result,
             budget,
             seed,
@@ -58,7 +71,8 @@ def certify_command(options: argparse.Namespace) -> int:
             workers=options.workers,
             journal=options.journal,
         )
-    return _shown(made, options)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def _answer(options: argparse.Namespace) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, whole_number
+from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, seed_number, whole_number
 
 
 def add_certify(subparsers: Subparsers) -> CommandParser:
@@ -27,7 +27,7 @@ examples:
     )
     add_journal(parser)
     parser.add_argument("--budget", type=positive, metavar="B", help="what the fresh evaluations may cost")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=seed_number, metavar="N", help="of the random inputs (default: 0)")
     parser.add_argument("--primary-only", action="store_true", help="evaluate the primary source alone")
     parser.add_argument(
         "--workers", type=whole_number, default=1, metavar="N", help="evaluations at a time (default: 1)"

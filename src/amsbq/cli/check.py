@@ -90,7 +90,7 @@ def _location(problem: ProblemFile, given: list[str]) -> Array:
         except ValueError:
             raise UserError(f"--at takes NAME=VALUE with a number, got {pair!r}") from None
     try:
-        problem.measure.check_points(x[None], "--at")
+        problem.measure.check_points(x[None], "--at", problem.names)
     except ValueError as error:
         raise UserError(str(error)) from None
     return x

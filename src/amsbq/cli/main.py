@@ -25,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` are those of the process by default."""
     with ExitStack() as contexts:
         contexts.enter_context(every_character_printable())
-        options = build_parser().parse_args(arguments)
+        options, unknown = build_parser().parse_known_args(arguments)
+        if unknown:
+            options.parser.unknown(unknown)
         contexts.enter_context(warnings_on_stderr())
         try:
             code: int = options.command(options)

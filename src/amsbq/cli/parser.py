@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 @cache
 def build_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of the command line and that of each command, by what a user types: "amsbq", "amsbq run"..."""
-    top = argparse.ArgumentParser(
+    top = CommandParser(
         prog="amsbq",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=DESCRIPTION,

@@ -17,6 +17,9 @@ from ..execution.state import RunState, read_state
 from .arguments import numbers_by_output
 from .exits import ExitCode, UserError
 
+#: of an exclusion for which none was given
+NO_REASON = "no reason was given"
+
 
 def show_command(options: argparse.Namespace) -> int:
     """Print all that is known of one evaluation, and what it printed."""
@@ -60,7 +63,7 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
 
 def exclude_command(options: argparse.Namespace) -> int:
     """Take the value of one evaluation out of a run."""
-    return _revised(exclude(options.journal, options.id, options.reason), options.journal)
+    return _revised(exclude(options.journal, options.id, options.reason.strip() or NO_REASON), options.journal)
 
 
 def correct_command(options: argparse.Namespace) -> int:

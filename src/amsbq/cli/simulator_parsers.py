@@ -88,7 +88,7 @@ stays paid for. The journal must not be in use by a run.""",
         "example:\n  amsbq exclude problem.jsonl 3 --reason 'did not converge'",
     )
     _with_evaluation(parser)
-    parser.add_argument("--reason", default="no reason was given", help="why, for the record")
+    parser.add_argument("--reason", default="", help="why, for the record")
     return parser
 
 

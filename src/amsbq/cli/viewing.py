@@ -36,6 +36,8 @@ def report_command(options: argparse.Namespace) -> int:
     output = options.output or journal.with_suffix(".html")
     if not output.name or output.is_dir():
         raise UserError(f"--output must be the name of a file, got {output}")
+    if not output.parent.is_dir():
+        raise UserError(f"--output: there is no folder {output.parent} to write {output.name} to")
     if not options.watch:
         with working(f"making the page of {journal}"):
             result = read_result(journal)

@@ -142,8 +142,7 @@ def fidelities_of(
     first, knobs = next(iter(known.items()))
     if each[0] is None:
         raise ValueError(
-            f"{first} has a fidelity and {names[0]}, the primary source, has none: give it one too, as in "
-            f"Source(f, fidelity={known[first]}), or to no source"
+            f"{first} has a fidelity and {names[0]}, the primary source, has none: give it one too, or to no source"
         )
     for name, values in known.items():
         if set(values) != set(knobs):
@@ -194,8 +193,8 @@ def with_limit(fidelities: Fidelities | None, model: Any) -> Fidelities:
         raise ValueError(f"limit=True is learned by the default model: leave out model={brief(model)}")
     if fidelities is None or len(fidelities.declared) < 2:
         raise ValueError(
-            "limit=True needs two sources with a fidelity, or more: make them by amsbq.levels(solve, h=[...]), or give "
-            "each its own, as in Source(f, fidelity={'h': 1/32})"
+            "limit=True needs two sources with a fidelity, or more: amsbq.levels(solve, h=[...]) makes them, and "
+            "fidelity = { h = [...] } in a problem file; or give each its own, as in Source(f, fidelity={'h': 1/32})"
         )
     sizes = zip(*(fidelities.values[source] or () for source in fidelities.declared), strict=True)
     for knob, values in zip(fidelities.knobs, sizes, strict=True):

@@ -198,6 +198,8 @@ def _revise(
         assert journal.header is not None
         state = interpreted(journal.header, journal.events, path)
         before = next((e for e in state.evaluations if e.id == number), None)
+        if before is None and any(query.id == number for query in state.pending):
+            raise JournalError(f"evaluation {number} of {path} has no value yet: amsbq tell {path} {number} VALUE")
         if before is None:
             raise _unknown(path, number, state)
         event = {**revision, "id": number}

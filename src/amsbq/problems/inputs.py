@@ -120,7 +120,7 @@ class InputsReader:
             accepted = "{ distribution = 'norm', loc = 0, scale = 1 }, { low = 0, high = 1 } or { probabilities = ... }"
             self.checker.add(key, f"must be {accepted}, got {shown(entry)}")
             return None
-        if "probabilities" in entry:
+        if "probabilities" in entry or "values" in entry:
             return self._probabilities(key, entry)
         return self._distribution(key, entry) if "distribution" in entry else self._bounds(key, entry)
 
@@ -166,6 +166,11 @@ class InputsReader:
             return None
         shapes = [shape.strip() for shape in family.shapes.split(",")] if family.shapes else []
         common = ("loc", "scale") if isinstance(family, scipy.stats.rv_continuous) else ("loc",)
+        if both := {"low", "high"} & set(entry) - set(shapes):
+            self.checker.add(
+                key, f"has a distribution and {' and '.join(sorted(both, reverse=True))}: give one of them"
+            )
+            return None
         found = self.checker.table(distribution_keys(name, shapes, common), entry, key)
         parameters = {each: found[each] for each in (*shapes, *common) if each in entry or each in shapes}
         if None in parameters.values():

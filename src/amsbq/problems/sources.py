@@ -139,6 +139,8 @@ class SourcesReader:
     def _command(self, key: str, found: dict[str, Any], options: dict[str, Any], own: Sequence[str]) -> Command | None:
         where, make = f"{key}.command", partial(Command, found["command"], self.inputs, self.folder, found["timeout"])
         make = partial(make, settings=options.pop("settings"))
+        if not self.inputs:
+            return None  # they could not be read, which is said already; what a command may name is not known
         if self.checker.attempt(where, make) is None:
             return None
         rules = {"an output rule": f"{key}.output", "regex": f"{key}.output", "output": f"{key}.output"}
@@ -151,8 +153,10 @@ class SourcesReader:
         if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(used))):
             self.checker.add(f"{key}.output", f"has {', '.join(others)}; a run uses {', '.join(used)}")
         program = command.arguments[0]  # with a placeholder it is known only when it is run
-        if "{" not in program and shutil.which(self.folder / program if "/" in program else program) is None:
-            self.checker.add(where, f"there is no program {program!r} that can be run")
+        path = self.folder / program
+        if "{" not in program and shutil.which(path if "/" in program else program) is None:
+            hint = f": chmod +x {program} makes it one" if "/" in program and path.is_file() else ""
+            self.checker.add(where, f"there is no program {program!r} that can be run{hint}")
         return command
 
     def _umbridge(self, where: str, found: dict[str, Any], own: Sequence[str], settings: Settings) -> UMBridge | None:

@@ -19,7 +19,7 @@ from .numerals import Quantity
 from .output import OutputRule, Rules, as_answer, count_from_the_start, files_of, quoted_end, read_quantities, rules_of
 from .program import Ended, run_program
 from .template import Delimiters, filled_argument
-from .workdir import PATTERN, Keep, Work, WorkDirectory
+from .workdir import KEEP, PATTERN, Keep, Work, WorkDirectory
 
 
 class Command:
@@ -132,6 +132,10 @@ class Command:
             filled_argument(
                 text, dict.fromkeys(self.names, 0.5) | self.settings
             )  # raises if it is wrong, before anything is run
+        if keep not in KEEP:
+            raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {keep!r}")
+        if len(delimiters) != 2 or not all(delimiters) or delimiters[0] == delimiters[1]:
+            raise ValueError(f"delimiters must be two different texts, got {list(delimiters)}")
         templates = (template,) if isinstance(template, str) else tuple(template)
         self._directory: WorkDirectory | None = None
         if workdir is not None or templates or files or copies or inputs_file is not None or files_of(self.rules):

@@ -92,10 +92,6 @@ class WorkDirectory:
             raise ValueError(
                 f"workdir must have {{id}}, and may have {{source}}, as in {PATTERN!r}: got {self.pattern!r}"
             )
-        if self.keep not in KEEP:
-            raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {self.keep!r}")
-        if len(self.delimiters) != 2 or not all(self.delimiters) or self.delimiters[0] == self.delimiters[1]:
-            raise ValueError(f"delimiters must be two different texts, got {list(self.delimiters)}")
         for name in (*self.templates, *self.files, *self.copies):
             if not (self.folder / name).exists():
                 raise ValueError(f"there is no file or folder {name!r} in {self.folder}")
