@@ -184,6 +184,7 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
         (ECHO, "inputs: give either a table [inputs] of names and distributions, or samples = 'file.csv'"),
         (f"samples = 'no.csv'\n{ECHO}", "samples: no.csv cannot be read"),
         (f"samples = 'ragged.csv'\n{ECHO}", "samples: line 3 of ragged.csv must be 2 numbers, got 0.3"),
+        (f"samples = 'latin.csv'\n{ECHO}", "samples: latin.csv is not a text file in UTF-8"),
         (f"samples = 'ragged.csv'\n{INPUTS}{ECHO}", "inputs: give either a table [inputs]"),
         (
             "[inputs]\na = { values = [0, 1] }\n" + ECHO,
@@ -211,6 +212,7 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
 )
 def test_one_mistake_in_a_problem_file_is_one_line(tmp_path, capsys, content, said):
     (tmp_path / "ragged.csv").write_text("a,b\n0.1,0.2\n0.3\n")
+    (tmp_path / "latin.csv").write_bytes("é\n0.1\n".encode("latin-1"))
     (tmp_path / "three.py").write_text("def three(p, q, r):\n    return 0.0\n")
     (tmp_path / "run.toml").write_text(f"budget = 3\n{content}")
     assert main(["run", str(tmp_path / "run.toml")]) == 2

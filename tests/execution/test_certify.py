@@ -262,6 +262,20 @@ def test_the_command_line_without_functions(run, capsys):
     assert "1 of 2 fresh evaluations of fine failed" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("cost", ["nan", "-1", "0", "inf"])
+def test_a_cost_that_cannot_be_is_refused_before_it_is_written(run, capsys, cost):
+    _, journal = run
+    assert main(["certify", str(journal), "--budget", "2"]) == 0
+    content = journal.read_bytes()
+    assert main(["certify", str(journal), "--tell", "0", "1.0", f"--cost={cost}"]) == 2
+    assert re.search("the cost of query 0 must be positive, got", capsys.readouterr().err)
+    assert journal.read_bytes() == content
+    waiting = amsbq.certify(amsbq.read_result(journal), 2, journal=journal)
+    with pytest.raises(ValueError, match="cost must be"):
+        waiting.tell(waiting.ask(), 1.0, cost=float(cost))
+    assert journal.read_bytes() == content
+
+
 def test_the_page_shows_both(run, tmp_path):
     pytest.importorskip("plotly")
     result, journal = run

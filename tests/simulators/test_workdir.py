@@ -139,6 +139,15 @@ def test_what_is_there_is_never_touched(tmp_path):
     assert len(directories(tmp_path)) == 5
 
 
+def test_a_template_that_is_no_text_in_utf_8_is_refused(tmp_path):
+    """It would be copied as it is, with the names of the inputs in it; other files of a folder are no templates."""
+    (tmp_path / "latin").mkdir()
+    (tmp_path / "latin" / "deck.in").write_bytes("{rate} é\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"template .latin/deck.in. is not a text in UTF-8: save it"):
+        command(tmp_path, template="latin/deck.in")
+    assert command(tmp_path, template="latin").filled(X)[1] == {}
+
+
 def test_an_old_result_is_not_taken_for_a_new_one(tmp_path):
     """A file from an earlier evaluation, or of the user, is not in the work directory."""
     (tmp_path / "result.csv").write_text("peak\n1\n")

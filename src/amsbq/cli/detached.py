@@ -139,9 +139,6 @@ def tell_command(options: argparse.Namespace) -> int:
             raise UserError("give an ID and its value, or an ID and --failed with the reason, or --from and a table")
         value, variance = given_values(options) if options.value else (math.nan, 0.0)
         answers = [Answer(options.id, value, variance, options.cost, options.gradient, options.failed or "")]
-    for answer in answers:
-        if answer.cost is not None and not 0 < answer.cost < math.inf:
-            raise UserError(f"the cost of query {answer.id} must be positive, got {answer.cost:g}")
     new = tell(options.journal, answers, options.wait)
     state = read_state(options.journal)
     told = {e.id: e for e in state.evaluations}

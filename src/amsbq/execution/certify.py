@@ -104,8 +104,9 @@ def tell_certificate(path: JournalPath, answer: Answer, patience: float = 0.0) -
             raise JournalError(f"tell what evaluation {answer.id} has cost: that of {state.names[source]} is not fixed")
         event = event_of_answer(answer, query, {}, state, path)
         event["event"] = "certified"
+        told = interpreted(journal.header, [*journal.events, event], path).certificates[-1]
         journal.write(event)
-        return interpreted(journal.header, [*journal.events, event], path).certificates[-1]
+    return told
 
 
 def _append(path: JournalPath, made: Evaluation) -> None:

@@ -87,6 +87,9 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
                     f"query {answer.id} of {path} {has} already: {recorded}. To replace it, use amsbq correct {path} "
                     f"{answer.id} VALUE; a value that is not to count is left out with amsbq exclude"
                 )
+        interpreted(
+            journal.header, [*journal.events, *(event for _, event in new.values())], path
+        )  # before it is written
         for number, (_, event) in enumerate(new.values(), 1):
             journal.write(event, durable=number == len(new))
     return [answer for answer, _ in new.values()]
@@ -97,6 +100,8 @@ def event_of_answer(answer: Answer, query: Query, asked: Event, state: RunState,
     cost, source = answer.cost, state.sources[query.source]
     if cost is None and source["cost"] == "measured":
         raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
+    if cost is not None and not 0 < cost < math.inf:
+        raise JournalError(f"the cost of query {answer.id} must be positive, got {cost:g}")
     cost = query.cost if cost is None else cost
     failed = {"event": "failed", "id": query.id, "cost": cost}
     if answer.reason:
@@ -213,8 +218,8 @@ def _revise(
             if wrong:
                 raise JournalError(f"{wrong}; to take evaluation {number} out, use amsbq exclude {path} {number}")
             event |= {"value": right, "variance": noise}
-        journal.write(event)
         revised = interpreted(journal.header, [*journal.events, event], path)
+        journal.write(event)
     return next(e for e in revised.evaluations if e.id == number)
 
 

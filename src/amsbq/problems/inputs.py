@@ -194,6 +194,9 @@ class InputsReader:
         except OSError as error:
             self.checker.add("samples", f"{name} cannot be read: {error.strerror or error}")
             return [], None
+        except UnicodeDecodeError:
+            self.checker.add("samples", f"{name} is not a text file in UTF-8")
+            return [], None
         except (ValueError, csv.Error):
             self.checker.add("samples", f"{name} must have a line of names, and a line for each sample")
             return [], None

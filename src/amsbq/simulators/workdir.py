@@ -126,6 +126,10 @@ class WorkDirectory:
                 try:
                     text = path.read_bytes().decode("utf-8")
                 except UnicodeDecodeError:
+                    if path == self.folder / template:  # others are files of a folder that has templates, too
+                        raise ValueError(
+                            f"template {template!r} is not a text in UTF-8: save it as one, or list it in copies"
+                        ) from None
                     made[target] = path, None
                 else:
                     made[target] = path, filled_template(text, inputs, target, self.delimiters)
