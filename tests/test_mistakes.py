@@ -255,6 +255,14 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
     assert "excluded by the user: no reason was given" in capsys.readouterr().out
 
 
+def test_more_spent_than_a_smaller_budget_is_said(tmp_path):
+    for budget, said in ((4, "spent 4 of 4"), (3, "spent 4, more than the budget of 3")):
+        result = amsbq.integrate(
+            lambda a, b: a + b, SQUARE, budget=budget, model="icm", journal=tmp_path / "run.jsonl", progress=False
+        )
+        assert said in str(result)
+
+
 def test_what_is_no_toml_is_shown(tmp_path, capsys):
     problem = tmp_path / "run.toml"
     for line, said in (("cost = 0,2", "cost = 0,2; write a decimal point, not a comma"), ("a = sim:f", ": a = sim:f")):
