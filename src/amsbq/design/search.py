@@ -29,7 +29,7 @@ class SearchSettings:
     most_starts: int = 512
     fewest_starts: int = 64  #: lower limit where there are many observations
     many_observations: int = 1000  #: above which fewer points are screened
-    polished: int = 12  #: local maxima of the screening that are polished
+    polished: int = 6  #: local maxima of the screening that are polished: twice as many find rates 0.7 % larger
     worth_polishing: float = 0.3  #: share of the best rate seen, for a source to be polished
     tolerance: float = 3e-4  #: share of the best rate seen that is given up when polishing ends
     hopeless: float = 0.02  #: share of the best rate that a run is behind when it ends early
