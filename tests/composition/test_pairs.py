@@ -15,11 +15,8 @@ REFUSED = (frozenset([("inputs", "transformed"), ("front", "detached")]),)  # pr
 #: setups whose answer is too sure, or whose run is too far from `estimate`: many outputs by few values, of which the
 #: noise is learned or the hyperparameters are old
 TOO_SURE = (
-    "empirical, many, log, free, variance, timeout, journal",
     "discrete, many, log, learned, gradients, free, timeout, measured cost, tolerance, ask and tell",
     "discrete, several, range, gradients, quantile, executor, tolerance, detached",
-    "empirical, many, log, learned, gradients, free, exceedance, workers, measured cost",
-    "learned, free, quantile, executor, tolerance, journal",
 )
 
 COVERING = covering(REFUSED)

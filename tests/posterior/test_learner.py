@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data
@@ -51,6 +52,31 @@ def test_times_to_learn_are_those_of_the_count():
     assert all(1 < b - a <= (SETTINGS.growth - 1) * a + 1 for a, b in later)
 
 
+def test_new_values_weight_the_particles_of_each_structure_by_how_probable_they_were():
+    data, count = observations(30), 27
+    assert scheduled_refit(len(data.y)) == len(data.y) and scheduled_refit(count) == count
+    particles_of = learner_of(data.first(count))
+    assert particles_of.posterior is not None
+    before = particles_of._channels[0]._channel.process
+    after = before.extend(data)
+    logs = np.zeros(len(before.weights))
+    for n in range(count, len(data.y)):  # one after the other, each by particles that are conditioned anew
+        known, new = before.particles.usable(data.first(n)), data.rows([n])
+        units, jitter = before.particles.units, before.posteriors.jitter
+        posteriors = PosteriorBatch.condition(before.posteriors.models, units.standardise(known), jitter)
+        new = units.standardise(new)
+        mean, variance = posteriors.predict(int(new.s[0]), new.X)
+        noise = before.posteriors.models.observation_noise(new.sites, new.noise_var)
+        logs += stats.norm(mean, np.sqrt(variance + noise)).logpdf(new.y)[:, 0]
+    groups = before.particles.structures[before.rows]
+    assert len(set(groups)) > 1
+    for group in set(groups):
+        of = groups == group
+        expected = before.weights[of] * np.exp(logs[of] - logs[of].max())
+        np.testing.assert_allclose(after.weights[of], before.weights[of].sum() * expected / expected.sum(), rtol=1e-4)
+    assert np.abs(after.weights - before.weights).max() > 1e-3
+
+
 def test_what_is_known_hardly_depends_on_who_looked_before():
     """Draws of hyperparameters are carried along from look to look, or made at once."""
     data = observations(45)
@@ -69,10 +95,10 @@ def test_what_is_known_hardly_depends_on_who_looked_before():
 def test_in_between_observations_are_added_to_what_was_learned():
     data = observations(45)
     learner, learned = learner_of(data), learner_of(data.first(43)).posterior.channels[0].process
-    units, weights, before = learned.particles.units, learned.weights, learned.posteriors
+    units, weights, before = learned.particles.units, learned.extend(data).weights, learned.posteriors
     exact = np.array(PosteriorBatch.condition(before.models, units.standardise(data), 1e-10).integral())
     np.testing.assert_allclose(latent_of(learner).parts[0].integral(), exact, rtol=1e-7)
-    np.testing.assert_array_equal(latent_of(learner).weights, weights)
+    np.testing.assert_allclose(latent_of(learner).weights, weights, rtol=1e-12)
     assert exact[1].mean() < before.integral()[1].mean()
     means, stds = units.in_user_units(0, exact[0]), units.spreads[0] * np.sqrt(exact[1])
     mean, wider = weights @ means, AVERAGING.widened

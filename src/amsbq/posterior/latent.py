@@ -77,12 +77,17 @@ class Process:
         return replace(self, posteriors=PosteriorBatch.condition(sums, data, self.posteriors.jitter))
 
     def extend(self, data: Data) -> Process:
-        """Return the same particles on more observations; ``data`` begin with the old ones."""
+        """Return the same particles on more observations; ``data`` begin with the old ones.
+
+        Within each structure they are weighted by how probable the new observations were to them.
+        """
         posteriors, particles = self.posteriors, self.particles
         for new in data.one_by_one(len(self.data.values.y)):
             if len((used := particles.usable(new)).y):
                 posteriors = posteriors.extend(particles.units.standardise(used))
-        return replace(self, data=data, posteriors=posteriors)
+        gained = posteriors.log_evidence() - self.posteriors.log_evidence()
+        weights = reweighted(self.weights, gained, particles.structures[self.rows])
+        return replace(self, data=data, posteriors=posteriors, weights=weights)
 
     @property
     def least_std(self) -> float:
@@ -94,6 +99,22 @@ class Process:
         if not self.particles.members or self.particles.marginalised or not too_few(self.posteriors.data):
             return least
         return max(1.0, _spread_of_few(self.posteriors.data.of_source(0).values.y))
+
+
+def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
+    """Return weights (K,) times the exponentials of log densities (K,), with the same total in each group.
+
+    >>> reweighted(np.array([0.3, 0.3, 0.4]), np.log([1.0, 2.0, 9.0]), np.array([0, 0, 1])).round(6).tolist()
+    [0.2, 0.4, 0.4]
+    """
+    out = weights.copy()
+    for group in np.unique(groups):
+        of = groups == group
+        logs = gained[of]
+        if np.isfinite(logs).all():
+            found = weights[of] * np.exp(logs - logs.max())
+            out[of] = found * (weights[of].sum() / found.sum())
+    return out
 
 
 def _spread_of_few(values: Array) -> float:
