@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 
 from amsbq.execution import locks
@@ -203,6 +204,24 @@ def test_the_same_value_with_another_variance_or_cost_is_another_answer(problem,
     assert "another variance and cost already" in typed("tell", journal, 0, 0.5, code=2).err
     [made] = read_result(journal).evaluations
     assert (made.value, made.variance, made.cost) == (0.5, 0.04, 2.0)
+
+
+def test_derivatives_by_discrete_inputs_are_ignored(problem, typed):
+    """They mean nothing: what is told from the shell with them is learned from as if they were not known."""
+    steps = PROBLEM.replace("[[sources]]", 'n = { distribution = "randint", low = 0, high = 4 }\n[[sources]]', 1)
+    found = []
+    for name, by_steps in (("with", "0.7"), ("without", "NaN")):
+        other = problem.with_name(f"{name}.toml")
+        other.write_text(steps)
+        [query] = queries(typed("ask", other))
+        load, n = query["x"]["load"], query["x"]["n"]
+        slopes = f"[{math.cos(load)!r}, {by_steps}]"
+        typed("tell", other.with_suffix(".jsonl"), 0, math.sin(load) + 0.7 * n, "--gradient", slopes)
+        found.append(read_result(other.with_suffix(".jsonl")))
+    learned, wanted = (each.integrator.learner for each in found)
+    assert learned.posterior.channels[0].process.data.gradients().shape == (1, 2)
+    np.testing.assert_array_equal(*(each.posterior.channels[0].process.data.y for each in (learned, wanted)))
+    assert found[0].std == found[1].std
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,8 @@ from .setups import covering, pairs, setup_of, triples
 #: pairs that are refused, with their reasons: docs/how-to/model.md has them
 REFUSED = (frozenset([("inputs", "transformed"), ("front", "detached")]),)  # problem files have no functions of inputs
 
-#: setups whose answer is too sure, or whose run is too far from `estimate`: many outputs by few values, of which the
-#: noise is learned or the hyperparameters are old
-TOO_SURE = (
-    "discrete, many, log, learned, gradients, free, timeout, measured cost, tolerance, ask and tell",
-    "discrete, several, range, gradients, quantile, executor, tolerance, detached",
-)
+#: a setup whose answer is too sure: many outputs by few values, of which the noise is learned
+TOO_SURE = ("discrete, many, log, learned, gradients, free, timeout, measured cost, tolerance, ask and tell",)
 
 COVERING = covering(REFUSED)
 

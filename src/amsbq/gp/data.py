@@ -113,9 +113,11 @@ class Data:
     def with_gradients(self, measure: Measure, gradients: Array) -> Data:
         """Return these values, each followed by its derivatives (N, D), where these are not NaN.
 
-        Where a value has noise of variance σ², its derivatives by latent coordinates in units of their widths have too.
+        Those by inputs with isolated values mean nothing, and are left out. Where a value has noise of variance σ², its
+        derivatives by latent coordinates in units of their widths have too.
         """
         known = np.isfinite(gradients)
+        known[:, np.setdiff1d(np.arange(measure.dim), measure.continuous)] = False
         n, (row, by) = len(self.y), np.nonzero(known)
         if not len(row):
             return self
