@@ -54,7 +54,8 @@ def test_times_to_learn_are_those_of_the_count():
 
 def test_new_values_weight_the_particles_of_each_structure_by_how_probable_they_were():
     data, count = observations(30), 27
-    assert scheduled_refit(len(data.y)) == len(data.y) and scheduled_refit(count) == count
+    assert scheduled_refit(len(data.y)) == len(data.y)
+    assert scheduled_refit(count) == count
     particles_of = learner_of(data.first(count))
     assert particles_of.posterior is not None
     before = particles_of._channels[0]._channel.process
