@@ -51,6 +51,23 @@ def test_a_source_that_tells_nothing_is_left_out(tmp_path):
     amsbq.report.report(result, tmp_path / "run.html")
 
 
+def test_what_an_output_leaves_out_another_may_use():
+    inputs = amsbq.Uniform([0, 0], 1)
+    it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], inputs, outputs=["a", "b"], budget=20)
+    X = inputs.sobol(24, 0)
+    useful, unrelated = np.sin(4 * X[:, 0] + 1) * np.cos(3 * X[:, 1]), np.random.default_rng(3).normal(size=24)
+    for k, x in enumerate(X):
+        if k < 8:
+            it.observe(0, x, [useful[k], useful[k]])
+        it.observe(1, x, [1.1 * useful[k] + 0.1 * x[0], unrelated[k]])
+    mean, std = it.result().predict(1, X[20:])
+    assert not it.learner.posterior.tells_of(1)
+    assert np.isfinite(mean[:, 0]).all()
+    np.testing.assert_allclose(mean[:, 0], 1.1 * useful[20:] + 0.1 * X[20:, 0], atol=1e-4)
+    assert np.isnan(mean[:, 1]).all()
+    assert np.isnan(std[:, 1]).all()
+
+
 @pytest.mark.parametrize("related", [False, True])
 def test_what_is_left_out_depends_on_the_values(related):
     def primary(x):

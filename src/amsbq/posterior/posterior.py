@@ -128,9 +128,13 @@ class Posterior:
         return found[0] if self.names is None else Estimates(found, self.names)
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
-        """Return the mean and standard deviation of a source at each X_i: (n,) each, or (n, M) with several outputs."""
+        """Return the mean and standard deviation of a source at each X_i: (n,) each, or (n, M) with several outputs.
+
+        They are NaN for outputs that leave the source out.
+        """
         nothing = np.full(len(X), np.nan), np.full(len(X), np.nan)
-        found = [_together(some, [c.predict(source, X) for c in some]) if some else nothing for some in self._outputs]
+        told = [[c for c in some if source < c.latent.n_sources] for some in self._outputs]
+        found = [_together(some, [c.predict(source, X) for c in some]) if some else nothing for some in told]
         if self.names is None:
             return found[0]
         mean, std = (np.column_stack(columns) for columns in zip(*found, strict=True))
