@@ -60,7 +60,7 @@ def test_what_an_output_leaves_out_another_may_use():
         if k < 8:
             it.observe(0, x, [useful[k], useful[k]])
         it.observe(1, x, [1.1 * useful[k] + 0.1 * x[0], unrelated[k]])
-    mean, std = it.result().predict(1, X[20:])
+    mean, std = it.learner.posterior.predict(1, X[20:])
     assert not it.learner.posterior.tells_of(1)
     assert np.isfinite(mean[:, 0]).all()
     np.testing.assert_allclose(mean[:, 0], 1.1 * useful[20:] + 0.1 * X[20:, 0], atol=1e-4)
