@@ -420,7 +420,20 @@ def test_a_program_that_captures_warnings_goes_on_to_do_so(problem, typed):
 def test_help_teaches(capsys):
     parsers = build_parsers()
     commands = [name.removeprefix("amsbq ") for name in parsers if name != "amsbq"]
-    runs = ["init", "check", "run", "resume", "ask", "tell", "status", "report", "watch", "compare", "forecast"]
+    runs = [
+        "init",
+        "advise",
+        "check",
+        "run",
+        "resume",
+        "ask",
+        "tell",
+        "status",
+        "report",
+        "watch",
+        "compare",
+        "forecast",
+    ]
     assert commands == [*runs, "certify", "show", "exclude", "correct", "doctor", "demo", "reproduce", "completion"]
     for command in commands:
         with pytest.raises(SystemExit) as stopped:

@@ -11,7 +11,7 @@ from .. import __version__
 from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, whole_number
 from .certify_parser import add_certify
 from .detached_parsers import add_ask, add_tell
-from .simulator_parsers import add_check, add_correct, add_exclude, add_init, add_show
+from .simulator_parsers import add_advise, add_check, add_correct, add_exclude, add_init, add_show
 from .viewing_parsers import add_compare, add_report, add_status, add_watch
 
 DESCRIPTION = """\
@@ -22,6 +22,7 @@ EXAMPLES = """\
 a first session:
   amsbq demo                               a run on the paper's example
   amsbq init --python .                    a problem file to begin with
+  amsbq advise problem.toml                is this the right method for it?
   amsbq check problem.toml                 each source once, nothing charged
   amsbq run problem.toml --budget 3        a small budget first
   amsbq forecast problem.toml --budget 20  the error to expect for more
@@ -75,6 +76,7 @@ def build_parsers() -> dict[str, argparse.ArgumentParser]:
     subparsers = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     added = [
         add_init(subparsers),
+        add_advise(subparsers),
         add_check(subparsers),
         _add_run(subparsers),
         _add_resume(subparsers),

@@ -1,4 +1,4 @@
-"""Arguments and help of the commands that are about single simulations: init, check, show, exclude and correct."""
+"""Arguments and help of the commands before a run (init, advise, check) and on single simulations (show, exclude ...)."""
 
 from __future__ import annotations
 
@@ -57,6 +57,23 @@ examples:
     parser.add_argument(
         "--at", action="append", metavar="NAME=VALUE", help="where, instead of the median; several with commas"
     )
+    return parser
+
+
+def add_advise(subparsers: Subparsers) -> CommandParser:
+    """Add ``amsbq advise``."""
+    parser = add_command(
+        subparsers,
+        "advise",
+        "advise",
+        "which method for a problem, and why",
+        """\
+Print which method fits a problem file, this one or another, by its inputs,
+its costs and its budget, and when another one would be better. Nothing is
+evaluated.""",
+        "example:\n  amsbq advise problem.toml",
+    )
+    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
     return parser
 
 
