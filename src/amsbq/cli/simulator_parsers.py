@@ -1,4 +1,4 @@
-"""Arguments and help of the commands before a run (init, advise, check) and on single simulations (show, exclude ...)."""
+"""Arguments and help of the commands before a run (init, advise, check) and on single simulations (show and others)."""
 
 from __future__ import annotations
 
