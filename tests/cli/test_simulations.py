@@ -141,6 +141,28 @@ def test_check_shows_what_a_run_would_do(problem, typed):
     assert "at x = 0.5" in typed("check", problem).out
 
 
+@pytest.mark.parametrize(
+    ("call", "least", "most"),
+    [("sleep 1", 2.0, 3.0), ("until mkdir lock 2> nothing; do sleep 0.05; done && sleep 0.5 && rmdir lock", 0.5, 1.9)],
+    ids=["apart", "one licence"],
+)
+def test_check_tells_how_many_run_at_once(call, least, most, problem, typed):
+    """Three that sleep, and three of which only one has a lock at a time."""
+    script = f"cd {problem.parent} && {call} && echo 1.5"
+    problem.write_text(TOP + FINE.replace("'sh', 'fine.sh', '{x}'", f"'sh', '-c', '{script}'") + COARSE)
+    said = typed("check", problem, "--workers", 3).out
+    [line] = [line for line in said.splitlines() if line.startswith("3 of fine at once took ")]
+    at_once = float(re.search(r": (\S+) run at a time", line)[1])
+    assert least <= at_once <= most
+    assert ("They share something" in line) == (most < 2)
+    assert "at once" not in typed("check", problem).out
+
+
+def test_check_cannot_tell_of_what_is_too_short(problem, typed):
+    problem.write_text(TOP + FINE.replace("'sh', 'fine.sh', '{x}'", "'echo', '1.5'") + COARSE)
+    assert "too short to tell how many run at once" in typed("check", problem, "--workers", 2).out
+
+
 @pytest.mark.parametrize("at", ["y=1", "x", "x=one", "x=7"])
 def test_locations_that_are_wrong_are_refused(at, problem, typed):
     assert "--at" in typed("check", problem, "--at", at, code=2).err

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
+import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,8 @@ class CheckSettings:
     disagreement: float = 5.0
     #: seconds below which the clock says nothing about costs: starting a program takes as long
     shortest: float = 0.1
+    #: share of the workers from which on evaluations are said to run at once
+    fair: float = 0.7
 
 
 SETTINGS = CheckSettings()
@@ -74,6 +78,9 @@ def check_command(options: argparse.Namespace) -> int:
     print()
     for line in _outlook(problem, names, checked) if not wrong else []:
         print(line)
+    if options.workers > 1 and not wrong:
+        alone = checked[0].outcome.seconds
+        print(_at_once(problem.sources[0], it.problem.sources[0].function, names[0], x, options.workers, alone))
     print(f"wrong: {', '.join(wrong)}" if wrong else f"all sources answer; go on with: amsbq run {options.problem}")
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
@@ -147,6 +154,27 @@ def _evaluated(source: Source, function: Any, name: str, x: Array, outputs: tupl
             why = {name: rejection(*of_output) for name, *of_output in each if name in own}
             wrong = "; ".join(f"{name}: {reason}" for name, reason in why.items() if reason)
     return Checked(outcome, found, wrong)
+
+
+def _at_once(source: Source, function: Any, name: str, x: Array, workers: int, alone: float) -> str:
+    """Return how many evaluations of the primary source really run at once, when so many are asked for."""
+    if alone < SETTINGS.shortest:
+        return f"{name} takes {alone:.2g} s, too short to tell how many run at once"
+    called: list[Any] = [function] * workers
+    if isinstance(source.function, Command):  # each in a work directory of its own
+        called = [source.function.numbered(name, f"check-{i}", source.valid) for i in range(workers)]
+    pool = ResilientProcessPool(workers) if isinstance(source.function, PythonFunction) else None
+    with pool or nullcontext(), closing(Dispatcher(pool, threads=True)) as dispatcher:
+        if pool is not None:  # processes take a moment to start
+            wait([pool.submit(time.sleep, SETTINGS.shortest) for _ in range(workers)])
+        began = time.monotonic()
+        wait([dispatcher.start(each, x, source.timeout).future for each in called], source.timeout)
+        took = time.monotonic() - began
+    found = min(workers * alone / max(took, alone), float(workers))
+    said = f"{workers} of {name} at once took {took:.3g} s, and one alone {alone:.3g} s: {found:.2g} run at a time"
+    if found > SETTINGS.fair * workers:
+        return said
+    return f"{said}. They share something, such as cores, memory or licences: more workers than that gain nothing"
 
 
 def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:

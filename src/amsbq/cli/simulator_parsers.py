@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, evaluation_number
+from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, evaluation_number, whole_number
 from .init import KINDS
 
 
@@ -51,11 +51,19 @@ journaled or charged.""",
 examples:
   amsbq check problem.toml
   amsbq check problem.toml --at rate=1.5,dose=0.2
+  amsbq check problem.toml --workers 4    do four at a time gain anything?
 """,
     )
     parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
     parser.add_argument(
         "--at", action="append", metavar="NAME=VALUE", help="where, instead of the median; several with commas"
+    )
+    parser.add_argument(
+        "--workers",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="also evaluate the primary source N times at once, and tell how many really run at a time",
     )
     return parser
 
