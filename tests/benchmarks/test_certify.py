@@ -1,5 +1,8 @@
 """The benchmark of certificates: what it measures of a problem, how it goes on, and its tables."""
 
+import re
+from pathlib import Path
+
 from benchmarks import certify
 from benchmarks.arena.families import problem_named
 
@@ -30,3 +33,12 @@ def test_intervals_of_simulated_residuals():
     rows = [line.split("|") for line in certify.intervals(runs=60)][2:]
     assert len(rows) == 4 * len(certify.RESIDUALS)
     assert all(int(row[4].strip(" %")) >= int(row[3].strip(" %")) for row in rows)
+
+
+def test_the_page_has_what_is_stored():
+    """The row of all problems in the how-to is that of the table."""
+    *_, total = [line for line in certify.tables(list(certify.stored().values())) if line.startswith("| all")]
+    _, _, _, held, _, _, mlblue, variates, *_ = (cell.strip() for cell in total.split("|"))
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "certify.md").read_text(encoding="utf-8")
+    share = re.sub(r"(\d+)% \((\d+)% to (\d+)%\)", r"\1 % (\2 to \3 %)", held)
+    assert f"| all | {share} | {mlblue.split()[0]} | {variates.split()[0]} |" in page
