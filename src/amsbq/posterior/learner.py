@@ -2,8 +2,9 @@
 
 Hyperparameters are refitted on a schedule that depends only on which sources were observed in turn. Between two refits
 they are kept, and the posterior is conditioned on each new observation. Draws of hyperparameters are made at the first
-refit, and whenever the number of observations has doubled since. In between they are carried along through all
-scheduled refits, so that the posterior after n observations does not depend on when somebody looked.
+refit, and whenever the number of observations, of all sources or of the primary one, has doubled since. In between
+they are carried along through all scheduled refits, so that the posterior after n observations does not depend on when
+somebody looked.
 
 Notation: M outputs, N evaluations. An output that is missing in an evaluation, NaN, is not observed there.
 """
@@ -29,7 +30,7 @@ from .basis import Basis, PrincipalBasis, basis_made_at
 from .channel import Channel, Lessons
 from .posterior import Posterior
 from .schedule import SETTINGS as SCHEDULE
-from .schedule import Turns, choice_stage
+from .schedule import Turns, choice_stage, latest_search
 from .transforms import IDENTITY, OutputRange, Shape, Transform
 
 
@@ -84,13 +85,13 @@ class _ChannelLearner:
     def _refitted(self, data: Data, integrals: Integrals) -> _Refit:
         """Return what is learned from observations, with draws that are carried along from refit to refit.
 
-        They are made anew at the first scheduled refit, and when the number of observations has doubled since. Refits
-        after that which were not made, as nobody looked, or not by this process, are made now.
+        They are made anew at the first scheduled refit, and when the number of all observations, or of those of the
+        primary source, has doubled since. Refits after that which were not made, as nobody looked, or not by this
+        process, are made now.
         """
         at, s = len(data.values.y), data.values.s
         drawn_at = self._drawn_at if self._drawn_at <= at else 0
-        for n in self.turns.refits(s, max(drawn_at, 1)):
-            drawn_at = n if n >= SCHEDULE.search_growth * drawn_at else drawn_at
+        drawn_at = latest_search(s, self.turns.refits(s, max(drawn_at, 1)), drawn_at)
         before, self._carried_to = self._carried_to, 0  # until it is done: an interrupt may come any time
         self._drawn_at = drawn_at
         if not drawn_at <= before < at:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,22 @@ def choice_stage(n: int) -> int:
     [0, 3, 4, 5, 5, 7, 91]
     """
     return latest_stage(n, SETTINGS.first_choice, SETTINGS.choice_growth)
+
+
+def latest_search(s: IntArray, refits: Sequence[int], since: int) -> int:
+    """Return the number of observations at the latest of some refits with new draws, after that to ``since``, or that.
+
+    Draws are new when all observations, by sources s (n,) in turn, or those of the primary source, have doubled: many
+    values of a free source may come first, and tell little of it.
+
+    >>> latest_search(np.zeros(9, dtype=int), range(1, 10), 0), latest_search(np.array([1] * 8 + [0]), range(8, 10), 8)
+    (8, 9)
+    """
+    numbers = np.array([np.arange(len(s) + 1), np.cumsum([0, *(s == 0)])]).T
+    for n in refits:
+        if (numbers[n] >= np.maximum(SETTINGS.search_growth * numbers[since], 1)).any():
+            since = n
+    return since
 
 
 def latest_refit(s: IntArray) -> int:
