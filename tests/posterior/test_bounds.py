@@ -41,6 +41,8 @@ def test_values_on_a_bound_do_not_make_the_answer_too_sure(name):
     found = amsbq.estimate([0] * 7, t[:, None], function(t), amsbq.Uniform(0, 1), output_range=known, seed=0)
     assert abs(found.mean - truth) <= 4 * found.std
     assert found.std < 0.5 * np.std(function(t))
+    low, high = found.interval(0.999)
+    assert known[0] <= low < high <= known[1]
 
 
 def test_transforms_count_by_how_well_they_predict_where_values_are_on_a_bound():

@@ -12,7 +12,7 @@ and if it predicts each value from all others better, both alternatives count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -52,9 +52,7 @@ class ChoiceSettings:
     fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
     promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
     power: float = 3.0  #: of the scores, after hyperparameters were learned: each model counts by its inverse
-    least_share: float = 0.02  #: weight up to which the values as they are do not count
-    #: the same for transforms for a known range with values on it, where those that fit less well are often right
-    least_on_bound: float = 0.0005
+    least_share: float = 0.02  #: weight up to which a transform, or values as they are, do not count
     #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
     widest: float = 2.0
 
@@ -116,9 +114,9 @@ class Channel:
         return self.process.particles.n_sources
 
     @property
-    def shapes(self) -> dict[Shape, float]:
-        """The transforms of its alternatives, and their weights."""
-        return {each.transform.shape: each.weight for each in self.alternatives}
+    def shapes(self) -> list[Shape]:
+        """The transforms of its alternatives."""
+        return [each.transform.shape for each in self.alternatives]
 
     def holds(self, data: Data) -> bool:
         """Return whether observations are as those that it was learned from: as noisy, constant, and in one range."""
@@ -179,8 +177,8 @@ class Lessons:
     known: OutputRange | None = None
     memory: dict[Any, Memory] = field(default_factory=dict)
 
-    def learned(self, data: Data, integrals: Integrals = (), chosen: Mapping[Shape, float] | None = None) -> Channel:
-        """Return what observations tell: by all transforms for a known range, or by those of chosen weights."""
+    def learned(self, data: Data, integrals: Integrals = (), chosen: Collection[Shape] | None = None) -> Channel:
+        """Return what observations tell: by all transforms for a known range, or by those that are chosen."""
         if self.known is None:
             plain = self.alternative(IDENTITY, data, integrals)
             return Channel(_with_exponentials(self, plain, data, integrals))
@@ -264,25 +262,17 @@ class Lessons:
         return Transform(known.shapes[0], known, known.high - known.low if known.two_bounds else 1.0, 0.0)
 
     def _weighted(
-        self, known: OutputRange, data: Data, integrals: Integrals, chosen: Mapping[Shape, float] | None
+        self, known: OutputRange, data: Data, integrals: Integrals, chosen: Collection[Shape] | None
     ) -> tuple[Alternative, ...]:
-        """Return the transforms that count, the most first, with all sources.
-
-        That of the best merit counts; if values are on a bound, each counts by its merit: what functions are like next
-        to it, values do not tell.
-        """
+        """Return the transforms that count, each by its merit, the most first, with all sources."""
         every, found = self.leaving_out(False), []
         for shape in known.shapes if chosen is None else chosen:
             with collected_warnings() as messages:
                 alternative = every.alternative(Transform.of(shape, known, data.values.y), data, integrals)
             found.append((alternative, messages))
-        if chosen is None:
-            merits = np.array([_merit(alternative) for alternative, _ in found])
-            weights = (merits.min() / merits) ** SETTINGS.power
-            least = SETTINGS.least_on_bound * weights.sum() if known.is_reached(data.values.y) else 1.0
-            weights[weights < least] = 0.0
-        else:
-            weights = np.array(list(chosen.values()))
+        merits = np.array([_merit(alternative) for alternative, _ in found]) if len(found) > 1 else np.ones(1)
+        weights = (merits.min() / merits) ** SETTINGS.power
+        weights[weights < SETTINGS.least_share * weights.sum()] = 0.0
         order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         for message in found[order[0]][1]:
             warn(message)

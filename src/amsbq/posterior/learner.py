@@ -53,7 +53,7 @@ class _ChannelLearner:
         self._conditioned_on = 0  # the number of observations that the channel is conditioned on
         #: numbers of observations when draws were made anew, which the schedule tells, and at the last refit
         self._drawn_at = self._carried_to = 0
-        self._chosen: dict[Shape, float] | None = None  # the weights of the transforms that count, for a known range
+        self._chosen: list[Shape] | None = None  # the transforms that count, for a known range
         if lessons.model.given:
             self._channel = lessons.learned(Data.empty(lessons.measure.dim))
 
@@ -78,8 +78,8 @@ class _ChannelLearner:
         return self._channel
 
     @property
-    def chosen(self) -> dict[Shape, float] | None:
-        """The weights of the transforms for a known range, if they are chosen."""
+    def chosen(self) -> list[Shape] | None:
+        """The transforms for a known range, if they are chosen."""
         return None if self.refit is None or self.lessons.known is None else self.refit.channel.shapes
 
     def _refitted(self, data: Data, integrals: Integrals) -> _Refit:

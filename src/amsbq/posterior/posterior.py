@@ -239,13 +239,14 @@ def mixed(components: Sequence[Component], found: Sequence[Estimate]) -> Estimat
     """Return what all components together say of a quantity: a mixture."""
     if len(found) == 1:
         return found[0]
-    weights = [component.weight for component in components]
+    weights, ranges = [component.weight for component in components], {each.within for each in found}
     return Estimate(
         np.concatenate([each.centres for each in found]),
         np.concatenate([each.scales for each in found]),
         np.concatenate([weight * each.weights for weight, each in zip(weights, found, strict=True)]),
         min(each.dof for each in found),
         float(np.dot(weights, [each.effective_draws for each in found])),
+        ranges.pop() if len(ranges) == 1 else (-np.inf, np.inf),
     )
 
 

@@ -110,10 +110,6 @@ class OutputRange:
                 f"the value {values[outside][0]:.6g} is outside of output_range, {self.low:g} to {self.high:g}"
             )
 
-    def is_reached(self, y: Array) -> bool:
-        """Return whether one of the values is on a bound."""
-        return bool(((y == self.low) | (y == self.high)).any())
-
     def distances(self, y: Array) -> Array:
         """Return the distances of values from the bound; for logarithms, the values themselves."""
         if self.log:
