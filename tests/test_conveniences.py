@@ -205,8 +205,11 @@ def test_every_plot_returns_something_with_a_figure(named):
     from matplotlib.figure import Figure
 
     refined = amsbq.integrate(amsbq.levels(lambda x, h: x[0] + h, h=[0.1, 0.2, 0.4]), [(0, 1)], budget=4)
+    two_knobs = amsbq.levels(lambda x, h, k: x[0] + h + k, h=[0.1, 0.2], k=[0.1, 0.2])
+    grid = amsbq.integrate(two_knobs, [(0, 1)], budget=4, max_evaluations=5)
+    special = {"compare": {"run": named}, "refinement": refined, "levels": grid}
     for name in amsbq.plots.__all__:
-        drawn = getattr(amsbq.plots, name)({"compare": {"run": named}, "refinement": refined}.get(name, named))
+        drawn = getattr(amsbq.plots, name)(special.get(name, named))
         assert isinstance(drawn.figure, Figure), name
         plt.close("all")
 

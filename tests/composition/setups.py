@@ -223,7 +223,7 @@ class Simulator:
         """Return what the function is, for journals."""
         return {"setup": self.setup.name, "number": self.number}
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, h: float | None = None) -> Any:  # the number stands for h, too
         setup, z = self.setup, self.setup.coordinates(np.asarray(x, dtype=float)[None])
         M = len(setup.names)
         h, dh = surface(z, M)[0], slopes(z, M)[0]

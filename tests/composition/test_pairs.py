@@ -12,8 +12,11 @@ from .setups import covering, pairs, setup_of, triples
 #: pairs that are refused, with their reasons: docs/how-to/model.md has them
 REFUSED = (frozenset([("inputs", "transformed"), ("front", "detached")]),)  # problem files have no functions of inputs
 
-#: a setup whose answer is too sure: many outputs by few values, of which the noise is learned
-TOO_SURE = ("discrete, many, log, learned, gradients, free, timeout, measured cost, tolerance, ask and tell",)
+#: setups whose answer is too sure: several outputs by few values, logarithms of which the noise is learned
+TOO_SURE = (
+    "discrete, many, log, learned, gradients, free, timeout, measured cost, tolerance, ask and tell",
+    "dependent, missing, log, learned, free, quantile, workers, measured cost, detached",
+)
 
 COVERING = covering(REFUSED)
 

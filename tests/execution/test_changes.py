@@ -78,8 +78,8 @@ OTHER_FUNCTIONS = {
     "names": (Command(["x"], ["a", "b"]), Command(["x"], ["b", "a"]), r"was \['a', 'b'\], and now is \['b', 'a'\]"),
     "python": (
         PythonFunction("math:fsum"),
-        PythonFunction("math:dist"),
-        "function python was 'math:fsum', and now is 'math:dist'",
+        PythonFunction("math:prod"),
+        "function python was 'math:fsum', and now is 'math:prod'",
     ),
     "folder": (PythonFunction("a:f", "one"), PythonFunction("a:f", "two"), "folder was '.*one', and now is '.*two'"),
     "config": (umbridge({"level": 1}), umbridge({"level": 2}), "function config level was 1, and now is 2"),

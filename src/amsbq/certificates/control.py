@@ -160,18 +160,20 @@ class ControlVariate:
         X, density = np.empty((0, self.measure.dim)), np.empty(0)
         while len(X) < n:
             proposed = self.measure.sample(SETTINGS.proposed, rng)
-            found = self._density(self.values(0, proposed))
+            found = self._concentration(self.values(0, proposed))
             accepted = rng.random(len(found)) * SETTINGS.densest < found
             X, density = np.concatenate([X, proposed[accepted]]), np.concatenate([density, found[accepted]])
-        return X[:n], self._average_density / density[:n]
+        return X[:n], self._average_concentration / density[:n]
 
-    def _density(self, values: Array) -> Array:
+    def _concentration(self, values: Array) -> Array:
         """Return g, for values of m_0 (n, M)."""
         return np.asarray(np.minimum(0.5 + 0.5 * values[:, self.logarithms].mean(axis=1), SETTINGS.densest))
 
     @cached_property
-    def _average_density(self) -> float:
-        return float(self.average(lambda values, weights: np.atleast_1d(weights @ self._density(values))).value[0])
+    def _average_concentration(self) -> float:
+        return float(
+            self.average(lambda values, weights: np.atleast_1d(weights @ self._concentration(values))).value[0]
+        )
 
     @cached_property
     def mean(self) -> Average:

@@ -137,7 +137,7 @@ def squared(unit: str) -> str:
     >>> squared("m"), squared("m/s"), squared("")
     ('m²', '(m/s)²', '')
     """
-    return f"{unit}²" if unit.isalpha() or not unit else f"({unit})²"
+    return f"{unit}²" if unit.isalpha() else f"({unit})²" if unit else ""
 
 
 def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -> dict[str, str]:
