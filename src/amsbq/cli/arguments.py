@@ -122,6 +122,11 @@ def add_values(parser: CommandParser, what: str, count: Literal["*", "+"]) -> No
     )
 
 
+def add_problem(parser: CommandParser) -> None:
+    """Add a problem file."""
+    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+
+
 def add_journal(parser: CommandParser) -> None:
     """Add the journal of a run."""
     parser.add_argument("journal", type=journal_path, metavar="run.jsonl", help="journal of the run")

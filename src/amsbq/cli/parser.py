@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from .. import __version__
-from .arguments import CommandParser, Subparsers, add_command, add_journal, positive, whole_number
+from .arguments import CommandParser, Subparsers, add_command, add_journal, add_problem, positive, whole_number
 from .certify_parser import add_certify
 from .detached_parsers import add_ask, add_tell
 from .simulator_parsers import add_advise, add_check, add_correct, add_exclude, add_init, add_show
@@ -120,7 +120,7 @@ examples:
   amsbq run problem.toml --workers 4 -v    four at a time, each one shown
 """,
     )
-    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    add_problem(parser)
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
     parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
     parser.add_argument(

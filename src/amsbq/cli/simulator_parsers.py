@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arguments import CommandParser, Subparsers, add_command, add_journal, add_values, evaluation_number, whole_number
+from .arguments import (
+    CommandParser,
+    Subparsers,
+    add_command,
+    add_journal,
+    add_problem,
+    add_values,
+    evaluation_number,
+    whole_number,
+)
 from .init import KINDS
 
 
@@ -54,7 +63,7 @@ examples:
   amsbq check problem.toml --workers 4    do four at a time gain anything?
 """,
     )
-    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    add_problem(parser)
     parser.add_argument(
         "--at", action="append", metavar="NAME=VALUE", help="where, instead of the median; several with commas"
     )
@@ -81,7 +90,7 @@ its costs and its budget, and when another one would be better. Nothing is
 evaluated.""",
         "example:\n  amsbq advise problem.toml",
     )
-    parser.add_argument("problem", type=Path, metavar="problem.toml", help="problem file")
+    add_problem(parser)
     return parser
 
 

@@ -113,11 +113,9 @@ class Data:
     def with_gradients(self, measure: Measure, gradients: Array) -> Data:
         """Return these values, each followed by its derivatives (N, D), where these are not NaN.
 
-        Those by inputs with isolated values mean nothing, and are left out. Where a value has noise of variance σ², its
-        derivatives by latent coordinates in units of their widths have too.
+        Where a value has noise of variance σ², its derivatives by latent coordinates in units of their widths have too.
         """
-        known = np.isfinite(gradients)
-        known[:, np.setdiff1d(np.arange(measure.dim), measure.continuous)] = False
+        known = np.isfinite(meaningful(measure, gradients))
         n, (row, by) = len(self.y), np.nonzero(known)
         if not len(row):
             return self
@@ -250,7 +248,7 @@ def _evenly(rows: IntArray, n: int) -> IntArray:
 def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: str = "gradients") -> Array:
     """Return the gradients (n, D) of values at X (n, D), or raise with what is wrong with them.
 
-    Derivatives that are not known are NaN. Those by inputs with isolated values mean nothing, and become NaN too.
+    Derivatives that are not known, or mean nothing, are NaN.
     """
     found = np.asarray(gradients)
     if found.dtype.kind not in "fiu" or found.shape != X.shape or np.isinf(found).any():
@@ -258,6 +256,11 @@ def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: st
             f"{name} must have shape {X.shape}, a number for each input, or NaN if it is not known; "
             f"got {brief(gradients)}"
         )
-    found = found.astype(float)
-    found[:, np.setdiff1d(np.arange(measure.dim), measure.continuous)] = np.nan
+    return meaningful(measure, found)
+
+
+def meaningful(measure: Measure, gradients: Array) -> Array:
+    """Return gradients (n, D) with NaN for the derivatives by inputs with isolated values, which mean nothing."""
+    found = np.full(gradients.shape, np.nan)
+    found[:, measure.continuous] = gradients[:, measure.continuous]
     return found

@@ -64,6 +64,11 @@ class MeasureSettings:
 SETTINGS = MeasureSettings()
 
 
+def inside_cube(U: Array) -> Array:
+    """Return points of the unit cube, those next to its faces a little away from them: quantiles there are finite."""
+    return np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability)
+
+
 class Measure(ABC):
     """A probability measure on R^D.
 
@@ -108,7 +113,7 @@ class Measure(ABC):
         n = count(n, "n")
         rounded = 1 << max(n - 1, 0).bit_length()  # the sequence is balanced at powers of two
         U = scipy.stats.qmc.Sobol(self.dim, rng=np.random.default_rng(rng)).random(rounded)[:n]
-        return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
+        return self.from_cube(inside_cube(U))
 
     def spread_out(self, n: int, rng: RNGLike = None) -> Array:
         """Return n draws of which each n-th part of the cube has one, in every coordinate, shape (n, D).
@@ -118,7 +123,7 @@ class Measure(ABC):
         n, rng = count(n, "n"), np.random.default_rng(rng)
         cells = rng.permuted(np.tile(np.arange(n)[:, None], self.dim), axis=0)
         U = (cells + rng.random(cells.shape)) / n
-        return self.from_cube(np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability))
+        return self.from_cube(inside_cube(U))
 
     @abstractmethod
     def from_cube(self, U: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.validation import Array, brief, non_negative, numbers, read_only
-from .base import SETTINGS, Measure, is_list
+from .base import SETTINGS, Measure, inside_cube, is_list
 from .empirical import Empirical
 
 #: Rounding error that the sum of the weights of a mixture may have.
@@ -183,7 +183,7 @@ class Mixture(Measure):
         chosen = np.minimum(np.searchsorted(ends, U[:, 0]), len(ends) - 1)
         X, V = np.empty_like(U), U.copy()
         V[:, 0] = (U[:, 0] - ends[chosen] + self.weights[chosen]) / self.weights[chosen]
-        V = np.clip(V, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability)
+        V = inside_cube(V)
         for i, component in enumerate(self.components):
             X[chosen == i] = component.from_cube(V[chosen == i])
         return X

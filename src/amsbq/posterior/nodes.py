@@ -15,8 +15,7 @@ import numpy as np
 import scipy
 
 from ..common.validation import Array
-from ..measures.base import SETTINGS as MEASURES
-from ..measures.base import Measure
+from ..measures.base import Measure, inside_cube
 from ..measures.empirical import Empirical
 from .rules import rules_for
 
@@ -87,9 +86,7 @@ class Nodes:
 
 
 def _sobol(dim: int, seed: int) -> Array:
-    smallest = MEASURES.smallest_probability
-    U: Array = scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(SETTINGS.points)
-    return np.clip(U, smallest, 1 - smallest)
+    return inside_cube(scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(SETTINGS.points))
 
 
 def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
@@ -98,8 +95,7 @@ def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
     which = np.minimum(position.astype(int), SETTINGS.bins - 1)
     starts, widths = edges[:, :-1], np.diff(edges, axis=1)
     u = np.take_along_axis(starts, which, 1) + np.take_along_axis(widths, which, 1) * (position - which)
-    smallest = MEASURES.smallest_probability
-    return np.clip(u.T, smallest, 1 - smallest), np.prod(np.take_along_axis(widths, which, 1) * SETTINGS.bins, axis=0)
+    return inside_cube(u.T), np.prod(np.take_along_axis(widths, which, 1) * SETTINGS.bins, axis=0)
 
 
 def _adapted(edges: Array, u: Array, sizes: Array) -> Array:
