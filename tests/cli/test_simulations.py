@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import amsbq
+from amsbq.cli import check
 from amsbq.cli.main import main
 from amsbq.execution.journal import Journal, read_journal
 from amsbq.execution.state import read_state
@@ -143,7 +145,7 @@ def test_check_shows_what_a_run_would_do(problem, typed):
 
 @pytest.mark.parametrize(
     ("call", "least", "most"),
-    [("sleep 1", 2.0, 3.0), ("until mkdir lock 2> nothing; do sleep 0.05; done && sleep 0.5 && rmdir lock", 0.5, 1.9)],
+    [("sleep 3", 2.0, 3.0), ("until mkdir lock 2> nothing; do sleep 0.05; done && sleep 0.5 && rmdir lock", 0.5, 1.9)],
     ids=["apart", "one licence"],
 )
 def test_check_tells_how_many_run_at_once(call, least, most, problem, typed):
@@ -158,7 +160,8 @@ def test_check_tells_how_many_run_at_once(call, least, most, problem, typed):
     assert "at once" not in typed("check", problem).out
 
 
-def test_check_cannot_tell_of_what_is_too_short(problem, typed):
+def test_check_cannot_tell_of_what_is_too_short(problem, typed, monkeypatch):
+    monkeypatch.setattr(check, "SETTINGS", replace(check.SETTINGS, shortest=3600.0))
     problem.write_text(TOP + FINE.replace("'sh', 'fine.sh', '{x}'", "'echo', '1.5'") + COARSE)
     assert "too short to tell how many run at once" in typed("check", problem, "--workers", 2).out
 

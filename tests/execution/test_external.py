@@ -79,12 +79,12 @@ def test_what_goes_wrong_is_said(code, said):
 
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
     marker = tmp_path / "alive"
-    code = f"import subprocess, time; subprocess.run(['sh', '-c', 'sleep 3; touch {marker}'])"
+    code = f"import subprocess, time; subprocess.run(['sh', '-c', 'sleep 6; touch {marker}'])"
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"more than 0\.5 s, and was killed"):
         python(code, timeout=0.5)(X)
-    assert time.monotonic() - start < 2.5
-    time.sleep(3.2)
+    assert time.monotonic() - start < 5
+    time.sleep(6.2)
     assert not marker.exists()
 
 
@@ -455,7 +455,7 @@ def test_answers_without_end(fake):
         start = time.monotonic()
         with pytest.raises(RuntimeError, match=r"no answer from .* within 0\.5 s"):
             UMBridge(fake(slow).url, timeout=0.5)(X[:1])
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize(
