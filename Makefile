@@ -10,7 +10,7 @@ TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -n $(TEST_WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-all coverage matrix browser lint figures docs release clean
+.PHONY: demo test test-all coverage matrix browser lint figures gallery docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
@@ -49,7 +49,11 @@ figures: $(VENV)/installed
 	$(BIN)/python examples/ball.py docs/picture.png
 	$(BIN)/python docs/badges.py
 
-# Runs the code on all pages, then writes site/index.html: open it in a browser, no server is needed.
+# The pictures and answers of the examples whose code has changed.
+gallery: $(VENV)/installed
+	$(BIN)/python docs/gallery.py
+
+# Runs the code on all pages that have changed, or all if the library has; then writes site/index.html: open it in a browser, no server is needed.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -66,4 +70,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

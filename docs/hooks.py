@@ -1,17 +1,21 @@
-"""MkDocs hooks: run the code on pages and show its output, show the notebook, convert TeX, insert command-line help.
+"""MkDocs hooks: run the code on pages, show its output, the notebook and the gallery, convert TeX, insert the help.
 
-With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests build the site in this way,
-because they run the code separately.
+What a page printed and drew is kept in `.cache/docs`. It is run again only if the page, the library or a package that
+it rests on has changed. With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests
+build the site in this way, because they run the code separately.
 """
 
+import hashlib
 import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -20,6 +24,7 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
 import execute
+import gallery
 import notebook
 
 EMPTY_FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40"/>'
@@ -40,6 +45,9 @@ OPERATOR_NAME = re.compile(r"<mo>([a-z]{2,})</mo>")  # such as diag
 #: the dash that mkdocstrings writes before an empty description
 EMPTY_DESCRIPTION = re.compile(r'–\s*<div class="doc-md-description">\s*</div>')
 HELP_PLACEHOLDER = "<!-- the help of every command -->"
+CARDS_PLACEHOLDER, TRUTHS_PLACEHOLDER = "<!-- the cards of the gallery -->", "<!-- the truths of the gallery -->"
+#: what pages printed and drew, in a folder for each digest of what that depends on
+CACHE = Path(__file__).parent.parent / ".cache" / "docs"
 #: comments for those who maintain a page: the tests of what it promises
 TESTS = re.compile(r"[ \t]*<!--\s*tests/.*?-->\n?", re.S)
 
@@ -55,10 +63,18 @@ def on_files(files, config):
     texts = {uri: path.read_text(encoding="utf-8") for uri, path in pages.items()}
     files.append(File.generated(config, "notebook.md", content=notebook.as_markdown()))
     files.append(File.generated(config, notebook.NOTEBOOK.name, abs_src_path=str(notebook.NOTEBOOK)))
+    for name in gallery.EXAMPLES:
+        files.append(File.generated(config, f"gallery/{name}.md", content=gallery.as_markdown(name)))
     with_code = [uri for uri in pages if execute.has_code(texts[uri])]
     if os.environ.get("AMSBQ_DOCS_RUN", "1") != "0":
+        common = _digest_of_the_code()
+        digests = {uri: hashlib.sha256(common + uri.encode() + texts[uri].encode()).hexdigest() for uri in with_code}
         with ThreadPoolExecutor(2) as pool:
-            _outputs.update(zip(with_code, pool.map(lambda uri: _run(uri, pages[uri]), with_code), strict=True))
+            found = pool.map(lambda uri: _cached(uri, pages[uri], CACHE / digests[uri]), with_code)
+            _outputs.update(zip(with_code, found, strict=True))
+        for old in CACHE.iterdir():
+            if old.name not in digests.values():
+                shutil.rmtree(old)
     for uri in with_code:
         for name in execute.figures(texts[uri]):
             drawn = Path(_folder.name, uri, name)
@@ -68,6 +84,27 @@ def on_files(files, config):
             content = drawn.read_text(encoding="utf-8") if uri in _outputs else EMPTY_FIGURE
             files.append(File.generated(config, target, content=content))
     return files
+
+
+def _digest_of_the_code() -> bytes:
+    """Return the digest of what all pages depend on: the library, what runs them, and the packages below."""
+    root = Path(__file__).parent.parent
+    code = [*sorted((root / "src").rglob("*.py")), Path(execute.__file__)]
+    versions = [sys.version, *(version(name) for name in ("numpy", "scipy", "matplotlib"))]
+    return hashlib.sha256(b"\0".join([*(file.read_bytes() for file in code), *map(str.encode, versions)])).digest()
+
+
+def _cached(uri: str, page: Path, cache: Path) -> list[str]:
+    """Return what each block of a page printed, from the cache or by running it; its figures are in its folder."""
+    folder = Path(_folder.name, uri)
+    if (cache / execute.OUTPUTS).exists():
+        shutil.copytree(cache, folder, dirs_exist_ok=True)
+        return json.loads((folder / execute.OUTPUTS).read_text(encoding="utf-8"))
+    outputs = _run(uri, page)
+    cache.mkdir(parents=True, exist_ok=True)
+    for name in [*execute.figures(page.read_text(encoding="utf-8")), execute.OUTPUTS]:  # the last one completes it
+        shutil.copyfile(folder / name, cache / name)
+    return outputs
 
 
 def _run(uri: str, page: Path) -> list[str]:
@@ -96,6 +133,8 @@ def on_page_markdown(markdown, page, **_):
             pieces += [markdown[done : block.end], f"\n\n``` {{.text .output .no-copy}}\n{output.rstrip()}\n```\n"]
             done = block.end
     text = TESTS.sub("", "".join([*pieces, markdown[done:]]))
+    for placeholder, shown in ((CARDS_PLACEHOLDER, gallery.cards), (TRUTHS_PLACEHOLDER, gallery.truths)):
+        text = text.replace(placeholder, shown()) if placeholder in text else text
     return text.replace(HELP_PLACEHOLDER, _help()) if HELP_PLACEHOLDER in text else text
 
 

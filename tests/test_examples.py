@@ -30,11 +30,12 @@ def run(monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-def test_the_epidemic_as_a_script(run, capsys):
+def test_the_epidemic_as_a_script(run, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # for its picture
     run(EXAMPLES / "epidemic" / "script.py", 1.003)
     shown = capsys.readouterr().out
-    assert "peak: 7" in shown  # the truth is 70.5
-    assert "time: 0." in shown  # the truth is 0.86
+    assert "largest number of ill people: 7" in shown  # the truth is 70.5
+    assert "time when most are ill:       0." in shown  # the truth is 0.86
     assert "equations" in shown
 
 
