@@ -32,7 +32,7 @@ BLOCK = re.compile(
     re.M | re.S,
 )
 TITLE = re.compile(r'title="([^"]+)"')
-NEEDS = re.compile(r"^\s*(?:import|from) (distributed|umbridge|matplotlib)\b|\.to_(pandas)\(\)", re.M)
+NEEDS = re.compile(r"^\s*(?:import|from) (distributed|umbridge|matplotlib|gest_api)\b|\.to_(pandas)\(\)", re.M)
 #: a line that calls amsbq, without anything for which a shell is needed
 OWN_COMMAND = re.compile(r"amsbq [^|&;<>()$`\\*?#~]*")
 FIGURE = re.compile(r"!\[[^\]]*\]\(([\w.-]+\.svg)\)")

@@ -25,7 +25,7 @@ FLOORS = [
     ("execution",),
     ("visualization",),
     ("api", "certification", "estimation"),
-    ("acquisition", "external", "stopping"),
+    ("acquisition", "external", "gest", "stopping"),
     ("plots", "report"),
     ("baselines",),
     ("public",),

@@ -15,7 +15,7 @@ import amsbq
 from amsbq.cli.parser import build_parsers
 from docs.structure import END, FLOORS, MODULES, ROOT, floor, imports, picture, tree_of, updated
 
-EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "plotly", "jinja2", "loky", "IPython"}
+EXTRAS = {"rich", "pandas", "matplotlib", "shtab", "distributed", "plotly", "jinja2", "loky", "IPython", "gest_api"}
 PRIVATE = re.compile("_[a-z]")
 PACKAGES = sorted({name.split(".")[0] for name in MODULES if "." in name})
 
@@ -151,7 +151,7 @@ def test_public_names_are_those_that_a_user_types():
         assert getattr(amsbq, name) is not None
     for name in ("Finding", "JournalError", "Measure", "Kernel"):
         assert name in amsbq.__all__, name
-    modules = {"acquisition", "baselines", "external", "plots", "report", "stopping", "__version__"}
+    modules = {"acquisition", "baselines", "external", "gest", "plots", "report", "stopping", "__version__"}
     assert set(dir(amsbq)) == {*amsbq.__all__, *modules}
     aliases = [name for name in amsbq.__all__ if not isinstance(getattr(amsbq, name), type | FunctionType)]
     assert aliases == ["acquisition"]

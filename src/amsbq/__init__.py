@@ -61,7 +61,7 @@ __all__ = [
 __version__ = "0.2.0"
 
 #: submodules that are loaded on first use, because they need an extra or are rarely needed
-_LAZY = ("baselines", "external", "plots", "report", "stopping")
+_LAZY = ("baselines", "external", "gest", "plots", "report", "stopping")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,230 @@
+"""`Generator`: an `Integrator` for engines that follow gest-api, such as libEnsemble, optimas and Xopt.
+
+A point is a dictionary of what is evaluated: the inputs by name, the constants of the VOCS, and the name of the source,
+if there are several. A result is a point with what the simulator returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .common.validation import Array, brief
+from .design.evaluations import Query
+from .design.observations import Observation
+from .design.sources import Source, SourcesLike
+from .execution.integrator import Integrator
+from .measures.uniform import Uniform
+
+try:
+    from gest_api import Generator as Standard
+    from gest_api.vocs import VOCS, ContinuousVariable, DiscreteVariable
+except ImportError:
+    raise ImportError("generators for other engines need gest-api: pip install 'amsbq[gest]'") from None
+
+#: observables with a meaning: the variance of the noise on the value, and what the evaluation has cost
+VARIANCE, COST = "variance", "cost"
+
+
+class Generator(Standard):  # type: ignore[misc]
+    """A generator of points for engines that follow gest-api: they evaluate what an `Integrator` asks for.
+
+    Parameters
+    ----------
+    vocs : gest_api.vocs.VOCS
+        Its variables are the inputs, and with several sources one more, discrete, whose values are their names. Its
+        objectives are the outputs: of one, the integral is wanted, of several, each. Observables "variance" (for
+        several outputs "peak_variance") and "cost" are the variance of the noise on a value and what an evaluation has
+        cost. Constants are passed on. There are no constraints.
+    inputs : optional
+        The distribution of the inputs, as of an `Integrator`, in the order of the variables or by their names; the
+        domains of the variables must contain it. By default it is uniform on the domains.
+    sources : list of Source, optional
+        Sources without functions, the primary one first; one that costs nothing has a function, and is no value of the
+        variable. By default there is one.
+    source : str
+        The name of the variable that says which source to evaluate.
+    **options
+        Those of an `Integrator`, such as ``budget``, ``seed``, ``target``, ``output_range``, ``units``.
+
+    Attributes
+    ----------
+    integrator : Integrator
+        The run, with ``estimate()`` and ``result()``.
+
+    Raises
+    ------
+    ValueError
+        If the VOCS does not describe such a problem.
+
+    Examples
+    --------
+    >>> from gest_api.vocs import VOCS
+    >>> import amsbq
+    >>> vocs = VOCS(
+    ...     variables={"speed": [30, 50], "angle": [0.5, 1.0], "source": {"fine", "coarse"}},
+    ...     objectives={"range": "EXPLORE"},
+    ... )
+    >>> sources = [amsbq.Source(name="fine"), amsbq.Source(name="coarse", cost=0.1)]
+    >>> generator = amsbq.gest.Generator(vocs, sources=sources, seed=0)
+    >>> points = generator.suggest(2)
+    >>> sorted(points[0])
+    ['_id', 'angle', 'source', 'speed']
+    >>> generator.ingest([{**point, "range": point["speed"] ** 2 * point["angle"] / 10} for point in points])
+    >>> len(generator.integrator.evaluations)
+    2
+    """
+
+    returns_id = True
+
+    def __init__(
+        self,
+        vocs: VOCS,
+        inputs: Any = None,
+        sources: SourcesLike | None = None,
+        *,
+        source: str = "source",
+        **options: Any,
+    ) -> None:
+        self.vocs, self._variable = vocs, source
+        self._inputs = [name for name in vocs.variable_names if name != source]
+        super().__init__(vocs)
+        outputs = vocs.objective_names
+        if inputs is None:
+            inputs = Uniform(*np.transpose(self._domains()))
+        elif isinstance(inputs, Mapping):
+            inputs = {name: inputs[name] for name in self._inputs} if set(inputs) == set(self._inputs) else inputs
+        if len(outputs) == 1:  # an `Integrator` has no name for the only output, but a label
+            options["labels"] = {"output": outputs[0], **_renamed(options.get("labels"), outputs[0])}
+            options["units"] = _renamed(options.get("units"), outputs[0])
+        self.integrator = Integrator(
+            Source(name="simulator") if sources is None else sources,
+            inputs,
+            names=None if isinstance(inputs, Mapping) else self._inputs,
+            outputs=outputs if len(outputs) > 1 else None,
+            **options,
+        )
+        self._waiting: list[Query] = []
+        self._check()
+
+    def _validate_vocs(self, vocs: VOCS) -> None:
+        """Raise an error if the problem is none of this generator's, before there are inputs and sources."""
+        if vocs.constraints:
+            raise ValueError(f"an integral has no constraints: leave out {', '.join(vocs.constraint_names)}")
+        if not vocs.objectives:
+            raise ValueError('there is no output to integrate: name it among the objectives, as in {"f": "EXPLORE"}')
+        if not self._inputs:
+            raise ValueError(f"there are no inputs: the only variable is {self._variable!r}, the source")
+        for name in self._inputs:
+            if np.shape(getattr(vocs.variables[name], "domain", (0, 0))) != (2,):
+                raise ValueError(f"variable {name!r} must be one number, not an array")
+
+    def _domains(self) -> Array:
+        """Return the domains of the inputs, (D, 2), which are their distribution if there is no other."""
+        for name in self._inputs:
+            variable = self.vocs.variables[name]
+            if not isinstance(variable, ContinuousVariable) or not np.all(np.isfinite(variable.domain)):
+                raise ValueError(f"say how {name!r} is distributed, with inputs=: its domain does not tell")
+        return np.array([self.vocs.variables[name].domain for name in self._inputs], dtype=float)
+
+    def _check(self) -> None:
+        """Raise an error if inputs and sources are not those of the VOCS."""
+        it = self.integrator
+        named = list(it.inputs or ())
+        if named != self._inputs:
+            raise ValueError(f"the inputs are {', '.join(named)}, and the variables {', '.join(self._inputs)}")
+        for name, support in zip(self._inputs, it.measure.bounds, strict=True):
+            variable = self.vocs.variables[name]
+            ends = variable.domain if isinstance(variable, ContinuousVariable) else (-math.inf, math.inf)
+            if support[0] < ends[0] or support[1] > ends[1]:
+                raise ValueError(
+                    f"{name!r} is distributed on {support[0]:g} to {support[1]:g}, beyond its domain "
+                    f"{brief(list(ends))}: the integral is over all of it; widen the domain, with infinities if need be"
+                )
+        evaluated = [name for name, each in zip(it.names, it.sources, strict=True) if each.function is None]
+        given = self.vocs.variables.get(self._variable)
+        values = set(given.values) if isinstance(given, DiscreteVariable) else set()
+        if given is None and len(evaluated) == 1:
+            return
+        if values != set(evaluated):
+            raise ValueError(
+                f"variable {self._variable!r} must have the names of the sources without functions as values, "
+                f"{{{', '.join(map(repr, evaluated))}}}, got {brief(given)}"
+            )
+
+    def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
+        """Return the points to evaluate next, chosen jointly, conditioned on those that have no result yet.
+
+        Parameters
+        ----------
+        num_points : int, optional
+            How many; by default one.
+
+        Returns
+        -------
+        list of dict
+            The points, with their numbers as "_id".
+
+        Raises
+        ------
+        ValueError
+            If there are not as many, because the budget is used up, or nothing is left to learn.
+        """
+        wanted = 1 if num_points is None else num_points
+        if missing := wanted - len(self._waiting):
+            self._waiting += self.integrator.ask(missing) if missing > 0 else []
+        if len(self._waiting) < wanted:
+            reason = self.integrator.stopped or "results of pending points are needed first"
+            raise ValueError(f"only {len(self._waiting)} of {wanted} points are left to evaluate: {reason}")
+        given, self._waiting = self._waiting[:wanted], self._waiting[wanted:]
+        return [self._point(query) for query in given]
+
+    def _point(self, query: Query) -> dict[str, Any]:
+        x = dict(zip(self._inputs, map(float, query.x), strict=True))
+        constants = {name: constant.value for name, constant in self.vocs.constants.items()}
+        named = {self._variable: self.integrator.names[query.source]} if self._variable in self.vocs.variables else {}
+        return {name: {**x, **named}[name] for name in self.vocs.variable_names} | constants | {"_id": query.id}
+
+    def ingest(self, results: Sequence[Mapping[str, Any]]) -> None:
+        """Learn from evaluations: those of suggested points, by their "_id", and any others, without.
+
+        An objective that is NaN is a failed evaluation; of several outputs, those that are not NaN count.
+
+        Raises
+        ------
+        ValueError
+            If an "_id" is that of no point that waits for its result.
+        """
+        pending = {query.id: query for query in self.integrator.pending}
+        for result in results:
+            if "_id" in result and int(result["_id"]) not in pending:
+                raise ValueError(f"no point with the _id {result['_id']} waits for its result")
+        for result in results:
+            seen = self._observation(result)
+            failed = bool(np.all(np.isnan(np.asarray(seen.value, dtype=float))))
+            if "_id" not in result:
+                x = [float(result[name]) for name in self._inputs]
+                if not failed:
+                    named = str(result.get(self._variable, self.integrator.names[0]))
+                    self.integrator.observe(named, x, seen.value, seen.variance)
+            elif failed:
+                self.integrator.fail(pending[int(result["_id"])], "the simulator returned NaN", cost=seen.cost)
+            else:
+                self.integrator.tell(pending[int(result["_id"])], seen)
+
+    def _observation(self, result: Mapping[str, Any]) -> Observation:
+        names = self.vocs.objective_names
+        prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
+        values = [float(result[name]) for name in names]
+        noise = [float(result.get(f"{prefix}{VARIANCE}", 0.0)) for prefix in prefixes]
+        measured = float(result.get(COST, math.nan))
+        cost = None if math.isnan(measured) else measured
+        return Observation(values[0], noise[0], cost) if len(names) == 1 else Observation(values, noise, cost)
+
+
+def _renamed(texts: Mapping[str, str] | None, output: str) -> dict[str, str]:
+    """Return units or labels, of which that of the only output goes by "output"."""
+    return {"output" if name == output else name: text for name, text in (texts or {}).items()}
