@@ -108,3 +108,19 @@ def test_the_ball_draws_its_picture(run, tmp_path):
     pytest.importorskip("matplotlib")
     run(EXAMPLES / "ball.py", tmp_path / "ball.png", "--budget", 3.1)
     assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_pool_of_servers(run, capsys):
+    """Two real servers share the evaluations, and the model on them has the truth that the example names."""
+    pytest.importorskip("umbridge")
+    module = runpy.run_path(str(EXAMPLES / "pool.py"))
+    assert module["deflection"](1.0, 1.0, 256) == pytest.approx(1.0, rel=1e-4)  # of a beam that is the same everywhere
+    assert module["deflection"](0.5, 2.0, 256) == pytest.approx((2 + 0.5) / 2, rel=1e-4)
+    run(EXAMPLES / "pool.py", "--budget", 3)
+    shown = capsys.readouterr().out
+    low, high = map(float, re.search(r"95 % between (\S+) and (\S+)", shown).groups())
+    assert low < np.exp(0.02) < high
+    busy = [float(share) for share in re.findall(r"was busy for (\S+) of", shown)]
+    assert len(busy) == 2
+    assert min(busy) > 0
