@@ -123,6 +123,43 @@ def test_figures_and_pages_have_them(run, tmp_path):
     assert '"launch speed (m/s)"' in page
 
 
+@pytest.mark.filterwarnings("ignore:the evaluations do not reach")
+def test_estimates_forecasts_and_certificates_are_printed_in_their_units(run):
+    result, _ = run
+    for known in (result.estimate, result.integrator.estimate(), result.under({"speed": stats.norm(41, 3)})):
+        assert " m (std), 95 %" in repr(known)
+    assert repr(result.given(speed=40)).count(" m (std)") == 1
+    output = result.distribution()
+    assert " m (std)" in repr(output.quantile(0.5))
+    assert " m² (std)" in repr(output.variance())
+    assert " ± " in repr(output.probability(above=160))
+    assert " m" not in repr(output.probability(above=160))
+    assert str(result.integrator.forecast(6)).startswith("cost (core hours)  expected std (m)\n                4  ")
+    certificate = amsbq.certify(result, budget=2)
+    text = str(certificate)
+    assert re.match(r"certificate: \S+ ± \S+ m \(std\)", text)
+    assert re.search(r"± \S+ m agrees with the model's \S+ ± \S+ m:", text)
+    assert "spent 2 of 2 core hours" in text
+    plain = thrown()
+    assert " m " not in f"{plain.estimate} {plain.integrator.forecast(6)} {amsbq.certify(plain, budget=2)}"
+
+
+def test_forecasts_of_several_outputs_have_the_unit_of_each():
+    ahead = amsbq.Forecast(
+        [(4.0, np.array([1.0, 2.0])), (5.0, np.array([0.5, 1.0]))],
+        True,
+        ("peak", "time"),
+        labels=Labels(units={"peak": "m", "time": "d", "cost": "h"}),
+        targets=("variance", amsbq.Exceedance(3.0)),
+    )
+    head, names, first, _ = str(ahead).splitlines()
+    assert head == "  cost (h)  expected std of"
+    assert names.split() == ["peak", "(m²)", "time"]
+    assert first.split() == ["4", "1", "2"]
+    assert str(ahead.of_output(0)).splitlines()[0] == "  cost (h)  expected std (m²)"
+    assert str(ahead.of_output(1)).splitlines()[0] == "  cost (h)  expected std"
+
+
 def test_several_outputs_have_their_own():
     result = amsbq.integrate(
         lambda x: [x[0], 2 * x[0]],
@@ -143,6 +180,11 @@ def test_several_outputs_have_their_own():
     assert str(result["time"]).startswith("expected time of the peak: ")
     assert " days (std)" in str(result["time"])
     assert str(result["peak"]).splitlines()[1].startswith("peak: ")
+    peak, time = str(result.integrator.estimate()).splitlines()
+    assert " m/s (std)" in peak
+    assert " days (std)" in time
+    assert " (m/s)² (std)" in repr(result.target["peak"])
+    assert " days (std)" in repr(result["time"].given(x0=0.5))
 
 
 @pytest.mark.parametrize("what", ["units", "labels"])

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.validation import Array, Values, as_known, plus_minus
-from ..design.costs import of_budget
 from ..design.evaluations import Evaluation, Query
+from ..design.labels import OUTPUT, Labels
 from ..posterior.outputs import output_number
 from ..posterior.targets import target_name
 from .answers import UNKNOWN, Answer, answer, logarithm_of
@@ -42,6 +42,8 @@ class Certificate:
         What came of it.
     run : CertificateRun, optional
         Asks for what is missing, where evaluations are made elsewhere.
+    labels : Labels, optional
+        The units and the names with which it is printed.
 
     Attributes
     ----------
@@ -55,8 +57,14 @@ class Certificate:
         What they cost.
     """
 
-    def __init__(self, plan: Plan, evaluations: Sequence[Evaluation] = (), run: CertificateRun | None = None) -> None:
-        self.plan, self.run = plan, run
+    def __init__(
+        self,
+        plan: Plan,
+        evaluations: Sequence[Evaluation] = (),
+        run: CertificateRun | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        self.plan, self.run, self.labels = plan, run, labels or Labels()
         self._evaluations = evaluations
         self._latest: tuple[int, list[Answer]] | None = None  # of how many evaluations
 
@@ -136,7 +144,8 @@ class Certificate:
             bounds=plan.bounds[[m]],
             outputs=None,
         )
-        return Certificate(one, [e.of_output(m) for e in self.evaluations])
+        name = self.outputs[m]
+        return Certificate(one, [e.of_output(m) for e in self.evaluations], labels=self.labels.of_output(name))
 
     @property
     def pending(self) -> list[Query]:
@@ -172,11 +181,11 @@ class Certificate:
         reach = math.hypot(found.mean - low if difference > 0 else high - found.mean, 1.96 * std)
         agrees = abs(difference) <= reach
         distance = abs(difference) / spread if spread > 0 else (math.inf if difference else 0.0)
-        of = "" if self.outputs is None else f" of {self.outputs[output]}"
+        of, unit = "" if self.outputs is None else f" of {self.labels.label(self.outputs[output])}", self._unit(output)
         verb = "agrees" if agrees else "does not agree"
         text = (
-            f"the certificate{of} {plus_minus(found.mean, found.std)} {verb} with the model's "
-            f"{plus_minus(mean, std)}: {distance:.1f} standard deviations."
+            f"the certificate{of} {plus_minus(found.mean, found.std, unit)} {verb} with the model's "
+            f"{plus_minus(mean, std, unit)}: {distance:.1f} standard deviations."
         )
         advice = "" if agrees else "Trust the certificate, and tell its evaluations to the run: the model was too sure."
         return Comparison(agrees, distance, text, advice)
@@ -189,22 +198,30 @@ class Certificate:
         finest = f"it is about {self.plan.names[0]}, the finest source: the limit cannot be evaluated"
         return [*([finest] if self.plan.limit else []), *self._failed(), *self._heavy(), *self._equal()]
 
-    def summary(self, output: int = 0, unit: str = "") -> str:
-        """Return the estimate of an output with its standard error and 95 % interval as text, in a unit."""
-        found = self._answers[output]
+    def summary(self, output: int = 0) -> str:
+        """Return the estimate of an output with its standard error and 95 % interval as text, in its unit."""
+        found, unit = self._answers[output], self._unit(output)
         if math.isnan(found.mean):
             return "nothing is known yet"
         low, high = (_end(end, found.std) for end in found.interval(0.95))
         error = "" if math.isnan(found.std) else " (std)"
         return f"{plus_minus(found.mean, found.std, unit)}{error}, 95 % between {low} and {high}"
 
+    def _unit(self, output: int) -> str:
+        name = "" if self.outputs is None else self.outputs[output]
+        return self.labels.target_unit(self.plan.targets[output], name)
+
     def __str__(self) -> str:
         plan = self.plan
-        names = plan.outputs or ("output",)
+        names = plan.outputs or (OUTPUT,)
         under = f" under {plan.under}" if plan.under else ""
         lines = []
         for m, (name, target) in enumerate(zip(names, plan.targets, strict=True)):
-            label = target_name(target, name) if target != "mean" or plan.outputs else "certificate"
+            label = (
+                target_name(target, self.labels.label(name), self.labels.unit(name))
+                if target != "mean" or plan.outputs
+                else "certificate"
+            )
             lines.append(f"{label}{under}: {self.summary(m)}")
         compared = (self.comparison(m) for m in range(plan.n_outputs))
         lines += [f"{each.text} {each.advice}".strip() for each in compared if each is not None]
@@ -214,7 +231,7 @@ class Certificate:
         if made < wanted:
             lines.append(f"{made} of {wanted} evaluations are made, and there is no certificate before the last")
         draws = "; ".join(f"{term.n} of {' with '.join(plan.names[s] for s in term.sources)}" for term in plan.terms)
-        lines.append(f"draws: {draws}; spent {of_budget(self.spent, plan.budget)}")
+        lines.append(f"draws: {draws}; spent {self.labels.of_budget(self.spent, plan.budget)}")
         lines.append(f"control variate {plan.digest}, frozen after {plan.observations} observations; seed {plan.seed}")
         return "\n".join(lines)
 

@@ -148,7 +148,7 @@ class Decisions(Run):
         for message in self.learner.refit_warnings:
             warn(message)
         with threads_for(len(self.learner)):
-            return posterior.estimate
+            return self.problem.labels.of_estimate(posterior.estimate, self.outputs)
 
     @locked
     def predict(self, source: int | str, X: ArrayLike) -> tuple[Array, Array]:
@@ -229,7 +229,7 @@ class Decisions(Run):
             power, cost = 1.0 if exact else AHEAD.learning, self.ledger.committed
             rate = policy.after_pending(now)
             rows, choices = forecast_rows(posterior, std, now.variance(), rate, cost, following, price, steps, power)
-        return Forecast(rows, exact, self.outputs, choices)
+        return Forecast(rows, exact, self.outputs, choices, self.problem.labels, self.problem.targets)
 
     def _known_posterior(self, otherwise: str, whole: bool = False) -> Posterior:
         """Return the posterior on all observations, of all sources if it is to be whole, or raise an error."""

@@ -16,10 +16,12 @@ import numpy as np
 from ..common.markup import curve, table
 from ..common.validation import Array, Values, positive_number
 from ..posterior.posterior import Posterior
+from ..posterior.targets import Target
 from .acquisition import Rates
 from .costs import affordable
 from .evaluations import Choice
 from .initial import next_planned
+from .labels import COST, Labels, with_unit
 from .search import Search
 
 
@@ -59,6 +61,10 @@ class Forecast(list[tuple[float, Values]]):
     exact : bool
         Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. Where they are
         learned it is an estimate: what is learned later changes both the error bar and what is asked.
+    labels : Labels
+        The units of costs and outputs, with which it is printed.
+    targets : tuple of Target
+        What the standard deviations are of, for each output.
     choices : tuple of Choice
         The evaluations that it foresees; the first row is before all of them, and each other one after one of them.
     """
@@ -69,25 +75,39 @@ class Forecast(list[tuple[float, Values]]):
         exact: bool,
         outputs: tuple[str, ...] | None = None,
         choices: Sequence[Choice] = (),
+        labels: Labels | None = None,
+        targets: Sequence[Target] = (),
     ) -> None:
         super().__init__(rows)
         self.exact, self.outputs, self.choices = exact, outputs, tuple(choices)
+        self.labels = labels or Labels()
+        mean: Target = "mean"
+        self.targets = tuple(targets or [mean] * len(outputs or [""]))
 
     def of_output(self, output: int) -> Forecast:
         """Return the forecast of one of several outputs."""
-        return Forecast([(cost, float(stds[output])) for cost, stds in self], self.exact, choices=self.choices)
+        rows = [(cost, float(stds[output])) for cost, stds in self]
+        name = (self.outputs or [""])[output]
+        return Forecast(
+            rows, self.exact, None, self.choices, self.labels.of_output(name), self.targets[output : output + 1]
+        )
 
     def __str__(self) -> str:
+        head = self.labels.axis(COST)
+        left = max(10, len(head))
         if self.outputs is None:
-            lines = [f"{'cost':>10}  expected std", *(f"{cost:>10.4g}  {std:.3g}" for cost, std in self._shown())]
+            lines = [
+                f"{head:>{left}}  {self._named('expected std')}",
+                *(f"{cost:>{left}.4g}  {std:.3g}" for cost, std in self._shown()),
+            ]
         else:
             columns = self._columns()
             width = max(8, *(len(name) for name in columns))
             lines = [
-                f"{'cost':>10}  expected std of" + self._some(columns),
-                "  ".join([" " * 10, *(f"{name:>{width}}" for name in columns)]),
+                f"{head:>{left}}  expected std of" + self._some(columns),
+                "  ".join([" " * left, *(f"{name:>{width}}" for name in columns)]),
                 *(
-                    "  ".join([f"{cost:>10.4g}", *(f"{stds[m]:>{width}.3g}" for m in columns.values())])
+                    "  ".join([f"{cost:>{left}.4g}", *(f"{stds[m]:>{width}.3g}" for m in columns.values())])
                     for cost, stds in self._shown()
                 ),
             ]
@@ -99,17 +119,25 @@ class Forecast(list[tuple[float, Values]]):
             columns = self._columns()
             shown = [(f"{cost:.4g}", *(f"{stds[m]:.3g}" for m in columns.values())) for cost, stds in self._shown()]
             said = self._some(columns) + ("" if self.exact else f" ({ESTIMATED})")
-            return table(("cost", *(f"std of {name}" for name in columns)), shown) + f"<p><em>{said}</em></p>"
+            return (
+                table((self.labels.axis(COST), *(f"std of {name}" for name in columns)), shown)
+                + f"<p><em>{said}</em></p>"
+            )
         drawn = np.array([row for row in self if row[1] > 0]).reshape(-1, 2)
         picture = curve(drawn[:, 0], np.log(drawn[:, 1]), label="expected std against cost") if len(drawn) > 1 else ""
         rows = [(f"{cost:.4g}", f"{std:.3g}") for cost, std in self._shown()]
-        return picture + table(("cost", "expected std"), rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
+        head = (self.labels.axis(COST), self._named("expected std"))
+        return picture + table(head, rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
 
     def _columns(self) -> dict[str, int]:
         """Return the names of the outputs that are printed, with their numbers: of many a few, from first to last."""
         names = self.outputs or ()
         every = np.linspace(0, len(names) - 1, min(len(names), SETTINGS.columns))
-        return {names[round(m)]: round(m) for m in every.tolist()}
+        return {self._named(names[round(m)], round(m)): round(m) for m in every.tolist()}
+
+    def _named(self, text: str, m: int = 0) -> str:
+        """Return a text with the unit of the standard deviation of an output."""
+        return with_unit(text, self.labels.target_unit(self.targets[m], (self.outputs or [""])[m]))
 
     def _some(self, columns: Mapping[str, int]) -> str:
         """Return how many of the outputs are printed, if these are not all."""

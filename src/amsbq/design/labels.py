@@ -13,6 +13,8 @@ import numpy as np
 
 from ..common.messages import suggestion
 from ..common.validation import brief
+from ..posterior.estimates import AnyEstimate
+from ..posterior.targets import Exceedance, Target
 from .costs import of_budget
 
 #: what the only output and the costs are called in ``units`` and ``labels``
@@ -111,6 +113,22 @@ class Labels:
         label = self.names.get(output or OUTPUT, "")
         integral = f"expected {label}" if label else f"integral of {output}" if output else "integral"
         return with_unit(f"standard deviation of the {integral}" if std else integral, self.unit(output))
+
+    def of_estimate(self, estimate: AnyEstimate, outputs: Sequence[str] | None) -> AnyEstimate:
+        """Return an estimate of the only output, or those of several, with their units."""
+        if outputs is None:
+            return estimate.in_unit(self.unit())
+        return estimate.in_units([self.unit(name) for name in outputs])
+
+    def target_unit(self, target: Target, output: str = "") -> str:
+        """Return the unit of the target of an output.
+
+        >>> labels = Labels(units={"output": "m", "peak": "s"})
+        >>> labels.target_unit("variance"), labels.target_unit("mean", "peak")
+        ('m²', 's')
+        """
+        unit = self.unit(output)
+        return squared(unit) if target == "variance" else "" if isinstance(target, Exceedance) else unit
 
     def of_budget(self, spent: float, budget: float | None, digits: int = 6) -> str:
         """Return what is spent of a budget in words."""

@@ -67,7 +67,7 @@ def certificate_of(
             else:
                 opened.write({"event": "certificate", **plan.to_dict()})
         run = CertificateRun(it.problem, plan, it.ledger.costs, made)
-        certificate = Certificate(plan, made, run)
+        certificate = Certificate(plan, made, run, it.problem.labels)
         wanted = {source for source, _ in plan.evaluated}
         if certificate.complete:
             return certificate

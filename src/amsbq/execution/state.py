@@ -328,7 +328,8 @@ def _certificates(events: Sequence[Event], header: Event) -> list[Certificate]:
             raise ValueError(f"evaluation {event['id']} of a certificate was made twice")
         source, x = plan.evaluated[event["id"]]
         made.append(_evaluation(event, Query(event["id"], source, x, event["cost"]), {}))
-    return [Certificate(plan, made) for plan, made in found]
+    labels = Labels.from_dict(header.get("labels", {}))
+    return [Certificate(plan, made, labels=labels) for plan, made in found]
 
 
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:

@@ -62,18 +62,22 @@ class OutputDistribution:
     2.24, 0.09, 3.7
     """
 
-    def __init__(self, posterior: Posterior) -> None:
+    def __init__(self, posterior: Posterior, unit: str = "", squared: str = "") -> None:
+        self.unit, self._squared = unit, squared
         self._components = posterior.components
         self._parts = [_Sampled(component) for component in self._components]
 
     def variance(self) -> Estimate:
         """Return the variance of the output."""
-        return self._mixed([part.of_draws(part.unit**2 * part.variances, ROOT) for part in self._parts])
+        return self._mixed([part.of_draws(part.unit**2 * part.variances, ROOT) for part in self._parts]).in_unit(
+            self._squared
+        )
 
     def std(self) -> Estimate:
         """Return the standard deviation of the output: how much it varies because the inputs do."""
         positive = Scale(LINEAR.to, LINEAR.back, ROOT.ends)
-        return self._mixed([part.of_draws(part.unit * np.sqrt(part.variances), positive) for part in self._parts])
+        found = [part.of_draws(part.unit * np.sqrt(part.variances), positive) for part in self._parts]
+        return self._mixed(found).in_unit(self.unit)
 
     def probability(self, above: float | None = None, below: float | None = None) -> Estimate:
         """Return the probability that the output is above a limit, below a limit, or, with both, between them."""
@@ -95,7 +99,8 @@ class OutputDistribution:
         ends = (component.transform.ends for component in self._components)
         scales = [LINEAR._replace(ends=each) for each in ends]
         pairs = zip(self._parts, scales, strict=True)
-        return self._mixed([part.estimate(lambda f: np.quantile(f, share, axis=-1), scale) for part, scale in pairs])
+        found = [part.estimate(lambda f: np.quantile(f, share, axis=-1), scale) for part, scale in pairs]
+        return self._mixed(found).in_unit(self.unit)
 
     def cdf(self, grid: ArrayLike) -> Estimates:
         """Return the probabilities that the output is at most each number of a grid (m,)."""

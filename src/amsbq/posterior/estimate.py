@@ -6,6 +6,7 @@ Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t 
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ class Estimate:
     ----------
     mean, std : float
         Mean and standard deviation of the integral; ``std`` is NaN without an error bar.
+    unit : str
+        The unit in which it is printed; empty if nobody has said it.
 
     Examples
     --------
@@ -49,6 +52,8 @@ class Estimate:
     >>> print(f"{low:.3f} to {high:.3f}, median {estimate.quantile(0.5):.3f}")
     0.933 to 1.067, median 1.000
     """
+
+    unit = ""
 
     def __init__(
         self,
@@ -101,8 +106,22 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"
 
-    def summary(self, unit: str = "") -> str:
-        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known, in a unit."""
+    def in_unit(self, unit: str) -> Estimate:
+        """Return this estimate with a unit, in which it is printed.
+
+        >>> Estimate([1.0], [0.1]).in_unit("m")
+        Estimate(1.00 ± 0.10 m (std), 95 % between 0.80 and 1.20)
+        """
+        known = copy.copy(self)
+        known.unit = unit
+        return known
+
+    def summary(self, unit: str | None = None) -> str:
+        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known.
+
+        It is in the unit of the estimate, unless another one is given.
+        """
+        unit = self.unit if unit is None else unit
         if np.isnan(self.mean):
             return "nothing is known yet"
         if np.isnan(self.std):

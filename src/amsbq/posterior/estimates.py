@@ -82,12 +82,16 @@ class Estimates(Sequence[Estimate]):
         parts = content["outputs"]
         return cls([Estimate.from_dict(part) for part in parts.values()], list(parts))
 
+    def in_units(self, units: Sequence[str]) -> Estimates:
+        """Return these estimates with their units, in which they are printed."""
+        return Estimates([part.in_unit(unit) for part, unit in zip(self.parts, units, strict=True)], self.names)
+
     def summary(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> str:
         """Return mean, standard deviation and 95 % interval of each quantity as text, one on each line.
 
-        ``names`` are other names for them, and ``units`` their units.
+        ``names`` are other names for them, and ``units`` other units.
         """
-        called, measured = names or self.names, units or [""] * len(self)
+        called, measured = names or self.names, units or [part.unit for part in self.parts]
         width = max(len(name) for name in called) + 1
         lines = zip(called, self.parts, measured, strict=True)
         return "\n".join(f"{name + ':':{width}} {part.summary(unit)}" for name, part, unit in lines)

@@ -18,6 +18,7 @@ from ..common.threads import threads_for
 from ..common.validation import Array, IntArray
 from ..design.decisions import Decisions
 from ..design.forecast import Forecast
+from ..design.labels import squared
 from ..gp.kernels import Matern, ProductKernel
 from ..posterior.correlations import correlations_of
 from ..posterior.distribution import OutputDistribution
@@ -273,7 +274,11 @@ views = once_per_state(lambda it: posterior_of(it).views())
 #: how the outputs of the sources correlate over the distribution of the inputs
 correlations = once_per_state(lambda it: correlations_of(posterior_of(it)))
 #: the distribution of the output of the primary source
-output_distribution = once_per_state(lambda it: OutputDistribution(posterior_of(it, primary=True)))
+output_distribution = once_per_state(
+    lambda it: OutputDistribution(
+        posterior_of(it, primary=True), it.problem.labels.unit(), squared(it.problem.labels.unit())
+    )
+)
 #: the Sobol' indices of each input, called by its number
 indices = once_per_state(
     lambda it: Sensitivity.of(posterior_of(it, primary=True), {str(d): [d] for d in range(it.measure.dim)})

@@ -22,7 +22,7 @@ from ..design.decisions import Decisions, of_output
 from ..design.description import input_names
 from ..design.evaluations import Evaluation, StopReason
 from ..design.goals import Goals
-from ..design.labels import COST, OUTPUT, Labels, squared
+from ..design.labels import COST, OUTPUT, Labels
 from ..measures.adapters import NamedMeasureLike, in_order_of, measure_of_inputs
 from ..measures.base import Measure
 from ..posterior.distribution import OutputDistribution
@@ -30,7 +30,7 @@ from ..posterior.estimate import Estimate
 from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
 from ..posterior.outputs import output_number
 from ..posterior.sensitivity import Sensitivity, grouped
-from ..posterior.targets import Exceedance, Target, checked_targets, target_name, targets_from_json
+from ..posterior.targets import Target, checked_targets, target_name, targets_from_json
 from .analysis import SETTINGS, indices, known_target, output_distribution, posterior_of
 from .findings import Finding, Findings, certificate_findings, diagnose
 
@@ -137,7 +137,9 @@ class Result:
         """
         if all(target == "mean" for target in targets(self)):
             return self.estimate
-        return self.stored_target or known_target(self._model("to ask for the target"))
+        found = self.stored_target or known_target(self._model("to ask for the target"))
+        units = [target_unit(self, output) for output in self.outputs or [self.output]]
+        return found.in_unit(units[0]) if self.outputs is None else found.in_units(units)
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Return (low, high), the central interval that holds the integral with probability ``level``.
@@ -258,7 +260,7 @@ class Result:
                 f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on "
                 "what is assumed of such functions",
             )
-        return estimate
+        return estimate.in_unit(self.labels.unit(self.output))
 
     def given(self, /, **values: ArrayLike) -> Estimate | Estimates:
         """Return the average output for given values of some inputs, as in ``given(x0=0.3)``, over all other inputs.
@@ -287,7 +289,8 @@ class Result:
         with threads_for(len(it.learner)):
             points = np.column_stack([np.atleast_1d(row) for row in rows])
             found = posterior_of(it, primary=True).given(sorted(columns), points)
-        return found[0] if rows[0].ndim == 0 else found
+        known: Estimates = found.in_units([self.labels.unit(self.output)] * len(found))
+        return known[0] if rows[0].ndim == 0 else known
 
     def _model(self, purpose: str, output: str | int | None = None) -> Decisions:
         if self.integrator is None:
@@ -394,10 +397,9 @@ class Result:
         certificate = self.certificate
         if certificate is None or not certificate.complete:
             return []
-        names = [self.output] if certificate.outputs is None else certificate.outputs
-        of = [""] if certificate.outputs is None else [f" of {self.labels.label(name)}" for name in names]
-        units = [target_unit(self, name) for name in names]
-        return [f"certificate{each}: {certificate.summary(m, units[m])}" for m, each in enumerate(of)]
+        several = certificate.outputs
+        of = [""] if several is None else [f" of {self.labels.label(name)}" for name in several]
+        return [f"certificate{each}: {certificate.summary(m)}" for m, each in enumerate(of)]
 
     def _headline(self) -> str:
         known = None if self.integrator is None else self.integrator.problem.ranges[0]
@@ -499,8 +501,7 @@ def known_targets(result: Result) -> list[KnownTarget]:
 def target_unit(result: Result, output: str = "") -> str:
     """Return the unit of the target of an output, by its name if there are several."""
     m = 0 if result.outputs is None else list(result.outputs).index(output)
-    target, unit = targets(result)[m], result.labels.unit(output)
-    return squared(unit) if target == "variance" else "" if isinstance(target, Exceedance) else unit
+    return result.labels.target_unit(targets(result)[m], output)
 
 
 def primary_values(result: Result) -> Array:

@@ -275,7 +275,7 @@ class Answer:
         unit = result.labels.unit(result.output)
         if math.isnan(estimate.std):
             return cls(f"{estimate.mean:.6g}", "?", unit, "This method has no error bar.")
-        mean, _, rest = estimate.summary().partition(" ± ")
+        mean, _, rest = estimate.summary("").partition(" ± ")
         std, _, interval = rest.partition(", ")
         return cls(
             mean,
