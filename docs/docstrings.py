@@ -9,6 +9,8 @@ import re
 
 import griffe
 
+#: arguments that are described with those of an `Integrator`
+ELSEWHERE = re.compile(r"\b([Ss]ee) `Integrator`")
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.M)
 ITEM_SECTIONS = {"Parameters", "Attributes", "Returns"}
 
@@ -57,7 +59,9 @@ def _itemised(items: str) -> str:
         head, _, description = item.partition("\n")
         names, _, kind = head.partition(" : ")
         for name in names.split(", "):
-            out += [f"{name} : {kind.replace('`', '')}" if kind else name, *([description] if description else [])]
+            out.append(f"{name} : {kind.replace('`', '')}" if kind else name)
+            if description:
+                out.append(ELSEWHERE.sub(rf"\1 [`Integrator`][amsbq.Integrator({name})]", description))
     return "\n".join(out)
 
 
