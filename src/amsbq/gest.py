@@ -35,7 +35,8 @@ class Generator(Standard):  # type: ignore[misc]
     Parameters
     ----------
     vocs : gest_api.vocs.VOCS
-        Its variables are the inputs, and with several sources one more, discrete, whose values are their names. Its
+        Its variables are the inputs, and with several sources one more, discrete, whose values are their names or
+        numbers: optimas hands over numbers only. Its
         objectives are the outputs: of one, the integral is wanted, of several, each. Observables "variance" (for
         several outputs "peak_variance") and "cost" are the variance of the noise on a value and what an evaluation has
         cost. Constants are passed on. There are no constraints.
@@ -108,6 +109,7 @@ class Generator(Standard):  # type: ignore[misc]
             **options,
         )
         self._waiting: list[Query] = []
+        self._called: dict[int, str | int] = {}  # the value of the variable for each source, if there is a variable
         self._check()
 
     def _validate_vocs(self, vocs: VOCS) -> None:
@@ -144,16 +146,18 @@ class Generator(Standard):  # type: ignore[misc]
                     f"{name!r} is distributed on {support[0]:g} to {support[1]:g}, beyond its domain "
                     f"{brief(list(ends))}: the integral is over all of it; widen the domain, with infinities if need be"
                 )
-        evaluated = [name for name, each in zip(it.names, it.sources, strict=True) if each.function is None]
+        evaluated = [number for number, each in enumerate(it.sources) if each.function is None]
         given = self.vocs.variables.get(self._variable)
-        values = set(given.values) if isinstance(given, DiscreteVariable) else set()
         if given is None and len(evaluated) == 1:
             return
-        if values != set(evaluated):
+        values = set(given.values) if isinstance(given, DiscreteVariable) else set()
+        by_name = {it.names[number] for number in evaluated}
+        if values not in (by_name, set(evaluated)):
             raise ValueError(
                 f"variable {self._variable!r} must have the names of the sources without functions as values, "
-                f"{{{', '.join(map(repr, evaluated))}}}, got {brief(given)}"
+                f"{{{', '.join(map(repr, sorted(by_name)))}}}, or their numbers, {set(evaluated)}, got {brief(given)}"
             )
+        self._called = {number: it.names[number] if values == by_name else number for number in evaluated}
 
     def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
         """Return the points to evaluate next, chosen jointly, conditioned on those that have no result yet.
@@ -185,13 +189,14 @@ class Generator(Standard):  # type: ignore[misc]
     def _point(self, query: Query) -> dict[str, Any]:
         x = dict(zip(self._inputs, map(float, query.x), strict=True))
         constants = {name: constant.value for name, constant in self.vocs.constants.items()}
-        named = {self._variable: self.integrator.names[query.source]} if self._variable in self.vocs.variables else {}
+        named = {self._variable: self._called[query.source]} if self._called else {}
         return {name: {**x, **named}[name] for name in self.vocs.variable_names} | constants | {"_id": query.id}
 
     def ingest(self, results: Sequence[Mapping[str, Any]]) -> None:
         """Learn from evaluations: those of suggested points, by their "_id", and any others, without.
 
-        An objective that is NaN is a failed evaluation; of several outputs, those that are not NaN count.
+        An objective that is NaN, None or missing is a failed evaluation; of several outputs, those that have a
+        number count.
 
         Raises
         ------
@@ -199,28 +204,38 @@ class Generator(Standard):  # type: ignore[misc]
             If an "_id" is that of no point that waits for its result.
         """
         pending = {query.id: query for query in self.integrator.pending}
-        for result in results:
-            if "_id" in result and int(result["_id"]) not in pending:
-                raise ValueError(f"no point with the _id {result['_id']} waits for its result")
-        for result in results:
+        numbers = [_number(result.get("_id")) for result in results]
+        for given in numbers:
+            if not math.isnan(given) and given not in pending:
+                raise ValueError(f"no point with the _id {given:g} waits for its result")
+        for given, result in zip(numbers, results, strict=True):
             seen = self._observation(result)
             failed = bool(np.all(np.isnan(np.asarray(seen.value, dtype=float))))
-            if "_id" not in result:
+            if not math.isnan(given):
+                query = pending[int(given)]
+                if failed:
+                    self.integrator.fail(query, "the simulator returned no number", cost=seen.cost)
+                else:
+                    self.integrator.tell(query, seen)
+            elif not failed:
                 x = [float(result[name]) for name in self._inputs]
-                if not failed:
-                    named = str(result.get(self._variable, self.integrator.names[0]))
-                    self.integrator.observe(named, x, seen.value, seen.variance)
-            elif failed:
-                self.integrator.fail(pending[int(result["_id"])], "the simulator returned NaN", cost=seen.cost)
-            else:
-                self.integrator.tell(pending[int(result["_id"])], seen)
+                self.integrator.observe(self._source(result), x, seen.value, seen.variance)
+
+    def _source(self, result: Mapping[str, Any]) -> int:
+        """Return the number of the source that was evaluated."""
+        if not self._called:
+            return next(n for n, each in enumerate(self.integrator.sources) if each.function is None)
+        found = [number for number, called in self._called.items() if called == result[self._variable]]
+        if not found:
+            raise ValueError(f"there is no source {result[self._variable]!r}: there are {list(self._called.values())}")
+        return found[0]
 
     def _observation(self, result: Mapping[str, Any]) -> Observation:
         names = self.vocs.objective_names
         prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
-        values = [float(result[name]) for name in names]
-        noise = [float(result.get(f"{prefix}{VARIANCE}", 0.0)) for prefix in prefixes]
-        measured = float(result.get(COST, math.nan))
+        values = [_number(result.get(name)) for name in names]
+        noise = [_number(result.get(f"{prefix}{VARIANCE}", 0.0)) for prefix in prefixes]
+        measured = _number(result.get(COST))
         cost = None if math.isnan(measured) else measured
         return Observation(values[0], noise[0], cost) if len(names) == 1 else Observation(values, noise, cost)
 
@@ -228,3 +243,8 @@ class Generator(Standard):  # type: ignore[misc]
 def _renamed(texts: Mapping[str, str] | None, output: str) -> dict[str, str]:
     """Return units or labels, of which that of the only output goes by "output"."""
     return {"output" if name == output else name: text for name, text in (texts or {}).items()}
+
+
+def _number(given: Any) -> float:
+    """Return a number, NaN if there is none: some engines leave out what they do not know, others have None or NaN."""
+    return math.nan if given is None else float(given)

@@ -1,5 +1,7 @@
 """Generators of gest-api: what is suggested and ingested, and a run by libEnsemble on processes of this machine."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -40,9 +42,9 @@ def test_it_asks_for_what_an_integrator_asks_for():
 
 def test_answers_come_in_any_order_and_some_fail():
     generator = amsbq.gest.Generator(problem(), sources=SOURCES, seed=1, model="icm")
-    points = generator.suggest(4)
-    generator.ingest([{**points[3], "f": np.nan}, {**points[1], "f": 2.0}])
-    assert [made.status for made in generator.integrator.evaluations] == ["failed", "ok"]
+    points = generator.suggest(5)
+    generator.ingest([{**points[3], "f": np.nan}, {**points[1], "f": 2.0}, points[4]])
+    assert [made.status for made in generator.integrator.evaluations] == ["failed", "ok", "failed"]
     assert {query.id for query in generator.integrator.pending} == {points[0]["_id"], points[2]["_id"]}
     with pytest.raises(ValueError, match="no point with the _id"):
         generator.ingest([{**points[0], "f": 1.0}, {**points[3], "f": 1.0}])
@@ -61,11 +63,39 @@ def test_the_only_output_is_called_as_the_objective():
 def test_points_of_others_are_data():
     generator = amsbq.gest.Generator(problem(), sources=SOURCES, seed=1, model="icm")
     generator.ingest(
-        [{"x": 0.25, "source": "coarse", "lift": 0.5, "f": 1.5}, {"x": 0.5, "source": "fine", "f": np.nan}]
+        [
+            {"x": 0.25, "source": "coarse", "lift": 0.5, "f": 1.5},
+            {"_id": np.nan, "x": 0.5, "source": "fine", "f": np.nan},
+            {"_id": None, "x": 0.75, "source": "fine"},
+        ]
     )
     [known] = generator.integrator.evaluations
     assert (known.id, known.source, known.value, known.cost) == (None, 1, 1.5, 0.0)
     assert known.x.tolist() == [0.25]
+
+
+def test_sources_by_their_numbers():
+    """optimas hands over numbers, and no texts."""
+    named = amsbq.gest.Generator(problem(), sources=SOURCES, seed=1, model="icm")
+    numbered = amsbq.gest.Generator(
+        problem(variables={"x": [0, 1], "source": {0, 1}}), sources=SOURCES, seed=1, model="icm"
+    )
+    by_name, by_number = named.suggest(4), numbered.suggest(4)
+    assert {point["source"] for point in by_number} == {0, 1}
+    assert [{**point, "source": ["fine", "coarse"][point["source"]]} for point in by_number] == by_name
+    numbered.ingest([{"x": 0.5, "source": np.int64(1), "f": 1.0}])
+    assert numbered.integrator.evaluations[0].source == 1
+    with pytest.raises(ValueError, match="there is no source 2"):
+        numbered.ingest([{"x": 0.5, "source": 2, "f": 1.0}])
+
+
+def test_a_copy_goes_on_by_itself():
+    """Xopt copies the generator that it is given."""
+    generator = amsbq.gest.Generator(problem(), sources=SOURCES, seed=1, model="icm")
+    other = copy.deepcopy(generator)
+    assert other.suggest(2) == generator.suggest(2)
+    other.ingest([{"_id": 0, "f": 1.0}])
+    assert len(generator.integrator.evaluations) == 0
 
 
 def test_several_outputs_with_noise_and_cost():
