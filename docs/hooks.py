@@ -69,7 +69,7 @@ def on_files(files, config):
     if os.environ.get("AMSBQ_DOCS_RUN", "1") != "0":
         common = _digest_of_the_code()
         digests = {uri: hashlib.sha256(common + uri.encode() + texts[uri].encode()).hexdigest() for uri in with_code}
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             found = pool.map(lambda uri: _cached(uri, pages[uri], CACHE / digests[uri]), with_code)
             _outputs.update(zip(with_code, found, strict=True))
         for old in CACHE.iterdir():

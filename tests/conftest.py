@@ -71,6 +71,7 @@ SLOW = (
     "results/test_refits.py",
     "test_docs.py",
     "test_examples.py",
+    "test_gallery.py",
     "test_notebook.py",
     "test_release.py",
     "visualization",

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,6 +44,37 @@ def test_every_figure_is_drawn_once():
         page.with_name(n) for page in DOCS.rglob("*.md") for n in execute.figures(page.read_text(encoding="utf-8"))
     }
     assert shown == set(drawn)
+
+
+def test_a_page_that_has_not_changed_is_not_run_again(tmp_path, monkeypatch):
+    """The second build of the site takes outputs and figures from the cache; what has failed is not there."""
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("latex2mathml")
+    from docs import hooks
+
+    page, runs = tmp_path / "page.md", []
+    page.write_text("![waves](waves.svg)\n")
+
+    def run(uri, page):
+        runs.append(uri)
+        folder = Path(hooks._folder.name, uri)
+        folder.mkdir(parents=True)
+        (folder / "waves.svg").write_text("<svg/>")
+        if len(runs) == 1:
+            raise hooks.PluginError("failed")
+        (folder / execute.OUTPUTS).write_text('["42"]')
+        return ["42"]
+
+    monkeypatch.setattr(hooks, "_run", run)
+    for build in ("first", "second", "third"):
+        monkeypatch.setattr(hooks, "_folder", SimpleNamespace(name=str(tmp_path / build)))
+        if build == "first":
+            with pytest.raises(hooks.PluginError):
+                hooks._cached("page.md", page, tmp_path / "cache")
+            continue
+        assert hooks._cached("page.md", page, tmp_path / "cache") == ["42"]
+        assert (tmp_path / build / "page.md" / "waves.svg").read_text() == "<svg/>"
+    assert len(runs) == 2
 
 
 def test_the_problem_file_of_the_reference_is_valid(tmp_path):
