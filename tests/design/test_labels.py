@@ -149,12 +149,12 @@ def test_forecasts_of_several_outputs_have_the_unit_of_each():
         [(4.0, np.array([1.0, 2.0])), (5.0, np.array([0.5, 1.0]))],
         True,
         ("peak", "time"),
-        labels=Labels(units={"peak": "m", "time": "d", "cost": "h"}),
+        labels=Labels(units={"peak": "m", "time": "d", "cost": "h"}, names={"peak": "height", "time": "height"}),
         targets=("variance", amsbq.Exceedance(3.0)),
     )
     head, names, first, _ = str(ahead).splitlines()
     assert head == "  cost (h)  expected std of"
-    assert names.split() == ["peak", "(m²)", "time"]
+    assert names.split() == ["height", "(m²)", "height"]
     assert first.split() == ["4", "1", "2"]
     assert str(ahead.of_output(0)).splitlines()[0] == "  cost (h)  expected std (m²)"
     assert str(ahead.of_output(1)).splitlines()[0] == "  cost (h)  expected std"
@@ -181,9 +181,13 @@ def test_several_outputs_have_their_own():
     assert " days (std)" in str(result["time"])
     assert str(result["peak"]).splitlines()[1].startswith("peak: ")
     peak, time = str(result.integrator.estimate()).splitlines()
+    assert time.startswith("time of the peak: ")
+    assert result.integrator.estimate()[1:].labels == ("time of the peak",)
     assert " m/s (std)" in peak
     assert " days (std)" in time
     assert " (m/s)² (std)" in repr(result.target["peak"])
+    assert str(result.target).splitlines()[1].startswith("time of the peak: ")
+    assert str(result.under(amsbq.Uniform(0.1, 0.9))).splitlines()[1].startswith("time of the peak: ")
     assert " days (std)" in repr(result["time"].given(x0=0.5))
 
 

@@ -7,7 +7,7 @@ faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -102,12 +102,12 @@ class Forecast(list[tuple[float, Values]]):
             ]
         else:
             columns = self._columns()
-            width = max(8, *(len(name) for name in columns))
+            width = max(8, *(len(name) for name, _ in columns))
             lines = [
                 f"{head:>{left}}  expected std of" + self._some(columns),
-                "  ".join([" " * left, *(f"{name:>{width}}" for name in columns)]),
+                "  ".join([" " * left, *(f"{name:>{width}}" for name, _ in columns)]),
                 *(
-                    "  ".join([f"{cost:>{left}.4g}", *(f"{stds[m]:>{width}.3g}" for m in columns.values())])
+                    "  ".join([f"{cost:>{left}.4g}", *(f"{stds[m]:>{width}.3g}" for _, m in columns)])
                     for cost, stds in self._shown()
                 ),
             ]
@@ -117,10 +117,10 @@ class Forecast(list[tuple[float, Values]]):
         """Return the standard deviation against cost, on a logarithmic scale and as a table, for notebooks."""
         if self.outputs is not None:
             columns = self._columns()
-            shown = [(f"{cost:.4g}", *(f"{stds[m]:.3g}" for m in columns.values())) for cost, stds in self._shown()]
+            shown = [(f"{cost:.4g}", *(f"{stds[m]:.3g}" for _, m in columns)) for cost, stds in self._shown()]
             said = self._some(columns) + ("" if self.exact else f" ({ESTIMATED})")
             return (
-                table((self.labels.axis(COST), *(f"std of {name}" for name in columns)), shown)
+                table((self.labels.axis(COST), *(f"std of {name}" for name, _ in columns)), shown)
                 + f"<p><em>{said}</em></p>"
             )
         drawn = np.array([row for row in self if row[1] > 0]).reshape(-1, 2)
@@ -129,17 +129,17 @@ class Forecast(list[tuple[float, Values]]):
         head = (self.labels.axis(COST), self._named("expected std"))
         return picture + table(head, rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
 
-    def _columns(self) -> dict[str, int]:
-        """Return the names of the outputs that are printed, with their numbers: of many a few, from first to last."""
+    def _columns(self) -> list[tuple[str, int]]:
+        """Return what the outputs that are printed are called, and their numbers: of many a few, from first to last."""
         names = self.outputs or ()
         every = np.linspace(0, len(names) - 1, min(len(names), SETTINGS.columns))
-        return {self._named(names[round(m)], round(m)): round(m) for m in every.tolist()}
+        return [(self._named(self.labels.label(names[round(m)]), round(m)), round(m)) for m in every.tolist()]
 
     def _named(self, text: str, m: int = 0) -> str:
         """Return a text with the unit of the standard deviation of an output."""
         return with_unit(text, self.labels.target_unit(self.targets[m], (self.outputs or [""])[m]))
 
-    def _some(self, columns: Mapping[str, int]) -> str:
+    def _some(self, columns: Sequence[tuple[str, int]]) -> str:
         """Return how many of the outputs are printed, if these are not all."""
         n = len(self.outputs or ())
         return "" if len(columns) == n else f" ({len(columns)} of {n} outputs)"

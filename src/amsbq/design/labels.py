@@ -115,10 +115,10 @@ class Labels:
         return with_unit(f"standard deviation of the {integral}" if std else integral, self.unit(output))
 
     def of_estimate(self, estimate: AnyEstimate, outputs: Sequence[str] | None) -> AnyEstimate:
-        """Return an estimate of the only output, or those of several, with their units."""
+        """Return an estimate of the only output, or those of several, with their units and labels."""
         if outputs is None:
             return estimate.in_unit(self.unit())
-        return estimate.in_units([self.unit(name) for name in outputs])
+        return estimate.in_units(*zip(*((self.unit(name), self.label(name)) for name in outputs), strict=True))
 
     def target_unit(self, target: Target, output: str = "") -> str:
         """Return the unit of the target of an output.

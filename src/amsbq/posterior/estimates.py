@@ -25,6 +25,8 @@ class Estimates(Sequence[Estimate]):
         One for each quantity.
     names : list of str, optional
         Their names; by default "0", "1" and so on.
+    labels : list of str, optional
+        What to call them where they are printed; by default their names.
 
     Attributes
     ----------
@@ -41,11 +43,14 @@ class Estimates(Sequence[Estimate]):
     time: 20.0 ± 1.0 (std), 95 % between 18.0 and 22.0
     """
 
-    def __init__(self, parts: Sequence[Estimate], names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, parts: Sequence[Estimate], names: Sequence[str] | None = None, labels: Sequence[str] | None = None
+    ) -> None:
         self.parts = tuple(parts)
         self.names = tuple(str(number) for number in range(len(self.parts))) if names is None else tuple(names)
         if len(self.names) != len(self.parts):
             raise ValueError(f"there are {len(self.names)} names and {len(self.parts)} estimates")
+        self.labels = self.names if labels is None else tuple(labels)
         self.mean: Array = read_only(np.array([part.mean for part in self.parts]))
         self.std: Array = read_only(np.array([part.std for part in self.parts]))
 
@@ -57,7 +62,7 @@ class Estimates(Sequence[Estimate]):
 
     def __getitem__(self, index: str | int | slice) -> Estimate | Estimates:
         if isinstance(index, slice):
-            return Estimates(self.parts[index], self.names[index])
+            return Estimates(self.parts[index], self.names[index], self.labels[index])
         return self.parts[output_number(self.names, index) if isinstance(index, str) else index]
 
     def __len__(self) -> int:
@@ -82,16 +87,17 @@ class Estimates(Sequence[Estimate]):
         parts = content["outputs"]
         return cls([Estimate.from_dict(part) for part in parts.values()], list(parts))
 
-    def in_units(self, units: Sequence[str]) -> Estimates:
-        """Return these estimates with their units, in which they are printed."""
-        return Estimates([part.in_unit(unit) for part, unit in zip(self.parts, units, strict=True)], self.names)
+    def in_units(self, units: Sequence[str], labels: Sequence[str] | None = None) -> Estimates:
+        """Return these estimates with their units and labels, by which they are printed."""
+        parts = [part.in_unit(unit) for part, unit in zip(self.parts, units, strict=True)]
+        return Estimates(parts, self.names, self.labels if labels is None else labels)
 
     def summary(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> str:
         """Return mean, standard deviation and 95 % interval of each quantity as text, one on each line.
 
         ``names`` are other names for them, and ``units`` other units.
         """
-        called, measured = names or self.names, units or [part.unit for part in self.parts]
+        called, measured = names or self.labels, units or [part.unit for part in self.parts]
         width = max(len(name) for name in called) + 1
         lines = zip(called, self.parts, measured, strict=True)
         return "\n".join(f"{name + ':':{width}} {part.summary(unit)}" for name, part, unit in lines)
@@ -105,7 +111,7 @@ class Estimates(Sequence[Estimate]):
     def _repr_html_(self) -> str:
         """Return a table, for notebooks."""
         low, high = self.interval()
-        columns = zip(self.names, self.mean, self.std, low, high, strict=True)
+        columns = zip(self.labels, self.mean, self.std, low, high, strict=True)
         rows = [(name, *(f"{value:.6g}" for value in values)) for name, *values in columns]
         return table(("", "mean", "std", "95 % from", "to"), rows)
 

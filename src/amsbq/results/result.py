@@ -138,8 +138,10 @@ class Result:
         if all(target == "mean" for target in targets(self)):
             return self.estimate
         found = self.stored_target or known_target(self._model("to ask for the target"))
-        units = [target_unit(self, output) for output in self.outputs or [self.output]]
-        return found.in_unit(units[0]) if self.outputs is None else found.in_units(units)
+        if self.outputs is None:
+            return found.in_unit(target_unit(self, self.output))
+        units, labels = zip(*((target_unit(self, name), self.labels.label(name)) for name in self.outputs), strict=True)
+        return found.in_units(units, labels)
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Return (low, high), the central interval that holds the integral with probability ``level``.
@@ -247,7 +249,8 @@ class Result:
             tenth of the other distribution or more, there is a warning.
         """
         if self.outputs is not None:
-            return Estimates([self[output].under(other) for output in self.outputs], self.outputs)
+            found = [self[output].under(other) for output in self.outputs]
+            return Estimates(found, self.outputs, [self.labels.label(output) for output in self.outputs])
         it = self._model("to integrate")
         measure = of_same_inputs(it.measure, measure_of_inputs(other, self.inputs, it.measure))
         posterior = posterior_of(it, primary=True)
