@@ -18,7 +18,7 @@ def nearby(x):
     return 0.9 * np.sin(3 * x[0] + 0.05) + 0.1
 
 
-@pytest.mark.parametrize(("cost", "budget"), [(0.0005, 2.005), (0.0005, 3.002), (0.002, 4.01)])
+@pytest.mark.parametrize(("cost", "budget"), [(0.0005, 2.005), (0.0005, 3.002)])
 def test_cheap_evaluations_do_not_use_up_what_the_last_primary_one_costs(cost, budget):
     result = amsbq.integrate([fine, amsbq.Source(nearby, cost=cost)], amsbq.Uniform(0, 1), budget=budget, seed=2)
     primaries = sum(e.source == 0 for e in result.evaluations)

@@ -13,7 +13,7 @@ from amsbq.gp.data import Data, Sites
 from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
 from amsbq.inference.log_posterior import LogPosterior
-from amsbq.inference.particles import from_dict, learn
+from amsbq.inference.particles import from_dict, learn, of_primary_alone
 from amsbq.inference.sampling import allotted, draw
 from amsbq.inference.structures import as_model, chain, checked_order, common_and_own, star
 from amsbq.posterior.component import Component
@@ -155,16 +155,18 @@ def test_one_source_has_two_structures():
 
 
 def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one():
-    """Not even through the lengthscales: it is left out, and where it must not be, the primary one alone has weight."""
+    """Not even through the lengthscales: it hardly counts, and where it must, the primary one alone has weight."""
     rng = np.random.default_rng(0)
     x = np.concatenate([np.linspace(0.05, 0.95, 8), rng.uniform(size=40)])[:, None]
     s = np.repeat([0, 1], [8, 40])
     y = np.where(s == 0, np.cos(7 * x[:, 0]) + x[:, 0] ** 2, np.sin(83 * x[:, 0] + 1))
     data, model = Data(s, x, y, np.zeros(48)), as_model("auto")
     only = integral(learn(model, UNIT, data.of_source(0), [0.0]), data.of_source(0))
-    chosen = integral(learn(model, UNIT, data, [0.0, 0.0]), data)
+    particles = learn(model, UNIT, data, [0.0, 0.0])
+    share, without = of_primary_alone(particles, model, UNIT, data, [0.0, 0.0])
+    chosen = integral(without, data)
+    assert share > 0.98
     assert (chosen.mean, chosen.std) == (only.mean, only.std)
-    particles = learn(replace(model, leaves_out=False), UNIT, data, [0.0, 0.0])
     assert particles.members[3].draws.log_posterior.prior.primary_only
     assert particles.members[3].weight > 0.5
     found = integral(particles, data)

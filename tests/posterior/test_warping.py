@@ -140,6 +140,7 @@ def test_more_observations_extend_both_models(both):
 
 def test_what_was_learned_is_remembered(both):
     it, _, _ = both
+    it.estimate()  # whichever test comes first
     again = amsbq.Integrator([amsbq.Source()], SQUARE, seed=0)
     for e in it.evaluations:
         again.observe(0, e.x, e.value)

@@ -153,13 +153,13 @@ def test_answers_with_and_without_a_source_that_disagree_are_reported():
     assert none == []
 
 
-def test_a_useless_source_is_left_out_and_its_cost_is_named():
+def test_a_useless_source_counts_little_and_its_cost_is_named():
     initial = [(0, [x]) for x in (0.1, 0.5, 0.9)] + [(1, [x]) for x in (0.1, 0.3, 0.5, 0.7, 0.9)]
     sources = [fine, amsbq.Source(lambda x: float(x[0] < 0.4), cost=0.5)]
     result = amsbq.integrate(sources, [(0, 1)], budget=12, progress=False, initial=initial)
     [relation] = [finding for finding in result.diagnose() if finding.about == "relation"]
     assert relation.level == "note"
-    assert "are predicted no better with source 1: it is left out of the model" in relation.text
+    assert "are predicted no better with source 1: " in relation.text
     spent = sum(e.cost for e in result.evaluations if e.source == 1)
     assert relation.advice.startswith(f"It took {spent:.3g} of the cost")
 

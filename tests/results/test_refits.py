@@ -265,7 +265,7 @@ def test_the_worth_of_a_source_beside_one_with_gradients():
     assert any(choice.gradient for choice in choices if choice.source == 0)
     assert not any(choice.gradient for choice in choices if choice.source == 1)
     x = np.array([0.3, 0.6])
-    np.testing.assert_allclose(_expected_gradient(it, 0, x), slopes(x), rtol=0.05, atol=0.05)
+    np.testing.assert_allclose(_expected_gradient(it, 0, x), slopes(x), rtol=0.1, atol=0.05)
     assert source_worths(it)[1].bought > 0  # which are rehearsed with their gradients
 
 
@@ -294,7 +294,7 @@ def test_large_values_of_a_skewed_function_are_no_outliers():
     assert "The answer includes it" in said(it, "outlier", ["a", "b"])[0].advice
 
 
-def test_a_wrong_value_of_a_source_that_is_left_out_is_found_beside_a_skewed_one():
+def test_a_wrong_value_of_a_source_that_counts_little_is_found_beside_a_skewed_one():
     """Its values are far outside of the range that those of the primary source are taken to have."""
     measure = amsbq.Uniform([0, 0], 1)
     it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], measure, seed=0)
@@ -303,7 +303,7 @@ def test_a_wrong_value_of_a_source_that_is_left_out_is_found_beside_a_skewed_one
     for i, x in enumerate(measure.sobol(14, 5)):
         it.observe(1, x, -500.0 if i == 6 else float(-50 + 5 * np.sin(7 * x[1]) * np.cos(9 * x[0])))
     assert not it.learner.posterior.components[0].transform.affine
-    assert it.learner.alone
+    assert it.learner.posterior.others < 0.5
     assert outlier(it).evaluation == 22 + 6
 
 

@@ -239,7 +239,7 @@ class ControlVariate:
         means = np.stack([self.values(source, X) for source in range(L)], axis=1)  # (n, L, M)
         found = []
         for m, some in enumerate(self._components):
-            rows = [(c.weight, *_joint_draws(c, X, L)) for c in some]
+            rows = [(c.weight, *_joint_draws(c, X, L)) for c in some if c.latent.n_sources >= L]
             values = [self._not_too_surprising(f, means[:, :, m], m) for _, f, _ in rows]
             draws = [np.reshape((f - means[:, :, m]) * counts[:, None], (-1, L)) for f in values]
             weights = [np.repeat(weight * w, len(X)) for weight, _, w in rows]

@@ -43,11 +43,11 @@ class AveragingSettings:
     #: draws whose integral is so many half widths of the 95 % interval from its middle are left out: one of a few dozen
     #: stands for more than its share there, and would be most of the standard deviation
     farthest: float = 2.0
-    #: secondary sources are left out unless all observations of the primary source together, so many at least, are so
-    #: much more probable (in log density) with them; more is asked of sources that cost next to nothing, of which there
-    #: are observations wherever there is one of the primary source
+    #: observations of the primary source from which on it is also learned without the others, and by how much more
+    #: probable (in log density) all of them together must be with others to count as much; more is asked of sources
+    #: that cost next to nothing, of which there are observations wherever there is one of the primary source
     fewest_told: int = 3
-    costly_tell: float = 0.0
+    costly_tell: float = 1.0
     free_tell: float = 3.0
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import expit
 
 from ..common.messages import collected_warnings, warn
 from ..common.threads import threads_for
@@ -233,54 +234,54 @@ def learn(
     seed: int = 0,
     names: Sequence[str] | None = None,
     order: Sequence[int] | None = None,
-    integrals: Integrals = (),
     memory: Memory | None = None,
 ) -> Particles:
     """Return the hyperparameters that observations tell; degenerate ones are regularised, with a warning.
 
     Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
-    the number of observations, the fewest first after the primary source. Of some sources the integral may be known.
-    Secondary sources are left out, all of them, if the primary one is predicted no better with them. Draws from a
-    ``memory`` are carried along; those that are used are put into it.
+    the number of observations, the fewest first after the primary source. Draws from a ``memory`` are carried along;
+    those that are used are put into it.
     """
     if model.process is not None:
         return Particles.given(model.process)
     names = names or default_names(len(noise))
     order = fewest_first(data, len(noise)) if order is None else order
     memory = Memory() if memory is None else memory
-    every = _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, memory)
-    return without_useless(every, model, measure, data, noise, seed, names, order, integrals, memory)
+    return _learn(model, measure, *regularised(data, noise, model.secondaries, names), seed, names, order, memory)
 
 
-def without_useless(
+def of_primary_alone(
     every: Particles,
     model: Model,
     measure: Measure,
     data: Data,
     noise: Sequence[Noise],
-    seed: int,
-    names: Sequence[str],
-    order: Sequence[int],
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+    order: Sequence[int] | None = None,
     integrals: Integrals = (),
     memory: Memory | None = None,
-) -> Particles:
-    """Return what was learned of all sources; if others tell nothing of the primary one, what is learned without them.
+) -> tuple[float, Particles]:
+    """Return what is learned of the primary source from its own observations, and how much that counts.
 
-    Other parameters are those that it was learned with.
+    It counts by how well primary values are predicted without the other sources, beside what was learned of all of
+    them. Other parameters are those of `learn`.
     """
-    enough = len(every.members[0].draws.primary_log_densities) >= AVERAGING.fewest_told
-    primary_only = any(member.draws.log_posterior.prior.primary_only for member in every.members)
-    if not (len(every.noise) > 1 and model.leaves_out and primary_only and enough):
-        return every
+    comparable = any(member.draws.log_posterior.prior.primary_only for member in every.members)
+    if not (comparable and len(every.noise) > 1 and model.leaves_out):
+        return 0.0, every
+    if len(every.members[0].draws.primary_log_densities) < AVERAGING.fewest_told:
+        return 0.0, every
+    names = names or default_names(len(noise))
     with collected_warnings():  # they are those of all sources
         alone = replace(model, secondaries=False)
         memory = Memory() if memory is None else memory
-        without = _learn(alone, measure, *regularised(data, noise, False, names), seed, names, order[:1], memory)
+        without = _learn(alone, measure, *regularised(data, noise, False, names), seed, names, [0], memory)
     free = {source for source, _, _ in integrals} >= set(range(1, len(noise)))
     if free and not any(np.ptp(data.of_source(source).values.y) for source in range(1, len(noise))):
-        return without
+        return 1.0, without
     margin = AVERAGING.free_tell if free else AVERAGING.costly_tell
-    return every if advantage(every.members, without.members) > margin else without
+    return float(expit(margin - advantage(every.members, without.members))), without
 
 
 def _learn(

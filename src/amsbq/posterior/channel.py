@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ from ..gp.data import Data
 from ..gp.posterior_batch import PosteriorBatch
 from ..inference.log_posterior import LEARNING_JITTER
 from ..inference.particles import SETTINGS as LEARNING
-from ..inference.particles import Integrals, Memory, Particles, from_dict, learn, without_useless
-from ..inference.preparation import StandardUnits, default_names, is_constant
+from ..inference.particles import Integrals, Memory, Particles, from_dict, learn, of_primary_alone
+from ..inference.preparation import StandardUnits, is_constant
 from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from .censored import censored
@@ -103,6 +103,13 @@ class Channel:
 
     alternatives: tuple[Alternative, ...]
 
+    @classmethod
+    def of(cls, alternatives: Sequence[Alternative]) -> Channel:
+        """Return a channel of some alternatives in any order."""
+        total = sum(each.weight for each in alternatives)
+        found = [replace(each, weight=each.weight / total) for each in alternatives]
+        return cls(tuple(sorted(found, key=attrgetter("weight"), reverse=True)))
+
     @property
     def process(self) -> Process:
         """The process of the alternative that counts most."""
@@ -111,12 +118,18 @@ class Channel:
     @property
     def n_sources(self) -> int:
         """The number of sources that it is a model of: 1 if others are left out."""
-        return self.process.particles.n_sources
+        return max(each.process.particles.n_sources for each in self.alternatives)
+
+    @cached_property
+    def whole(self) -> Channel:
+        """The alternatives that count all of these sources."""
+        some = [each for each in self.alternatives if each.process.particles.n_sources == self.n_sources]
+        return self if len(some) == len(self.alternatives) else Channel.of(some)
 
     @property
     def shapes(self) -> list[Shape]:
         """The transforms of its alternatives."""
-        return [each.transform.shape for each in self.alternatives]
+        return list(dict.fromkeys(each.transform.shape for each in self.alternatives))
 
     def holds(self, data: Data) -> bool:
         """Return whether observations are as those that it was learned from: as noisy, constant, and in one range."""
@@ -180,20 +193,28 @@ class Lessons:
     def learned(self, data: Data, integrals: Integrals = (), chosen: Collection[Shape] | None = None) -> Channel:
         """Return what observations tell: by all transforms for a known range, or by those that are chosen."""
         if self.known is None:
-            plain = self.alternative(IDENTITY, data, integrals)
-            return Channel(_with_exponentials(self, plain, data, integrals))
+            plain = self._beside_alone((self.alternative(IDENTITY, data, integrals),), data, integrals)
+            return Channel.of([found for each in plain for found in _with_exponentials(self, each, data, integrals)])
         if self.model.given:
             return Channel((self.alternative(self._given_transform(self.known), data, integrals),))
-        found = self._weighted(self.known, data, integrals, chosen)
+        return Channel.of(self._beside_alone(self._weighted(self.known, data, integrals, chosen), data, integrals))
+
+    def _beside_alone(self, found: Sequence[Alternative], data: Data, integrals: Integrals) -> list[Alternative]:
+        """Return alternatives for all sources and one for the primary source alone, by the transform that counts most.
+
+        Those that hardly count are left out.
+        """
         best = found[0]
         every, (noise, others) = best.process.particles, best.transform.divided(self.noise)
         observed = best.transform.transformed(data, noise, self.measure)
-        names = self.names or default_names(len(others))
-        about = (self.model, self.measure, observed, others, self.seed, names, every.order)
-        particles = without_useless(every, *about, integrals, self._memory_of(best.transform))
-        if particles is every:
-            return Channel(found)
-        return Channel((self._conditioned(1.0, best.transform, particles, data, noise, integrals).censored,))
+        about = (self.model, self.measure, observed, others, self.seed, self.names, every.order)
+        share, particles = of_primary_alone(every, *about, integrals, self._memory_of(best.transform))
+        if share < SETTINGS.least_share:
+            return list(found)
+        alone = self._conditioned(share, best.transform, particles, data, noise, integrals).censored
+        if 1 - share < SETTINGS.least_share:
+            return [alone]
+        return [replace(each, weight=(1 - share) * each.weight) for each in found] + [alone]
 
     def afresh(self) -> Lessons:
         """Return the same, with draws that are made anew."""
@@ -216,7 +237,7 @@ class Lessons:
             noise = (0.0,) * len(self.noise)
         observed = transform.transformed(data, noise, self.measure)
         about = (self.measure, observed, others, self.seed, self.names, self.order)
-        particles = learn(self.model, *about, integrals, self._memory_of(transform))
+        particles = learn(self.model, *about, self._memory_of(transform))
         return self._conditioned(1.0, transform, particles, data, noise, integrals)
 
     def _memory_of(self, transform: Transform) -> Memory:
@@ -384,8 +405,8 @@ def _with_exponentials(
     if not found.component.integral.std < SETTINGS.widest * plain.component.integral.std:
         return (plain,)
     if 1 - share <= SETTINGS.least_share:
-        return (found,)
-    return replace(found, weight=share), replace(plain, weight=1 - share)
+        return (replace(found, weight=plain.weight),)
+    return replace(found, weight=share * plain.weight), replace(plain, weight=(1 - share) * plain.weight)
 
 
 def _may_be_skewed(model: Model, plain: Alternative, integrals: Integrals) -> bool:

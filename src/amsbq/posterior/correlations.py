@@ -63,7 +63,7 @@ def correlations_of(posterior: Posterior) -> Correlations:
     They are drawn from their posteriors, by all members that decisions are made by, and the correlation of each draw is
     computed over the same inputs.
     """
-    component = posterior.components[0]
+    component = posterior.whole.components[0]
     latent = component.latent.thinned(LATENT.deciding)
     L = latent.n_evaluated
     X = posterior.measure.sobol(max(SETTINGS.points // L, 16), rng=0)

@@ -91,6 +91,21 @@ class Posterior:
         """The number of sources that count: 1 if others are left out of all channels."""
         return max(channel.n_sources for channel in self.channels if channel is not None)
 
+    @cached_property
+    def whole(self) -> Posterior:
+        """What is known by the alternatives that count all sources which any of them does."""
+        if all(channel is None or channel.whole is channel for channel in self.channels):
+            return self
+        return replace(self, channels=tuple(None if channel is None else channel.whole for channel in self.channels))
+
+    @property
+    def others(self) -> float:
+        """How much alternatives count that have secondary sources, from 0 to 1, on the average over channels."""
+        known = [channel for channel in self.channels if channel is not None]
+        return sum(each.weight * (len(each.noise) > 1) for channel in known for each in channel.alternatives) / len(
+            known
+        )
+
     def tells_of(self, source: int) -> bool:
         """Return whether no output leaves a source out."""
         return all(channel is None or channel.n_sources > source for channel in self.channels)
@@ -142,7 +157,8 @@ class Posterior:
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each."""
-        return _together(self.components, [c.main_effect(source, input, t) for c in self.components])
+        told = [c for c in self.components if source < c.latent.n_sources]
+        return _together(told, [c.main_effect(source, input, t) for c in told])
 
     def under(self, other: Measure) -> Estimate:
         """Return the integral of the primary source under another measure of the same inputs."""
@@ -162,23 +178,27 @@ class Posterior:
         known = [(r, channel) for r, channel in enumerate(self.channels) if channel is not None]
         found = []
         for r, channel in known:
-            most = max(LATENT.deciding // (every * len(known)), FEWEST_DECIDING if len(known) > 1 else 1)
-            posteriors = Latent.of(channel.process).thinned(most).parts[0]
+            fewest = FEWEST_DECIDING if len(known) + len(channel.alternatives) > 2 else 1
             important = int(np.argmax(weights * shares[:, r]))
-            component = self._outputs[important][0]
-            members = component.latent.thinned(most)
-            weight = float(weights @ shares[:, r])
-            found.append(Deciding(posteriors, weight, self.basis.outputs_of(r), important, component, members))
+            for i, each in enumerate(channel.alternatives):
+                most = max(round(each.weight * LATENT.deciding / (every * len(known))), fewest)
+                posteriors = Latent.of(each.process).thinned(most).parts[0]
+                component = self._outputs[important][i]
+                members = component.latent.thinned(most)
+                weight = float(weights @ shares[:, r]) * each.weight
+                found.append(Deciding(posteriors, weight, self.basis.outputs_of(r), important, component, members))
         return found
 
     def shrinkage(self, ratios: Array) -> Array:
         """Return by what factor the standard deviation of each integral shrinks, (M,), NaN where it is not known.
 
-        The variances of the integrals of the channels that are observed shrink by ratios.
+        The variance of the integral by each of the posteriors that decisions are made by shrinks by one of the ratios.
         """
-        every = np.full(len(self.channels), np.nan)
-        every[[channel is not None for channel in self.channels]] = ratios
-        return self.basis.shrinkage(self._stds, every)
+        left, every = iter(ratios.tolist()), []
+        for channel in self.channels:
+            some = () if channel is None else channel.alternatives
+            every.append(sum(each.weight * next(left) for each in some) if some else np.nan)
+        return self.basis.shrinkage(self._stds, np.array(every))
 
     @cached_property
     def _stds(self) -> Array:
@@ -205,15 +225,18 @@ class Posterior:
         return views
 
     def left_out(self) -> LeftOut:
-        """Return all values of the only output, each predicted from all others, by the component that counts most."""
-        return self.components[0].latent.thinned(LATENT.deciding).leave_one_out()
+        """Return all values of the only output, each predicted from all others.
+
+        They are by the component that counts most, of those that count all sources.
+        """
+        return self.whole.components[0].latent.thinned(LATENT.deciding).leave_one_out()
 
     def primary_score(self) -> float:
         """Return how well the values of the primary source are predicted from all others, the larger the better.
 
         It is the logarithm of their density; for outputs of known range, whose transform may differ, minus a score.
         """
-        component = self.components[0]
+        component = self.whole.components[0]
         if not component.transform.range.assumed:
             return -score(component, [0])
         left = self.left_out()

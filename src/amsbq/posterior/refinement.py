@@ -28,7 +28,7 @@ class Exponent:
 def exponents(posterior: Posterior) -> list[Exponent]:
     """Return with what exponents the errors of the only output shrink, one for each knob that has several values."""
     found: dict[str, list[tuple[Array, Array]]] = {}
-    for member in (m for channel in posterior.channels if channel for m in channel.process.particles.members):
+    for member in (m for channel in posterior.whole.channels if channel for m in channel.process.particles.members):
         draws = member.draws
         for knob, at in draws.log_posterior.layout.exponents.items():
             found.setdefault(knob, []).append((draws.Theta[:, at], member.weight * draws.weights))
@@ -46,8 +46,8 @@ def _exponent(knob: str, values: Array, weights: Array) -> Exponent:
 
 def integrals(posterior: Posterior, source: int) -> Estimate:
     """Return the integral of a source, of the only output."""
-    found = []
-    for component in posterior.components:
+    found, components = [], posterior.whole.components
+    for component in components:
         latent = component.latent
         if component.transform.affine:
             means, stds = latent.integral(source)
@@ -58,7 +58,7 @@ def integrals(posterior: Posterior, source: int) -> Estimate:
             few = component.few
             moments = component.scaled(source).integral(few, component.nodes, source)
             found.append(few.of_values(*component.in_user_units(source, *moments), component.transform.ends))
-    return mixed(posterior.components, found)
+    return mixed(components, found)
 
 
 def bias(posterior: Posterior, source: int = 0) -> Estimate | None:

@@ -73,6 +73,8 @@ class AnalysisSettings:
     hardly_narrower: float = 1.15
     #: largest absolute correlation with the primary one that is possible, below which no source is said to have paid
     related: float = 0.5
+    #: weight of models with other sources below which the primary one is predicted no better with them
+    predicting: float = 0.5
     #: share of the total cost from which on a source that did not pay is worth mentioning
     pricey: float = 0.02
     #: root mean square of standardised residuals, which should be one, from which on the model does not fit
@@ -174,7 +176,7 @@ def residuals(it: Decisions) -> Residuals:
     rows = np.flatnonzero(np.isin(left.s, list(used)))
     mean, variance = averaged((left.means[:, rows], left.variances[:, rows]))
     # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
-    sign = 1 if posterior.components[0].transform.grows else -1
+    sign = 1 if posterior.whole.components[0].transform.grows else -1
     made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
     at: dict[tuple[float, ...], list[int]] = {}
     for i in sorted(made, key=lambda i: sign * it.evaluations[i].value):

@@ -279,7 +279,9 @@ def _disagreement(case: Case) -> Iterator[Said]:
         of = "how the sources are related" if len(it.policy.used) > 1 else f"how {name} varies"
         alternatives = posterior_of(it).components
         over = f"several assumptions on {of}"
-        if len(alternatives) > 1:
+        if len({each.latent.n_sources for each in alternatives}) > 1:
+            over = "models with the other sources and without them"
+        elif len(alternatives) > 1:
             assumed = all(each.transform.range.assumed for each in alternatives)
             over = "two models, with values as they are and with exponentials" if assumed else "several transforms"
         yield (
@@ -442,11 +444,11 @@ def _stationarity(case: Case) -> Iterator[Said]:
 def _transform(case: Case) -> Iterator[Said]:
     for component in posterior_of(case.it).components:
         known = component.transform.range
-        if component.transform.affine or (component.weight < SETTINGS.material and not known.assumed):
+        if component.transform.affine or component.weight < SETTINGS.material:
             continue
         above = math.isfinite(known.low)
         end = f"above {case.value(known.low, 4)}" if above else f"below {case.value(known.high, 4)}"
-        share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 1 else ""
+        share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 0.995 else ""
         said = (
             f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, values are "
             "predicted better by it than as they are."
@@ -510,20 +512,21 @@ def _hyperparameters(case: Case) -> Iterator[Said]:
 
 def _relation(case: Case) -> Iterator[Said]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
-    used, observed = it.policy.used, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable))
-    for source in (source for source in observed if source not in used and not _is_constant(it, source)):
+    others, observed = posterior_of(it).others, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
+    for source in (source for source in observed if others < SETTINGS.predicting and not _is_constant(it, source)):
         said = f"the values of {first}, each left out in turn, are predicted no better with {it.names[source]}"
         spent = cost_of(it, source)
         advice = (
             f"It took {case.paid(spent)} of the cost: leave it out, or find a better approximation." if spent else ""
         )
         again = f"With {len(_values(it).y)} values of {first} that is not settled: each further one decides anew."
-        yield "note", f"{said}: it is left out of the model.", again if rests else advice
-    for source in (source for source in observed if source and _is_constant(it, source)):
+        counts = f"models with it count {100 * others:.0f} %" if others else "it is left out of the model"
+        yield "note", f"{said}: {counts}.", again if rests else advice
+    for source in (source for source in observed if _is_constant(it, source)):
         same = f"all values of {it.names[source]} are {case.value(_values(it, source).y[0])}"
         yield "note", f"{same}: they tell nothing of how {first} varies.", "Leave it out, unless it varies elsewhere."
-    each = (source for source in observed if 0 < source < len(used) and source not in many_levels(it))
-    for source in (source for source in each if not _is_constant(it, source)):
+    each = set(observed) - many_levels(it) if others >= SETTINGS.predicting else set()
+    for source in (source for source in sorted(each) if not _is_constant(it, source)):
         found = correlations(it)
         over = f"the correlation of {it.names[source]} with {first} over the inputs' distribution is"
         more = rests if found.known[0, source] else f"A few more evaluations of {first} would tell."
