@@ -108,7 +108,15 @@ class Rows:
         ),
         (
             lambda: amsbq.integrate(lambda p, q, r: 0.0, SQUARE, budget=3),
-            "source 0 cannot be called with one array x, .*: missing a required argument: 'q'; nor .* by name: a, b",
+            "source 0 cannot be called with one array x, .*: missing a required argument: 'q'; nor .* by name: a, b$",
+        ),
+        (
+            lambda: amsbq.integrate(lambda p, q: 0.0, amsbq.Gaussian([0, 0], 1.0), budget=3),
+            r"source 0 cannot be called .*\. If these are its inputs, in order, say names=\['p', 'q'\]$",
+        ),
+        (
+            lambda: amsbq.GaussianCopula({"a": (0, 1), "b": (0, 1)}, np.eye(2)),
+            r"must be a non-empty list .*: give a list of its values, and names=\[\.\.\.\] to what evaluates$",
         ),
         (
             lambda: amsbq.integrate(lambda: 0.0, SQUARE, budget=3),

@@ -687,6 +687,15 @@ def test_mistakes_are_said_in_the_words_of_the_file(tmp_path, line, said):
         ("gradient = true", "sources[0].gradient: belongs to functions and servers, and this source is command"),
         ("keep = true", "sources[0].keep: must be 'failed', 'all' or 'none', got true"),
         ("output = { json = 'a[' }", "sources[0].output: json of an output rule must be a path such as a.b[0]"),
+        (
+            "output = { row = 'peak' }",
+            "sources[0].output: row of an output rule cannot be 'peak': it is a whole number",
+        ),
+        ("output = { regex = 3 }", "sources[0].output: regex of an output rule cannot be 3: it is a text in quotes"),
+        (
+            "output = { column = 0.5 }",
+            "sources[0].output: column of an output rule cannot be 0.5: it is a name in quotes or a",
+        ),
         ("cost = 0", "sources[0]: echo is the primary source: it must cost something"),
     ],
 )

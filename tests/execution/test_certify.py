@@ -209,7 +209,11 @@ def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
     [
         ("certify = 1.5\n", "certify: must be a share of the budget, such as 0.2, got 1.5"),
         ("certify = 'half'\n", "certify: must be a share of the budget"),
-        ("certify = 0.3\n", "certify: 1.2 for a certificate pays for 1 evaluation of fine"),
+        (
+            "certify = 0.3\n",
+            r"1\.2 for a certificate pays for 1 evaluation of fine.*by a larger budget or certify = 0\.5$",
+        ),
+        ("certify = 0.37\ntarget = 'variance'\n", r"an interval needs 3: give it 3 or more, by .* or certify = 0\.75$"),
         ("certify = 0.5\ntarget = 'variance'\n", "certify: .*an interval needs 3"),
     ],
 )

@@ -123,6 +123,19 @@ def test_posteriors_under_a_copula_are_those_of_the_scores():
     np.testing.assert_allclose(ours.main_effect(0, 0, t), scores.main_effect(0, 0, latent_t), rtol=1e-9)
 
 
+def test_inputs_of_a_copula_get_names():
+    copula = amsbq.GaussianCopula([(1.0, 2.0), (3.0, 4.0)], [[1, 0.5], [0.5, 1]])
+    seen = []
+
+    def f(second, first):
+        seen.append((first, second))
+        return first + second
+
+    amsbq.integrate(f, copula, names=["first", "second"], budget=3)
+    assert len(seen) == 3
+    assert all(1 <= first <= 2 and 3 <= second <= 4 for first, second in seen)
+
+
 def test_draws_of_a_copula():
     X = COPULA.sample(20_000, 0)
     for d, x in zip(MARGINALS, X.T, strict=True):

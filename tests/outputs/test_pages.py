@@ -127,6 +127,21 @@ def test_the_page_shows_all_outputs_and_details_of_each(result, page_file):
     assert (alone["answers"], list(alone["parts"])) == ([], ["peak"])
 
 
+def test_what_a_page_offers_and_its_settings_are_in_the_words_of_the_run(tmp_path):
+    def solve(x, cells):
+        return [x[0] + 1 / cells, x[0] ** 2]
+
+    sources = amsbq.levels(solve, cells=[40, 20], cost=lambda cells: (cells / 120) / (1 / 3))
+    result = amsbq.integrate(
+        sources, [(0, 1)], budget=3, outputs=["p", "q"], labels={"q": "time & place"}, progress=False
+    )
+    text = report(result, tmp_path / "page.html").read_text("utf-8")
+    options = re.findall(r'<option value="(\w)"(?: selected)?>(.*?)</option>', text)
+    assert options == [("p", "p"), ("q", "time &amp; place")]
+    assert "cells=40; cost 1, noise variance 0, fidelity 0.025 of cells (0: the limit)" in text
+    assert "cells=20; cost 0.5, noise variance 0, fidelity 0.05 of cells (0: the limit)" in text
+
+
 def test_of_many_outputs_the_page_has_a_profile_and_details_of_those_that_are_furthest(many):
     shown = content(many)
     [chart] = shown["profile"]

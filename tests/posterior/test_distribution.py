@@ -154,4 +154,4 @@ def test_an_epidemic_grows_with_its_infection_rate():
         assert holds(output.quantile(p), truth)
         assert holds(output.probability(below=truth), p)
         assert output.quantile(p).std < 2.0  # of 100 people
-    assert "95% quantile:" in str(output)
+    assert "95 % quantile:" in str(output)

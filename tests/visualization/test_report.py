@@ -306,6 +306,34 @@ def test_every_kind_of_figure_is_drawn(tmp_path, opened):
 
 @browser_needed
 @pytest.mark.browser
+def test_names_and_numbers_of_many_levels_fit_on_a_telephone(tmp_path, opened):
+    def solve(x, cells):
+        return float(np.sin(x[0] + 1 / cells) + (50 / cells) ** 2)
+
+    sources = amsbq.levels(
+        solve, cells=[400, 200, 100, 50], cost=lambda cells: (cells / 400) ** 2, name="a column of soil"
+    )
+    result = amsbq.integrate(sources, [(0, 1)], budget=4, progress=False)
+    page = opened(report(result, tmp_path / "page.html"), viewport={"width": 390, "height": 844})
+    page.locator("#plot-correlation").scroll_into_view_if_needed()
+    page.wait_for_selector("#plot-correlation .picture")
+    plot = page.locator("#plot-correlation")
+    frame = plot.bounding_box()
+    texts = [(text.text_content(), text.bounding_box()) for text in plot.locator("svg.picture text").all()]
+    names = [text for text, _ in texts if "=" in text]
+    assert [name.partition("=")[2] for name in names] == ["400", "200", "100", "50"] * 2  # on either axis
+    for i, (text, box) in enumerate(texts):
+        assert frame["x"] <= box["x"]
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, text
+        for other, there in texts[:i]:
+            aside = box["x"] >= there["x"] + there["width"] or there["x"] >= box["x"] + box["width"]
+            assert aside or abs(box["y"] - there["y"]) > 8, (text, other)
+        if "=" not in text:
+            assert "…" not in text
+
+
+@browser_needed
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_answer_and_convergence_are_on_the_first_screen(pages, opened, width):
     page = opened(pages["two"], viewport={"width": width, "height": 844})

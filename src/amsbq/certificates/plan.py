@@ -286,17 +286,22 @@ def check_shares(problem: Problem, kept: float) -> None:
             f"certify leaves {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} to the run, which does "
             f"not pay for one evaluation of {problem.names[0]}, at {cost:.3g}: let it be a smaller share, or give more"
         )
-    check_budget(problem, kept)
+    if isinstance(cost, float):
+        _check_pays(problem, kept, problem.targets, cost, problem.budget + kept)
 
 
-def _check_pays(problem: Problem, budget: float, targets: Sequence[Target], cost: float) -> None:
+def _check_pays(
+    problem: Problem, budget: float, targets: Sequence[Target], cost: float, whole: float | None = None
+) -> None:
+    """Raise ValueError if a budget, perhaps a share of a ``whole`` one, does not pay for a certificate."""
     needed = 3 if "variance" in targets else 2
     if budget * (1 + 1e-12) < needed * cost:
-        made = int(budget / cost * (1 + 1e-12))
+        made, share = int(budget / cost * (1 + 1e-12)), math.ceil(1000 * needed * cost / (whole or math.inf)) / 1000
+        how = "" if whole is None else f", by a larger budget{f' or certify = {share:g}' if share < 1 else ''}"
         raise ValueError(
             f"{budget:.6g} for a certificate pays for {made or 'no'} evaluation{'s' * (made != 1)} of "
             f"{problem.names[0]}, at {cost:.3g} each, and an interval needs {needed}: give it {needed * cost:.6g} or "
-            "more"
+            f"more{how}"
         )
 
 

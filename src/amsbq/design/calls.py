@@ -126,9 +126,11 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
         if not why_not:
             return ()
         if _misfit(signature.bind, [], dict.fromkeys(names)):
+            own = [p.name for p in required]
+            remedy = f". If these are its inputs, in order, say names={own}" if len(own) == len(names) else ""
             raise ValueError(
                 f"{called} cannot be called with one array x, which has a number for each input: {why_not}; nor with "
-                f"all inputs by name: {', '.join(names)}"
+                f"all inputs by name: {', '.join(names)}{remedy}"
             )
     if any(p.kind == p.VAR_KEYWORD for p in parameters):
         return tuple(names)

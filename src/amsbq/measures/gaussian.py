@@ -158,7 +158,12 @@ class GaussianCopula(MarginalMeasure):
 
     def __init__(self, marginals: Sequence[Distribution | RandomVariable], correlation: ArrayLike) -> None:
         if not is_list(marginals) or not marginals:
-            raise TypeError(f"marginals must be a non-empty list of scipy.stats distributions, got {brief(marginals)}")
+            remedy = (
+                ": give a list of its values, and names=[...] to what evaluates" if isinstance(marginals, dict) else ""
+            )
+            raise TypeError(
+                f"marginals must be a non-empty list of scipy.stats distributions, got {brief(marginals)}{remedy}"
+            )
         checked = [checked_distribution(d, f"marginals[{i}]") for i, d in enumerate(marginals)]
         for i, distribution in enumerate(checked):
             if isinstance(distribution, DiscreteDistribution) and distribution.labels:

@@ -123,7 +123,7 @@ class OutputDistribution:
         return np.linspace(low - margin, high + margin, n)
 
     def __str__(self) -> str:
-        rows = [("std", self.std())] + [(f"{p:.0%} quantile", self.quantile(p)) for p in (0.05, 0.5, 0.95)]
+        rows = [("std", self.std())] + [(f"{100 * p:.0f} % quantile", self.quantile(p)) for p in (0.05, 0.5, 0.95)]
         return "\n".join(f"{name + ':':14} {value.summary()}" for name, value in rows)
 
     __repr__ = __str__

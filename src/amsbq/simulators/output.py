@@ -94,12 +94,14 @@ class OutputRule:
     def of(cls, table: Mapping[str, Any]) -> Self:
         """Return the rule that a table of a problem file describes; ValueError or TypeError if it is wrong."""
         types: dict[str, Any] = {"file": str, "last": bool, "regex": str, "column": (int, str), "row": int, "json": str}
+        meant = {bool: "true", int: "a whole number, from 0, or from the end if negative", str: "a text in quotes"}
         known = [field.name for field in fields(cls)]
         for name, value in table.items():
             if name not in known:
                 raise ValueError(f"an output rule has no {name!r}; there are {', '.join(known)}")
             if name in types and (not isinstance(value, types[name]) or (isinstance(value, bool) and name != "last")):
-                raise TypeError(f"{name} of an output rule cannot be {brief(value)}")
+                other = meant.get(types[name], "a name in quotes or a whole number")
+                raise TypeError(f"{name} of an output rule cannot be {brief(value)}: it is {other}")
         index = table.get("index")
         listed = [index] if isinstance(index, int) else index
         if listed is not None and not (isinstance(listed, list) and all(type(i) is int for i in listed)):

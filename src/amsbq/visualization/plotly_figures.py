@@ -374,8 +374,9 @@ def _titles(x: str, y: str) -> Layout:
 
 
 def _source_ticks(names: Sequence[str]) -> Layout:
-    """Return the ticks of an axis on which source i is at i."""
-    short = [name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 2] + "…" for name in names]
+    """Return the ticks of an axis with source i at i, and both ends of long names: those of levels differ in the last."""
+    end = LABEL_LENGTH // 2
+    short = [name if len(name) <= LABEL_LENGTH else f"{name[: end - 1]}…{name[-end:]}" for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": [_text(name) for name in short]}
 
 

@@ -121,6 +121,7 @@ def page(
     return environment.get_template("page.html").render(
         **{**shown, **shown["parts"][shown["chosen"]]},
         wanted=_wanted(result),
+        called={name: result.labels.label(name) for name in shown["parts"]},
         primary=result.names[0] + (" in the limit" if is_of_limit(result) else ""),
         settings=list(_settings(result)),
         data={**shown, "name": name, "refresh": refresh, "live": live is not None, "full": full},
@@ -226,7 +227,7 @@ def output_rows(result: Result) -> list[tuple[str, str]]:
     """Return names and values of what is known of the output, as text."""
     output, unit = result.distribution(), result.labels.unit(result.output)
     rows = [("standard deviation", output.std().summary(unit))]
-    rows += [(f"{p:.0%} quantile", output.quantile(p).summary(unit)) for p in SHOWN_QUANTILES]
+    rows += [(f"{100 * p:.0f} % quantile", output.quantile(p).summary(unit)) for p in SHOWN_QUANTILES]
     if (found := indices(result)) is not None:
         rows.append(("inputs", " ".join(found.sentences())))
     return rows
@@ -330,6 +331,11 @@ def _described_measure(it: Decisions | None, problem: Mapping[str, Any]) -> str:
         return f"{measure['class']}, which the journal does not hold"
 
 
+def _short(value: object) -> str:
+    """Return a setting, with six digits if it is a number."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
     """Yield names and values of what the run was made with, and of what the page was made with."""
     it, header = result.integrator, result.header
@@ -347,8 +353,8 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
             cost, noise, fidelity = source_of.cost, source_of.noise, source_of.fidelity
         else:
             continue
-        refined = "".join(f", {knob} = {size:.6g}" for knob, size in (fidelity or {}).items())
-        yield f"source {source}", f"{name}; cost {cost}, noise variance {noise}{refined}"
+        refined = "".join(f", fidelity {size:.6g} of {knob} (0: the limit)" for knob, size in (fidelity or {}).items())
+        yield f"source {source}", f"{name}; cost {_short(cost)}, noise variance {_short(noise)}{refined}"
     if it is not None:
         yield "model", it.problem.model.name
         yield "acquisition", it.problem.acquisition

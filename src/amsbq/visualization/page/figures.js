@@ -34,6 +34,9 @@ const drawFigure = (() => {
     return decades.filter((value) => Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9);
   };
 
+  // a name in so many letters: both of its ends, as those of levels differ in the last
+  const within = (text, most) => text.length <= most + 1 ? text : text.slice(0, Math.max(1, Math.ceil(most / 3))) + "…" + text.slice(-Math.max(1, most - Math.ceil(most / 3)));
+
   // an axis: where values are between 0 and 1, and its ticks
   const axis = (layout, values, extra, length) => {
     const log = layout.type === "log";
@@ -115,7 +118,7 @@ const drawFigure = (() => {
         legend.append(entry);
       }
     const y = axis(layout.yaxis || {}, map ? edges("y") : all("y", first), ends(first, "y"), HEIGHT * 1.6);
-    const left = Math.min(30 + LETTER * Math.max(2, ...y.ticks.map(([, text]) => text.length)), 0.4 * width);
+    const left = Math.min(30 + LETTER * Math.max(2, ...y.ticks.map(([, text]) => text.length)), (map && narrow ? 0.28 : 0.4) * width);
     const right = 12, top = 8, bottom = 46, w = width - left - right, h = HEIGHT - top - bottom;
     const x = axis(layout.xaxis || {}, map ? edges("x") : bars.length ? [...all("x", bars), 0] : all("x"), ends(traces, "x"), narrow ? w : 0.8 * w);
     const second = layout.yaxis2 ? axis(layout.yaxis2, [], [], h) : null;
@@ -131,14 +134,16 @@ const drawFigure = (() => {
       const at = top + h * (1 - p);
       picture.append(svg("line", { class: "grid", x1: left, x2: left + w, y1: at, y2: at, opacity: grid }));
       const most = Math.floor((left - 30) / LETTER);
-      picture.append(svg("text", { x: left - 7, y: at + 4, "text-anchor": "end" }, text.length > most + 1 ? text.slice(0, most) + "…" : text));
+      picture.append(svg("text", { x: left - 7, y: at + 4, "text-anchor": "end" }, within(text, most)));
     }
+    const room = Math.floor(1.5 * w / Math.max(x.ticks.length, 1) / LETTER);  // of names in two rows
     const crowded = Math.max(...x.ticks.map(([, text]) => text.length), 0) * LETTER > 0.95 * w / Math.max(x.ticks.length, 1);
     x.ticks.forEach(([p, text], i) => {
       const at = left + w * p;
       picture.append(svg("line", { class: "grid", x1: at, x2: at, y1: top, y2: top + h, opacity: grid }));
-      if (!crowded || !(i % 2) || layout.xaxis?.tickvals)
-        picture.append(svg("text", { x: at, y: top + h + (crowded && layout.xaxis?.tickvals && i % 2 ? 30 : 16), "text-anchor": "middle" }, text));
+      const named = crowded && layout.xaxis?.tickvals, said = named ? within(text, room) : text, outside = named && at + said.length * LETTER * 0.55 > width;
+      if (!crowded || !(i % 2) || named)
+        picture.append(svg("text", { x: outside ? width - 1 : at, y: top + h + (named && i % 2 ? 30 : 16), "text-anchor": outside ? "end" : "middle" }, said));
     });
     const titleOf = (which) => plain(layout[which]?.title?.text || "");
     const fit = (text, room) => text.length * LETTER > room ? text.slice(0, Math.floor(room / LETTER) - 1) + "…" : text;
@@ -162,7 +167,8 @@ const drawFigure = (() => {
           if (value === null) return;
           const [colour, dark] = shade(trace.colorscale, (value - trace.zmin) / (trace.zmax - trace.zmin)), lines = plain(trace.text[i][j]).split("\n");
           inside.append(svg("rect", { x: px(j) - cw / 2 + 1, y: py(i) - ch / 2 + 1, width: cw - 2, height: ch - 2, fill: colour }));
-          lines.forEach((line, k) => inside.append(svg("text", { x: px(j), y: py(i) + 4 + 13 * (k - (lines.length - 1) / 2), "text-anchor": "middle", class: dark ? "on-dark" : "on-light" }, fit(line, cw))));
+          const fitting = lines.every((line) => line.length * LETTER <= cw) ? lines : lines.slice(0, 1).filter((line) => line.length * LETTER <= cw);  // no number is cut
+          fitting.forEach((line, k) => inside.append(svg("text", { x: px(j), y: py(i) + 4 + 13 * (k - (fitting.length - 1) / 2), "text-anchor": "middle", class: dark ? "on-dark" : "on-light" }, line)));
         }));
         continue;
       }
