@@ -374,7 +374,7 @@ def _titles(x: str, y: str) -> Layout:
 
 
 def _source_ticks(names: Sequence[str]) -> Layout:
-    """Return the ticks of an axis with source i at i, and both ends of long names: those of levels differ in the last."""
+    """Return the ticks of an axis with source i at i, and both ends of long names: levels differ in the last."""
     end = LABEL_LENGTH // 2
     short = [name if len(name) <= LABEL_LENGTH else f"{name[: end - 1]}…{name[-end:]}" for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": [_text(name) for name in short]}
