@@ -151,13 +151,13 @@ def table(results: dict[str, dict[str, Any]], title: bool = True) -> str:
         for answer in found["answers"]:
             low, high = answer["interval"]
             link = [f"[{EXAMPLES[name][0]}]({name}.md)"] * title
-            digits = max(2, 2 + _magnitude(answer["truth"]) - _magnitude(answer["std"]))
+            digits = max(0, 1 - _magnitude(answer["std"]))  # behind the point: two of the standard deviation's
             cells = [
                 answer["name"],
-                f"{answer['truth']:.{digits + 1}g}",
-                f"{answer['mean']:.{digits}g} ± {answer['std']:.2g}",
-                f"{answer['mean'] - answer['truth']:+.2g}",
-                f"{low:.{digits}g} to {high:.{digits}g}",
+                f"{answer['truth']:.{digits + 1}f}",
+                f"{answer['mean']:.{digits}f} ± {answer['std']:.{digits}f}",
+                f"{answer['mean'] - answer['truth']:+.{digits + 1}f}",
+                f"{low:.{digits}f} to {high:.{digits}f}",
                 "yes" if low <= answer["truth"] <= high else "no",
             ]
             lines.append(f"| {' | '.join([*link, *cells])} |")

@@ -51,9 +51,12 @@ def test_digests_follow_the_code(monkeypatch, tmp_path):
 
 
 def test_the_table_says_whether_an_interval_holds_the_truth():
+    zeros = {"name": "drop", "mean": 3.9932, "std": 0.02, "interval": [3.96, 4.03], "truth": 3.9916}
+    [line] = gallery.table({"well": {"answers": [zeros]}}).splitlines()[2:]
+    assert line.endswith("| drop | 3.9916 | 3.993 ± 0.020 | +0.0016 | 3.960 to 4.030 | yes |")
     answer = {"name": "peak", "mean": 70.391, "std": 0.64, "interval": [69.21, 71.39], "truth": 70.4906}
     lines = gallery.table({"epidemic": {"answers": [answer, {**answer, "truth": 72.0}]}}).splitlines()
-    assert lines[2].endswith("| peak | 70.491 | 70.39 ± 0.64 | -0.1 | 69.21 to 71.39 | yes |")
+    assert lines[2].endswith("| peak | 70.491 | 70.39 ± 0.64 | -0.100 | 69.21 to 71.39 | yes |")
     assert lines[3].endswith("| no |")
 
 

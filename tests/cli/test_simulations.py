@@ -140,6 +140,11 @@ def test_check_shows_what_a_run_would_do(problem, typed):
     ):
         assert line in said
     assert sorted(path.name for path in problem.parent.iterdir() if path.name != "runs") == before
+    text = problem.read_text().replace("cost = 0.2", 'cost = "measured"')
+    problem.write_text("certify = 0.25\n" + text.replace("budget = 3", "budget = 8"))
+    said = typed("check", problem, "--at", "x=0.25").out
+    assert "a budget of 6, beside the 2 that certify keeps, buys 6 of fine" in said
+    assert "coarse (secondary source, cost measured: what it reports, or else seconds)" in said
     assert "at x = 0.5" in typed("check", problem).out
 
 

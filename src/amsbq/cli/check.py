@@ -67,7 +67,7 @@ def check_command(options: argparse.Namespace) -> int:
     it, checked = problem.integrator(), []
     names = it.names
     for number, (name, source) in enumerate(zip(names, problem.sources, strict=True)):
-        cost = "measured" if source.measured else f"{source.cost:g}"
+        cost = "measured: what it reports, or else seconds" if source.measured else f"{source.cost:g}"
         print(f"\n{name} ({'primary source' if number == 0 else 'secondary source'}, cost {cost})", flush=True)
         for line in _described(source, x):
             print(f"  {line}")
@@ -211,7 +211,9 @@ def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> 
             number = math.floor(problem.budget / cost * (1 + 1e-9))  # 0.3 / 0.1 is a little below 3
             buys.append(f"{number} of {name} ({_duration(number * took)})")
     if buys:
-        yield f"a budget of {problem.budget:g} buys {' or '.join(buys)}, one at a time"
+        kept = problem.kept(problem.budget)
+        rest = f", beside the {kept:g} that certify keeps," if kept else ""
+        yield f"a budget of {problem.budget:g}{rest} buys {' or '.join(buys)}, one at a time"
     for name, cost, took in list(zip(names, costs, seconds, strict=True))[1:]:
         if cost <= 0 or min(costs[0], took) <= 0 or seconds[0] < SETTINGS.shortest:
             continue
