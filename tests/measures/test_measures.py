@@ -270,7 +270,7 @@ def test_mass_that_was_never_seen(kind, loc, scale):
         measure = amsbq.Empirical(distribution.ppf((np.arange(1000) + 0.5) / 1000))
     usual = loc + scale * np.array([[0.1], [0.5], [0.9]])
     (sentence,) = measure.cautions(usual)
-    assert sentence.startswith("3% of input 0")
+    assert sentence.startswith("3 % of input 0")
     assert measure.cautions(np.append(usual, [[loc + scale * 1e4]], axis=0)) == []
 
 

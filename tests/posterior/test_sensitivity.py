@@ -49,12 +49,12 @@ def test_a_product_of_gaussians_and_an_input_without_effect():
     np.testing.assert_allclose(found.first.mean, np.array([4, 1, 0]) / 5.25, atol=1e-3)
     np.testing.assert_allclose(found.total.mean, np.array([4.25, 1.25, 0]) / 5.25, atol=1e-3)
     assert found.sentences() == [
-        "a matters most: it explains 81% of the variance, 76% by itself.",
-        "Leave c at its median: it explains less than 0.1% of the variance.",
+        "a matters most: it explains 81 % of the variance, 76 % by itself.",
+        "Leave c at its median: it explains less than 0.1 % of the variance.",
     ]
     total = amsbq.Estimates([amsbq.Estimate([mean], [0.1]) for mean in (0.5, 0.45, 0.05)])
     close = type(found)(found.names, found.first, total)
-    assert close.sentences() == ["a explains 50% of the variance, 76% by itself; b may matter as much."]
+    assert close.sentences() == ["a explains 50 % of the variance, 76 % by itself; b may matter as much."]
     header, *rows = found.table().splitlines()
     assert header.split() == ["input", "first-order", "total"]
     assert [row.split()[0] for row in rows] == ["a", "b", "c"]

@@ -50,7 +50,7 @@ def test_the_same_distribution_gives_the_same_answer(result):
 
 def test_bars_grow_where_evaluations_do_not_reach():
     result = amsbq.integrate(lambda x: np.sin(3 * x[0]), amsbq.Uniform(0, 1), budget=6)
-    with pytest.warns(UserWarning, match="the evaluations do not reach 100% of the other distribution"):
+    with pytest.warns(UserWarning, match="the evaluations do not reach 100 % of the other distribution"):
         far = result.under(amsbq.Uniform(1.5, 2.5))
     assert far.std > 20 * result.std
     low, high = far.interval(0.99)

@@ -54,7 +54,7 @@ def test_the_page_has_them_unless_that_takes_long(result):
     output, sensitivity = output_charts(result)
     assert (output["id"], sensitivity["id"]) == ("output", "sensitivity")
     assert sensitivity["panels"][0]["traces"][0]["y"] == ["a", "b &lt;i&gt;"]
-    assert dict(output_rows(result))["inputs"].startswith("a matters most: it explains 80% of the variance")
+    assert dict(output_rows(result))["inputs"].startswith("a matters most: it explains 80 % of the variance")
     assert not quickly_known(amsbq.baselines.monte_carlo(lambda x: x[0], amsbq.Uniform(0, 1), budget=4).integrator)
     dependent = seen(lambda x: x[0], amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), 8, 4.0)
     assert [chart["id"] for chart in output_charts(dependent)] == ["output"]

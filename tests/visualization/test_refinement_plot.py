@@ -38,7 +38,7 @@ def test_what_is_shown_is_what_is_known(result):
     truth = 0.5 + 0.1 + 1.5 * seen.sizes**2
     assert ((seen.low <= truth) & (truth <= seen.high)).all()
     ax = plots.refinement(result)
-    assert ax.get_xlabel() == "h"
+    assert ax.get_xlabel() == "fidelity of h"
     assert {"limit", "h=0.1, dt=0.1"} <= set(ax.get_legend_handles_labels()[1])
     assert plots.refinement(result, ax, "h") is ax
     (chart,) = [chart for chart in charts(result) if chart["id"] == "refinement"]
@@ -58,12 +58,23 @@ def found():
 
 def test_a_panel_for_each_knob(found):
     panels = plots.refinement(found)
-    assert [panel.get_xlabel() for panel in panels] == ["h", "dt"]
+    assert [panel.get_xlabel() for panel in panels] == ["fidelity of h", "fidelity of dt"]
     of_h, of_dt = curves.refinements(found)
     assert (of_h.sources.tolist(), of_dt.sources.tolist()) == ([-1, 0, 2], [-1, 0, 1])  # others as fine as they can
-    assert plots.refinement(found, knob="dt").get_xlabel() == "dt"
+    assert plots.refinement(found, knob="dt").get_xlabel() == "fidelity of dt"
     with pytest.raises(ValueError, match="knob must be one of h, dt, got 'k'"):
         plots.refinement(found, knob="k")
+
+
+def test_the_page_tells_how_errors_shrink(found):
+    [chart] = [chart for chart in charts(found) if chart["id"] == "refinement"]
+    captions = [seen.caption for seen in curves.refinements(found)]
+    assert [panel["layout"]["xaxis"]["title"]["text"] for panel in chart["panels"]] == [
+        "fidelity of h",
+        "fidelity of dt",
+    ]
+    assert chart["caption"].endswith(f": {'; '.join(captions)}.")
+    assert "errors shrink with h: exponent " in chart["caption"]
 
 
 def test_how_often_each_level_of_two_knobs_was_evaluated(found):

@@ -386,8 +386,8 @@ def cautions_on(name: str, spread: Spread, seen: Array, below: Callable[[Array],
     if unseen <= SETTINGS.unseen_share:
         return []
     return [
-        f"{unseen:.0%} of {name} is far from all observations: the error bar takes for granted that the source is "
-        "there as it is elsewhere"
+        f"{100 * unseen:.0f} % of {name} is far from all observations: the error bar takes for granted that the source "
+        "is there as it is elsewhere"
     ]
 
 

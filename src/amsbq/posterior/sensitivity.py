@@ -100,12 +100,14 @@ class Sensitivity:
         top = int(order[0])
         found = ["The evaluations do not tell yet which input matters."]
         if low[top] >= SETTINGS.unclear:
-            explained = f"{self.total.mean[top]:.0%} of the variance, {self.first.mean[top]:.0%} by itself"
+            explained = (
+                f"{100 * self.total.mean[top]:.0f} % of the variance, {100 * self.first.mean[top]:.0f} % by itself"
+            )
             found = [f"{self.names[top]} matters most: it explains {explained}."]
             if rivals := [self.names[i] for i in order[1:].tolist() if high[i] > low[top]]:
                 found = [f"{self.names[top]} explains {explained}; {' or '.join(rivals)} may matter as much."]
         for i in (int(i) for i in order if high[i] < SETTINGS.negligible):
-            share = f"{self.total.mean[i]:.1%}" if self.total.mean[i] >= 5e-4 else "less than 0.1%"
+            share = f"{100 * self.total.mean[i]:.1f} %" if self.total.mean[i] >= 5e-4 else "less than 0.1 %"
             found.append(f"Leave {self.names[i]} at its median: it explains {share} of the variance.")
         return found
 

@@ -260,8 +260,8 @@ class Result:
         unknown = float(np.mean(SETTINGS.telling * std > np.std(it.learner.data.values.of_source(0).y)))
         if unknown >= SETTINGS.material:
             warn(
-                f"the evaluations do not reach {unknown:.0%} of the other distribution: there, the answer rests on "
-                "what is assumed of such functions",
+                f"the evaluations do not reach {100 * unknown:.0f} % of the other distribution: there, the answer "
+                "rests on what is assumed of such functions",
             )
         return estimate.in_unit(self.labels.unit(self.output))
 

@@ -72,12 +72,14 @@ def charts(result: Result) -> Iterator[Chart]:
         "caption": f"{gain} per cost, along an input through the best location (star).",
         "panels": [_rates_panel(result, d, seen) for d, seen in enumerate(curves.rates_along(result, inputs))],
     }
-    if panels := [_refinement_panel(result, seen) for seen in curves.refinements(result)]:
+    if refinements := curves.refinements(result):
+        shrinking = "; ".join(seen.caption for seen in refinements)
         yield {
             "id": "refinement",
             "title": "What refining changes",
-            "caption": "Integrals of the levels with 95 % intervals, down to the limit at zero if it is wanted.",
-            "panels": panels,
+            "caption": "Integrals of the levels with 95 % intervals, down to the limit at zero if it is wanted: "
+            f"{shrinking}.",
+            "panels": [_refinement_panel(result, seen) for seen in refinements],
         }
     if (levels := curves.level_grid(result)) is not None:
         yield _levels(levels)
@@ -212,7 +214,7 @@ def _refinement_panel(result: Result, seen: curves.RefinementCurve) -> Panel:
         if source < 0:
             marker["marker"] |= {"symbol": "star", "size": 13, "color": GREY}
         traces.append({**marker, "error_y": _bars(seen.mean[[i]], (seen.low[[i]], seen.high[[i]]))})
-    layout = _titles(f"{seen.knob} ({seen.caption})", result.labels.integral_axis(result.output))
+    layout = _titles(f"fidelity of {seen.knob}", result.labels.integral_axis(result.output))
     return {"label": seen.knob, "traces": traces, "layout": layout}
 
 

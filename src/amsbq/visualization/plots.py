@@ -361,7 +361,7 @@ def _refinement(result: Result, ax: Axes, seen: curves.RefinementCurve) -> None:
         if source >= 0:
             look = {"fmt": style["marker"], "color": style["color"], "label": literal(result.names[source])}
         ax.errorbar([size], [mean], yerr=[[mean - ends[0]], [ends[1] - mean]], capsize=4, **look)
-    ax.set(xlabel=literal(seen.knob), ylabel=literal(result.labels.integral_axis(result.output)))
+    ax.set(xlabel=literal(f"fidelity of {seen.knob}"), ylabel=literal(result.labels.integral_axis(result.output)))
     ax.text(0.5, 0.02, literal(seen.caption), transform=ax.transAxes, ha="center", fontsize="small")
     ax.set_xlim(0 if seen.sources[0] >= 0 else -0.03 * seen.sizes[-1], None)
     legend_above(ax)
