@@ -126,6 +126,18 @@ class Channel:
         some = [each for each in self.alternatives if each.process.particles.n_sources == self.n_sources]
         return self if len(some) == len(self.alternatives) else Channel.of(some)
 
+    @cached_property
+    def leading(self) -> list[tuple[int, float]]:
+        """The numbers of the alternatives that count most with the same sources, and how much all of these count.
+
+        Decisions are made by them: transforms of the same sources mostly ask for the same evaluations.
+        """
+        found: dict[int, tuple[int, float]] = {}
+        for i, each in enumerate(self.alternatives):
+            first, weight = found.get(len(each.noise), (i, 0.0))
+            found[len(each.noise)] = first, weight + each.weight
+        return list(found.values())
+
     @property
     def shapes(self) -> list[Shape]:
         """The transforms of its alternatives."""

@@ -178,14 +178,13 @@ class Posterior:
         known = [(r, channel) for r, channel in enumerate(self.channels) if channel is not None]
         found = []
         for r, channel in known:
-            fewest = FEWEST_DECIDING if len(known) + len(channel.alternatives) > 2 else 1
+            fewest = FEWEST_DECIDING if len(known) + len(channel.leading) > 2 else 1
             important = int(np.argmax(weights * shares[:, r]))
-            for i, each in enumerate(channel.alternatives):
-                most = max(round(each.weight * LATENT.deciding / (every * len(known))), fewest)
-                posteriors = Latent.of(each.process).thinned(most).parts[0]
+            for i, weight in channel.leading:
+                most = max(round(weight * LATENT.deciding / (every * len(known))), fewest)
+                posteriors = Latent.of(channel.alternatives[i].process).thinned(most).parts[0]
                 component = self._outputs[important][i]
-                members = component.latent.thinned(most)
-                weight = float(weights @ shares[:, r]) * each.weight
+                members, weight = component.latent.thinned(most), weight * float(weights @ shares[:, r])
                 found.append(Deciding(posteriors, weight, self.basis.outputs_of(r), important, component, members))
         return found
 
@@ -196,8 +195,8 @@ class Posterior:
         """
         left, every = iter(ratios.tolist()), []
         for channel in self.channels:
-            some = () if channel is None else channel.alternatives
-            every.append(sum(each.weight * next(left) for each in some) if some else np.nan)
+            some = () if channel is None else channel.leading
+            every.append(sum(weight * next(left) for _, weight in some) if some else np.nan)
         return self.basis.shrinkage(self._stds, np.array(every))
 
     @cached_property
