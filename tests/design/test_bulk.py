@@ -82,7 +82,7 @@ def test_a_good_formula_is_worth_many_evaluations():
     ("useless", "said"),
     [
         (lambda X: np.full(len(X), 3.0), "all values of formula are 3: they tell nothing of how fine varies"),
-        (lambda X: np.cos(3 * X[:, 0]) * X[:, 1], "predicted no better with formula: it is left out"),
+        (lambda X: np.cos(3 * X[:, 0]) * X[:, 1], "predicted no better with formula: models with it count"),
     ],
     ids=["constant", "unrelated"],
 )
@@ -94,11 +94,16 @@ def test_a_useless_one_does_little_harm(useless, said):
     assert said in str(with_it.diagnose())
     mean, variance = with_it.predict(1, [[0.5, 0.5]])  # by a model of all sources
     assert abs(mean - useless(np.array([[0.5, 0.5]]))) < 4 * np.sqrt(variance) + 1e-3
-    with pytest.raises(ValueError, match="the model uses source 0 only, about which others are not informative"):
-        with_it.integrator.forecast(9, sources=[1])
     [of_primary, of_free] = with_it.integrator.rates([[0.5, 0.5], [0.2, 0.1]])
     assert (of_primary > 0).all()
     assert (of_free == 0).all()
+
+
+def test_what_is_left_out_cannot_be_forecast():
+    it = amsbq.integrate([fine, free(lambda X: np.full(len(X), 3.0))], SQUARE, budget=5, seed=0).integrator
+    assert it.learner.alone
+    with pytest.raises(ValueError, match="the model uses source 0 only, about which others are not informative"):
+        it.forecast(9, sources=[1])
 
 
 def skewed(x):
