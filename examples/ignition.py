@@ -82,7 +82,10 @@ def run(budget=6.0, seed=0):
 def answers(result):
     """Return what is known and the truth, by name."""
     mean, total = truth()
-    return {"delay": (result.estimate, mean), "total index of the temperature": (result.sensitivity().total[0], total)}
+    return {
+        "delay (µs)": (result.estimate, mean),
+        "total index of the temperature": (result.sensitivity().total[0], total),
+    }
 
 
 def draw(result):

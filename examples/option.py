@@ -87,7 +87,7 @@ def run(budget=10.0, seed=0):
 
 def answers(result):
     """Return what is known and the truth, by name."""
-    return {"price": (result.estimate, truth())}
+    return {"price (€)": (result.estimate, truth())}
 
 
 def draw(result):

@@ -82,7 +82,7 @@ def run(budget=20.0, seed=0):
 
 def answers(result):
     """Return what is known and the truth, by name."""
-    return {"yearly energy": (result.estimate, truth())}
+    return {"yearly energy (GWh)": (result.estimate, truth())}
 
 
 def draw(result):

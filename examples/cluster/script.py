@@ -77,7 +77,7 @@ def run(budget=6.0, seed=0):
 
 def answers(result):
     """Return what is known and the truth, by name."""
-    return {"drawdown": (result.estimate, truth())}
+    return {"drawdown (m)": (result.estimate, truth())}
 
 
 def draw(result):

@@ -38,7 +38,10 @@ def run(budget=3.02, seed=0):
 
 def answers(result):
     """Return what is known and the truth, by name."""
-    return {"ill people": (result["peak"].estimate, 70.4906), "their time": (result["time"].estimate, 0.861351)}
+    return {
+        "ill people": (result["peak"].estimate, 70.4906),
+        "their time (recovery times)": (result["time"].estimate, 0.861351),
+    }
 
 
 def draw(result):

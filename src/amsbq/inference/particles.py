@@ -268,7 +268,7 @@ def of_primary_alone(
     them. Other parameters are those of `learn`.
     """
     comparable = any(member.draws.log_posterior.prior.primary_only for member in every.members)
-    if not (comparable and len(every.noise) > 1 and model.leaves_out):
+    if not (comparable and len(every.noise) > 1 and model.leaves_out) or every.constant:  # which has no scale alone
         return 0.0, every
     if len(every.members[0].draws.primary_log_densities) < AVERAGING.fewest_told:
         return 0.0, every
