@@ -258,14 +258,13 @@ def of_primary_alone(
     noise: Sequence[Noise],
     seed: int = 0,
     names: Sequence[str] | None = None,
-    order: Sequence[int] | None = None,
     integrals: Integrals = (),
     memory: Memory | None = None,
 ) -> tuple[float, Particles]:
     """Return what is learned of the primary source from its own observations, and how much that counts.
 
     It counts by how well primary values are predicted without the other sources, beside what was learned of all of
-    them. Other parameters are those of `learn`.
+    them. Sources of which the integral is known have to help more. Other parameters are those of `learn`.
     """
     comparable = any(member.draws.log_posterior.prior.primary_only for member in every.members)
     if not (comparable and len(every.noise) > 1 and model.leaves_out) or every.constant:  # which has no scale alone

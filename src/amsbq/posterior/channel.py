@@ -219,7 +219,7 @@ class Lessons:
         best = found[0]
         every, (noise, others) = best.process.particles, best.transform.divided(self.noise)
         observed = best.transform.transformed(data, noise, self.measure)
-        about = (self.model, self.measure, observed, others, self.seed, self.names, every.order)
+        about = (self.model, self.measure, observed, others, self.seed, self.names)
         share, particles = of_primary_alone(every, *about, integrals, self._memory_of(best.transform))
         if share < SETTINGS.least_share:
             return list(found)
