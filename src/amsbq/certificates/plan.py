@@ -281,13 +281,14 @@ def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | No
 def check_shares(problem: Problem, kept: float) -> None:
     """Raise ValueError if a budget does not pay for both a run and the certificate that a part of it is kept for."""
     cost = problem.sources[0].cost
-    if isinstance(cost, float) and problem.budget < cost:
+    if not isinstance(cost, float):
+        return
+    if problem.budget < cost:
         raise ValueError(
             f"certify leaves {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} to the run, which does "
             f"not pay for one evaluation of {problem.names[0]}, at {cost:.3g}: let it be a smaller share, or give more"
         )
-    if isinstance(cost, float):
-        _check_pays(problem, kept, problem.targets, cost, problem.budget + kept)
+    _check_pays(problem, kept, problem.targets, cost, problem.budget + kept)
 
 
 def _check_pays(

@@ -81,6 +81,11 @@ class Alternative:
     noise: tuple[float, ...]
     measure: Measure
 
+    @property
+    def n_sources(self) -> int:
+        """The number of sources that it is a model of."""
+        return self.process.particles.n_sources
+
     @cached_property
     def component(self) -> Component:
         """The output that it is of, if that has a channel of its own."""
@@ -118,12 +123,12 @@ class Channel:
     @property
     def n_sources(self) -> int:
         """The number of sources that it is a model of: 1 if others are left out."""
-        return max(each.process.particles.n_sources for each in self.alternatives)
+        return max(each.n_sources for each in self.alternatives)
 
     @cached_property
     def whole(self) -> Channel:
         """The alternatives that count all of these sources."""
-        some = [each for each in self.alternatives if each.process.particles.n_sources == self.n_sources]
+        some = [each for each in self.alternatives if each.n_sources == self.n_sources]
         return self if len(some) == len(self.alternatives) else Channel.of(some)
 
     @cached_property
@@ -134,8 +139,8 @@ class Channel:
         """
         found: dict[int, tuple[int, float]] = {}
         for i, each in enumerate(self.alternatives):
-            first, weight = found.get(len(each.noise), (i, 0.0))
-            found[len(each.noise)] = first, weight + each.weight
+            first, weight = found.get(each.n_sources, (i, 0.0))
+            found[each.n_sources] = first, weight + each.weight
         return list(found.values())
 
     @property
@@ -298,10 +303,10 @@ class Lessons:
         self, known: OutputRange, data: Data, integrals: Integrals, chosen: Collection[Shape] | None
     ) -> tuple[Alternative, ...]:
         """Return the transforms that count, each by its merit, the most first, with all sources."""
-        every, found = self.leaving_out(False), []
+        found = []
         for shape in known.shapes if chosen is None else chosen:
             with collected_warnings() as messages:
-                alternative = every.alternative(Transform.of(shape, known, data.values.y), data, integrals)
+                alternative = self.alternative(Transform.of(shape, known, data.values.y), data, integrals)
             found.append((alternative, messages))
         merits = np.array([_merit(alternative) for alternative, _ in found]) if len(found) > 1 else np.ones(1)
         weights = (merits.min() / merits) ** SETTINGS.power
@@ -402,7 +407,6 @@ def _with_exponentials(
     if not scores[best] < SETTINGS.promising * as_they_are:
         return (plain,)
     few = replace(lessons, noise=lessons.noise[: len(plain.noise)], names=None, order=plain.process.particles.order)
-    few = few.leaving_out(False)
     with collected_warnings():  # those that matter were issued for the values as they are
         tried = [few.alternative(candidates[best], used)]
         again_by = Latent.of(tried[0].process).thinned(LATENT.deciding).parts[0]

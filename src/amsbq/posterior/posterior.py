@@ -102,9 +102,8 @@ class Posterior:
     def others(self) -> float:
         """How much alternatives count that have secondary sources, from 0 to 1, on the average over channels."""
         known = [channel for channel in self.channels if channel is not None]
-        return sum(each.weight * (len(each.noise) > 1) for channel in known for each in channel.alternatives) / len(
-            known
-        )
+        counted = (each.weight for channel in known for each in channel.alternatives if each.n_sources > 1)
+        return sum(counted) / len(known)
 
     def tells_of(self, source: int) -> bool:
         """Return whether no output leaves a source out."""

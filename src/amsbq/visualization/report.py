@@ -225,9 +225,9 @@ def output_table(result: Result) -> list[dict[str, Any]]:
 
 def output_rows(result: Result) -> list[tuple[str, str]]:
     """Return names and values of what is known of the output, as text."""
-    output, unit = result.distribution(), result.labels.unit(result.output)
-    rows = [("standard deviation", output.std().summary(unit))]
-    rows += [(f"{100 * p:.0f} % quantile", output.quantile(p).summary(unit)) for p in SHOWN_QUANTILES]
+    output = result.distribution()
+    rows = [("standard deviation", output.std().summary())]
+    rows += [(f"{100 * p:.0f} % quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
     if (found := indices(result)) is not None:
         rows.append(("inputs", " ".join(found.sentences())))
     return rows
