@@ -1,20 +1,25 @@
-"""Figures of the report: error against the budget in each family, coverage of all levels, and certified accuracy."""
+"""Figures of the report: contests, error against the budget in each family, coverage, and certified accuracy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .methods import METHODS, TRACED
+from .families import MAKERS
+from .methods import BUDGETS, METHODS, TRACED
 from .results import HALVES, Results, budgets_of
 from .scores import ACCURACIES, certified_cost
-from .tables import OURS, typical
+from .tables import OURS, Contest, typical
 
 #: colours that differ in brightness too (after Okabe and Ito), in the order of the methods that are shown
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
 DASHES = ("-", "--", "-.", ":")
+#: of contests that are won, that may be chance, and that are lost
+VERDICTS = {-1: COLOURS[1], 0: "0.55", 1: COLOURS[0]}
+SHOWN = (0.004, 25.0)  #: the ratios of contests that fit into the figure
 
 
 def styles() -> dict[str, dict[str, Any]]:
@@ -71,6 +76,32 @@ def error_against_cost(results: Results, family: str, path: Path) -> None:
         ax.grid(True, color="0.9", linewidth=0.6)
     axes[0].set_ylabel("typical error / standard deviation")
     legend(figure, axes)
+    save(figure, path)
+
+
+def contests(found: Sequence[Contest], path: Path) -> None:
+    """Draw the error relative to the best peer, with its interval: a row for each family, a panel for each budget."""
+    from matplotlib.figure import Figure
+
+    logs = {name: [np.log(c.ratio.value) for c in found if c.family == name] for name in MAKERS}
+    rows = sorted((name for name in logs if logs[name]), key=lambda name: -np.mean(logs[name]))
+    figure = Figure(figsize=(8.4, 1.2 + 0.2 * len(rows)), layout="constrained")
+    axes = figure.subplots(1, len(BUDGETS), sharey=True, sharex=True)
+    for ax, budget in zip(axes, BUDGETS, strict=True):
+        ax.axvline(1, color="0.5", linewidth=0.8)
+        for c in found:
+            if c.budget == budget:
+                y, colour = rows.index(c.family), VERDICTS[c.ratio.verdict]
+                ends = np.clip([c.ratio.low, c.ratio.high], *SHOWN)
+                ax.plot(ends, [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
+                ax.plot(np.clip(c.ratio.value, *SHOWN), y, "o", color=colour, markersize=4.5)
+        ax.set(title=f"budget {budget}", xscale="log", xlim=SHOWN, ylim=(-0.7, len(rows) - 0.3))
+        ax.set_xticks([0.01, 0.1, 1, 10], ["1/100", "1/10", "1", "10"])
+        ax.minorticks_off()
+        ax.grid(True, color="0.9", linewidth=0.6)
+        ax.set_axisbelow(True)
+    axes[0].set_yticks(range(len(rows)), rows)
+    figure.supxlabel(f"better  ←  error of {OURS} / error of the best other method  →  worse", fontsize="medium")
     save(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""The report: the parts of docs/arena.md between marks, and its figures, from the stored results."""
+"""The report: docs/arena.md between marks, the pages and figures in docs/arena, all from the stored results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .families import MAKERS, problems
 from .results import HALVES, Results
 from .runs import is_current
 from .split import HELD_OUT
-from .store import BASELINE, FILE, Record, compact, load
+from .store import BASELINE, FILE, RELEASE, Record, compact, load
 from .tables import OURS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PARTS = ("winners", "results")  # of the page that are made here
+MADE = "made by python -m benchmarks.arena --report"
+BEGIN, END = f"<!-- {MADE} -->\n", "<!-- end -->"  #: between which docs/arena.md is made here
 
 
 def summary(records: Collection[Record]) -> str:
@@ -26,84 +27,113 @@ def summary(records: Collection[Record]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def marks(part: str) -> tuple[str, str]:
-    """Return the lines between which a part of the page stands."""
-    return f"<!-- {part}: made by python -m benchmarks.arena --report -->\n", f"<!-- end of {part} -->"
-
-
-def winners(records: Collection[Record]) -> str:
-    """Return who wins, as Markdown."""
-    stale = sum(not is_current(record) for record in records)
+def basis(records: Collection[Record]) -> str:
+    """Return what the numbers rest on."""
     results = Results.of(records)
-    seeds = {record.seed for record in records}
-    size = (
-        f"{len({record.job for record in records})} runs on {len(results.problems)} of {len(problems())} problems, "
-        f"{len(seeds)} seed{'s' * (len(seeds) != 1)}; {stale} of {len(records)} records are by older code than this. "
-        f"Held out as a whole: {', '.join(HELD_OUT)}."
+    seeds, stale = len({record.seed for record in records}), sum(not is_current(record) for record in records)
+    return (
+        f"{len({record.job for record in records}):,} runs on {len(results.problems)} of {len(problems())} problems, "
+        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 3600:.0f} hours of one processor. {stale:,} of "
+        f"{len(records):,} records are by release {RELEASE}, the others by the present code. Held out as a whole: "
+        f"{', '.join(HELD_OUT)}."
     )
-    found = tables.contests(results)
+
+
+def front(records: Collection[Record]) -> str:
+    """Return what docs/arena.md says: the answer, one figure, error bars by family, certified costs."""
+    results = Results.of(records)
     parts = [
-        "## Who wins",
-        size,
+        tables.advice(results),
+        "![Error relative to the best other method, by family and budget](arena/contests.svg)",
+        "Validation problems. Each bar is a 95 % interval from resampled problems and seeds; blue if it lies below "
+        "one, red if above, grey where the difference may be chance. The other method was chosen on development "
+        "problems, for each family and budget. Log evidences have errors in units of 1, all others in standard "
+        "deviations of the output. [All contests, with names and numbers](arena/contests.md); "
+        "[all methods](arena/methods.md); [all families](arena/families.md).",
+        "## Can the error bars be trusted?",
+        f"How often the intervals of `{OURS}` hold the truth on validation problems, all budgets and given data "
+        "together, in percent. In brackets: 95 % intervals, clustered by problem.",
+        tables.coverage_by_family(results, "validation", "arena/"),
+        "## What does certainty cost?",
+        "Whoever waits until the 95 % interval is narrow enough stops at this cost, in primary evaluations. A "
+        "certificate is *wrong* if that interval misses the truth. Half widths are in standard deviations of the "
+        "output; runs end at 10.",
+        tables.certified(results, ("validation",)),
+        "## What the numbers rest on",
+        basis(records),
+    ]
+    return "\n\n".join(parts)
+
+
+def pages(records: Collection[Record]) -> dict[str, str]:
+    """Return the pages in docs/arena, by the names of their files."""
+    results = Results.of(records)
+    found = tables.contests(results)
+    failed = [f"- {r.problem} by {r.method}, {r.stage}, seed {r.seed}: {r.failed}" for r in records if r.failed]
+    contests = [
+        "# The arena: all contests",
         tables.verdicts(found),
         "The typical error is the geometric mean over problems of the RMSE over seeds, in standard deviations of the "
         "output (log evidences: in units of 1). Beside it: its ratio to that of the best peer, with a 95 % interval "
         "from resampled problems and seeds. The best peer is chosen on development, and is the same for validation. A "
         "contest is won (bold) or lost (italics) only if its interval excludes 1.",
         tables.winners(found),
-        "## Beside each method",
+    ]
+    methods = [
+        "# The arena: all methods",
+        "## Errors",
         f"The error of `{OURS}` divided by that of each method, over all problems that both have solved:",
         tables.overall(results),
-    ]
-    return "\n\n".join(parts) + "\n\n"
-
-
-def details(records: Collection[Record]) -> str:
-    """Return error bars, certified costs and a section for each family, as Markdown."""
-    results = Results.of(records)
-    failed = [record for record in records if record.failed]
-    parts = [
         "## Error bars",
         "Intervals of shares are clustered by problem.",
         tables.error_bars(results),
         "A calibrated Gaussian has |error|/std of 0.67, 1.28 and 1.96 at 50, 80 and 95 %.",
-        "![Coverage against nominal level](arena/coverage.svg)",
-        f"How often the intervals of `{OURS}` hold, by family, all budgets and given data together:",
-        tables.coverage_by_family(results),
+        "![Coverage against nominal level](coverage.svg)",
+        f"How often the intervals of `{OURS}` hold on development problems, in percent:",
+        tables.coverage_by_family(results, "development", ""),
         "## Certified cost",
-        "Whoever waits until the 95 % interval is narrow enough stops at this cost. A certificate is wrong if that "
-        "interval does not hold the truth.",
         tables.certified(results),
-        *(f"![Certified accuracy against cost, {half}](arena/certified-{half}.svg)" for half in HALVES),
-        "## By family",
+        *(f"![Certified accuracy against cost, {half}](certified-{half}.svg)" for half in HALVES),
+        *(["## Failed runs", "\n".join(failed)] if failed else []),
     ]
-    for name in MAKERS:
-        parts += [f"### {name}", tables.of_family(results, name)]
-        if results.of_family(name).of_method(OURS).records:
-            parts.append(f"![Error against cost: {name}](arena/{name}.svg)")
-    if failed:
-        lines = [f"- {r.problem} by {r.method}, {r.stage}, seed {r.seed}: {r.failed}" for r in failed]
-        parts += ["### Failed runs", "\n".join(lines)]
-    return "\n\n".join(parts) + "\n\n"
+    made = {
+        "contests": contests,
+        "methods": methods,
+        "families": ["# The arena: all families", tables.families(results)],
+    }
+    for name in _drawn(results):
+        figure = [f"![Error against cost: {name}]({name}.svg)"] if _has_figure(results, name) else []
+        made[name] = [f"# The arena: {name}", tables.of_family(results, name), *figure]
+    return {f"{name}.md": f"<!-- {MADE} -->\n\n" + "\n\n".join(parts) + "\n" for name, parts in made.items()}
+
+
+def _drawn(results: Results) -> list[str]:
+    return [name for name in MAKERS if results.of_family(name).records]
+
+
+def _has_figure(results: Results, name: str) -> bool:
+    return bool(results.of_family(name).of_method(OURS).records)
 
 
 def write(folder: Path = DOCS) -> None:
-    """Write the results into docs/arena.md, and the figures beside it."""
+    """Write the results into docs/arena.md, and the pages and figures in docs/arena."""
     records = list(load(BASELINE, FILE).values())
-    results, drawn = Results.of(records), folder / "arena"
-    for old in drawn.glob("*.svg"):  # of families that have no results any more
-        old.unlink()
-    figures.coverage(results, drawn / "coverage.svg")
+    results, beside = Results.of(records), folder / "arena"
+    beside.mkdir(exist_ok=True)
+    for old in beside.iterdir():  # of families that have no results any more
+        if old.suffix == ".svg" or MADE in old.read_text(encoding="utf-8"):
+            old.unlink()
+    figures.coverage(results, beside / "coverage.svg")
+    figures.contests([c for c in tables.contests(results) if c.half == "validation"], beside / "contests.svg")
     for half in HALVES:
-        figures.certified(results, half, drawn / f"certified-{half}.svg")
-    for name in MAKERS:
-        if results.of_family(name).of_method(OURS).records:
-            figures.error_against_cost(results, name, drawn / f"{name}.svg")
+        figures.certified(results, half, beside / f"certified-{half}.svg")
+    for name in _drawn(results):
+        if _has_figure(results, name):
+            figures.error_against_cost(results, name, beside / f"{name}.svg")
+    for name, text in pages(records).items():
+        (beside / name).write_text(text, encoding="utf-8")
     file = folder / "arena.md"
-    text = file.read_text(encoding="utf-8")
-    for part, content in zip(PARTS, (winners(records), details(records)), strict=True):
-        begin, end = marks(part)
-        text = text.split(begin)[0] + begin + "\n" + content + end + text.split(end)[1]
-    file.write_text(text, encoding="utf-8")
+    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    file.write_text(f"{before}{BEGIN}\n{front(records)}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     if FILE.exists():
         compact(load(FILE).values())

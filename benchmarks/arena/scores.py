@@ -88,7 +88,8 @@ def typical_error(errors_by_problem: Iterable[Array]) -> float:
 
 def ratio_quantiles(errors: Array, stds: Array) -> tuple[float, ...]:
     """Return the quantiles of |error| / std at each of LEVELS; 0.67, 1.28 and 1.96 for calibrated Gaussians."""
-    ratios = np.abs(errors) / np.asarray(stds)
+    with np.errstate(divide="ignore"):  # an error bar of zero
+        ratios = np.abs(errors) / np.asarray(stds)
     return tuple(float(q) for q in np.quantile(ratios, LEVELS))
 
 

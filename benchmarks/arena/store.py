@@ -24,7 +24,8 @@ from .scores import Row
 from .truths import truths_of
 
 FILE = Path(__file__).with_name("results.jsonl")
-BASELINE = Path(__file__).with_name("baseline.jsonl.xz")  #: results of release 0.2.0, which are compared with
+BASELINE = Path(__file__).with_name("baseline.jsonl.xz")  #: results of a release, which are compared with
+RELEASE = "0.2.0"  #: of the baseline
 LIBRARY = Path(amsbq.__file__).parent
 
 Job: TypeAlias = tuple[str, str, Stage, int]  # problem, method, stage and seed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .families import MAKERS, family
-from .methods import METHODS, Stage
+from .methods import BUDGETS, METHODS, Stage
 from .resampling import Interval
 from .results import HALVES, Results, budgets_of, compared
 from .scores import ACCURACIES, LEVELS, certified_cost, false_certificate, ratio_quantiles, typical_error
@@ -75,6 +75,15 @@ def best_peer(results: Results, name: str, budget: Stage) -> str | None:
     return min(errors, key=lambda m: errors[m]) if errors else None
 
 
+def best_peers(results: Results, name: str) -> Results:
+    """Return the results of a family at BUDGETS, at each by the best peer."""
+    of_family, found = results.of_family(name), Results(())
+    for budget in BUDGETS:
+        peer = best_peer(results, name, budget)
+        found = Results(found.records + (of_family.at(budget).of_method(peer).records if peer else ()))
+    return found
+
+
 def _competes(method: str) -> bool:
     """Return whether a method chooses its own evaluations, and is not the default or a part of it."""
     return not METHODS[method].given_data and method not in (OURS, *MEMBERS)
@@ -133,6 +142,43 @@ def verdicts(found: Sequence[Contest]) -> str:
     return "\n".join(lines)
 
 
+def advice(results: Results) -> str:
+    """Return in words how the default does on validation beside the best peers, and in which families it is better."""
+    validation = results.of_half("validation")
+    rivals = {name: best_peers(results, name).of_half("validation") for name in MAKERS}
+    everyone = Results(tuple(record for rival in rivals.values() for record in rival.records))
+    ours = validation.of_method(OURS)
+    whole = compared(ours, everyone, BUDGETS)
+    if whole is None:
+        return "There are no results to compare yet."
+    ratios = {name: compared(ours, rival, BUDGETS) for name, rival in rivals.items()}
+    known = {name: found for name, found in ratios.items() if found}
+    kinds: dict[int, list[str]] = {-1: [], 0: [], 1: []}
+    for name in sorted(known, key=lambda name: known[name].value):
+        kinds[known[name].verdict].append(f"{link(name)} ×{short(known[name].value)}")
+    held = validation.where(lambda r: r.method in (OURS, f"{OURS}, given data")).coverage(0.95)
+    return "\n\n".join(
+        [
+            f"On {len(everyone.problems & ours.problems)} problems that were not used to develop it, in {len(known)} "
+            f"families, the error of `{OURS}` is **{with_interval(whole, digits=2)} times that of the best other "
+            f"method of each family**, over budgets of {', '.join(BUDGETS[:-1])} and {BUDGETS[-1]}. Its 95 % intervals "
+            f"hold the truth in {with_interval(held, 100)} % of the runs.",
+            f"- **Use it** for {_listed(kinds[-1])}.\n"
+            f"- **No difference has been shown** for {_listed(kinds[0])}.\n"
+            f"- **Use the best other method** for {_listed(kinds[1])}.",
+        ]
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "no family"
+
+
+def link(name: str, folder: str = "arena/") -> str:
+    """Return a link to the page of a family."""
+    return f"[{name}]({folder}{name}.md)"
+
+
 def overall(results: Results) -> str:
     """Return a row for each half and method: the default's error divided by the method's, over all problems."""
     head = ["half", "beside", *(f"budget {budget}" for budget in budgets_of(results)), "all"]
@@ -169,31 +215,39 @@ def error_bars(results: Results) -> str:
     return markdown(head, rows)
 
 
-def coverage_by_family(results: Results) -> str:
+def coverage_by_family(results: Results, half: Half, folder: str) -> str:
     """Return a row for each family: how often the default's intervals hold, with intervals clustered by problem."""
-    head = ["family", *(f"{half}: {100 * level:g} %" for half in HALVES for level in LEVELS)]
-    ours = results.where(lambda r: r.method in (OURS, f"{OURS}, given data"))
+    ours = results.of_half(half).where(lambda r: r.method in (OURS, f"{OURS}, given data"))
     rows = [
-        [
-            name,
-            *(with_interval(ours.of_family(name).of_half(h).coverage(level), 100) for h in HALVES for level in LEVELS),
-        ]
+        [link(name, folder), *(with_interval(ours.of_family(name).coverage(level), 100) for level in LEVELS)]
         for name in MAKERS
         if ours.of_family(name).records
     ]
-    return markdown(head, rows)
+    total = ["**all**", *(with_interval(ours.coverage(level), 100) for level in LEVELS)]
+    return markdown(["family", *(f"{100 * level:g} %" for level in LEVELS)], [*rows, total])
 
 
-def certified(results: Results) -> str:
+def certified(results: Results, halves: Sequence[Half] = HALVES) -> str:
     """Return a row for each half and method: how many runs certify an accuracy, at which cost, and how many wrongly."""
-    head = ["half", "method", "runs", *(f"half width {a:g}: certified, median cost, wrong" for a in ACCURACIES)]
+    head = ["half", "method", "runs", *(f"±{a:g}: certified, median cost, wrong" for a in ACCURACIES)]
     rows = []
-    for half in HALVES:
+    for half in halves:
         for name in results.methods:
             found = results.of_half(half).of_method(name).trajectories()
             if found:
                 rows.append([half, name, str(len(found)), *(_certified(found, accuracy) for accuracy in ACCURACIES)])
     return markdown(head, rows)
+
+
+def families(results: Results) -> str:
+    """Return a row for each family: what it has, how many problems of each half, and a link to its page."""
+    rows = []
+    for name, maker in MAKERS.items():
+        halves = [half_of(problem) for problem in family(name)]
+        what = (maker.__doc__ or "").strip().removeprefix("Return ").rstrip(".")
+        shown = link(name, "") if results.of_family(name).records else name
+        rows.append([shown, what, *(str(halves.count(half)) for half in HALVES)])
+    return markdown(["family", "what", *HALVES], rows)
 
 
 def _certified(found: Sequence[Record], accuracy: float) -> str:
@@ -205,8 +259,8 @@ def _certified(found: Sequence[Record], accuracy: float) -> str:
 
 
 def of_family(results: Results, name: str) -> str:
-    """Return what the family has, and a row for each half and method."""
-    lines = [f"- {p.index}: {p.title} ({half_of(p)}, {p.dim}D)" for p in family(name)]
+    """Return the members of a family, and a row for each half and method."""
+    lines = [f"- {p.index}: {p.title} ({half_of(p)}, {p.dim} input{'s' * (p.dim > 1)})" for p in family(name)]
     chosen = results.of_family(name)
     budgets = budgets_of(chosen)
     head = ["half", "method", *(f"typical error at {b}" for b in budgets), "covers 95 %", "s per run"]

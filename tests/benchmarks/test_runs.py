@@ -1,6 +1,7 @@
 """Runs of the arena: every method runs, results are stored and reused, and the report says what they say."""
 
 import math
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from benchmarks.arena.problem import Moments
 from benchmarks.arena.results import Results, stages_of
 from benchmarks.arena.scores import Row
 from benchmarks.arena.store import Record, append, compact, freeze, from_json, load, meaning, to_json
-from benchmarks.arena.tables import contests, coverage_by_family, error_bars, verdicts
+from benchmarks.arena.tables import advice, contests, coverage_by_family, error_bars, verdicts
 
 SMALL = replace(methods.SETTINGS, max_evaluations=8)
 
@@ -257,7 +258,9 @@ def test_error_bars_are_counted():
     # 0.1 ± (0.09, 0.18, 0.3) holds zero at 80 and 95 %, 0.1 ± 0.05 never
     assert cells[:3] == ["validation", "auto", "2"]
     assert [cell.split()[0] for cell in cells[3:6]] == ["0", "50", "50"]
-    assert "| smooth |" in coverage_by_family(results)
+    assert "| [smooth](smooth.md) | 0 [0, 84] | 50 [1, 99] | 50 [1, 99] |" in coverage_by_family(
+        results, "validation", ""
+    )
 
 
 def test_trajectories_join_the_budgets_of_methods_that_have_one_estimate_each():
@@ -268,6 +271,19 @@ def test_trajectories_join_the_budgets_of_methods_that_have_one_estimate_each():
     assert stages_of(Results.of([*sampled, record(stage="small data")])) == ["3", "5", "10", "20", "small data"]
 
 
+def test_advice_names_the_families_in_which_the_default_is_better_and_worse():
+    # of each family the first two of four problems are validation; of rough, the last one too
+    monte_carlo = [r for family in ("smooth", "rough", "skewed") for r in several([0.2] * 4, "Monte Carlo", family)]
+    better, worse = several([0.1, 0.11, 0.1, 0.11]), several([0.4, 0.44, 0.4, 0.44], family="rough")
+    found = advice(Results.of([*better, *worse, *several([0.1, 0.4, 0.1, 0.4], family="skewed"), *monte_carlo]))
+    lines = {line.split("**")[1]: line for line in found.splitlines() if line.startswith("- ")}
+    assert "[smooth](arena/smooth.md) ×0.5" in lines["Use it"]
+    assert "[rough](arena/rough.md) ×2" in lines["Use the best other method"]
+    assert "skewed" in lines["No difference has been shown"]
+    assert "On 7 problems that were not used to develop it, in 3 families" in found
+    assert advice(Results.of(better)) == "There are no results to compare yet."
+
+
 def test_the_report_is_written_between_its_marks(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     file = tmp_path / "results.jsonl"
@@ -276,18 +292,33 @@ def test_the_report_is_written_between_its_marks(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "FILE", file)
     monkeypatch.setattr(report, "BASELINE", tmp_path / "none.jsonl")
     monkeypatch.setattr(report, "compact", lambda records: compact(records, file))
-    page = tmp_path / "arena.md"
-    (begin, end), (then, last) = map(report.marks, report.PARTS)
-    page.write_text(f"# Before\n\n{begin}old\n{end}\n\nbetween\n\n{then}old\n{last}\n\nafter\n")
+    page, beside = tmp_path / "arena.md", tmp_path / "arena"
+    page.write_text(f"# Before\n\n{report.BEGIN}old\n{report.END}\n\nafter\n")
+    beside.mkdir()
+    (beside / "gone.md").write_text(f"<!-- {report.MADE} -->\n")
+    (beside / "rules.md").write_text("by hand\n")
     report.write(tmp_path)
     text = page.read_text()
-    assert text.startswith("# Before\n")
-    assert f"{end}\n\nbetween\n\n{then}" in text
-    assert text.endswith(f"{last}\n\nafter\n")
+    assert text.startswith(f"# Before\n\n{report.BEGIN}\nOn 2 problems")
+    assert text.endswith(f"{report.END}\n\nafter\n")
     assert "old\n" not in text
-    assert "validation: of 1 contests `auto` wins 1 and loses 0" in text
-    assert "24 of 24 records are by older code" in text
-    assert (tmp_path / "arena" / "smooth.svg").exists()
-    first = (tmp_path / "arena" / "coverage.svg").read_bytes()
-    figures.coverage(Results.of(load(file).values()), tmp_path / "arena" / "coverage.svg")
-    assert (tmp_path / "arena" / "coverage.svg").read_bytes() == first
+    assert "24 of 24 records are by release" in text
+    assert "validation: of 1 contests `auto` wins 1 and loses 0" in (beside / "contests.md").read_text()
+    assert {file.name for file in beside.glob("*.md")} == {
+        "rules.md",
+        "contests.md",
+        "methods.md",
+        "families.md",
+        "smooth.md",
+    }
+    targets = {target for file in [page, *beside.glob("*.md")] for target in links(file)}
+    assert len(targets) >= 8
+    assert [target for target in targets if not target.exists()] == []
+    first = (beside / "coverage.svg").read_bytes()
+    figures.coverage(Results.of(load(file).values()), beside / "coverage.svg")
+    assert (beside / "coverage.svg").read_bytes() == first
+
+
+def links(file):
+    """Return the files that a page links or shows."""
+    return [file.parent / target for target in re.findall(r"\]\(([^)]+)\)", file.read_text())]

@@ -99,7 +99,7 @@ def dependent() -> list[Problem]:
 
 
 def discrete() -> list[Problem]:
-    """Return problems with 2 to 4 inputs of which some are counts or categories."""
+    """Return problems with 2 to 4 inputs, some of which are counts or categories."""
     failures = [stats.norm(), stats.poisson(2.5)]
     modes: list[Any] = [stats.uniform(), {"idle": 0.2, "part": 0.5, "full": 0.3}]
     plant: list[Any] = [stats.gamma(3, scale=0.4), stats.randint(1, 6), {"old": 0.4, "new": 0.6}]
@@ -178,7 +178,7 @@ def discrete() -> list[Problem]:
 
 
 def transformed() -> list[Problem]:
-    """Return problems whose sources are called with a function of 2 to 4 independent inputs."""
+    """Return sources that are called with a function of 2 to 4 independent inputs."""
     angle = 0.6
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     points = np.linspace(0, 1, 21)

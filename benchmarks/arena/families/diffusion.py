@@ -75,7 +75,7 @@ def member(terms: int, sigma: float, output: Output, sizes: dict[int, float], le
 
 
 def diffusion() -> list[Problem]:
-    """Return four problems with 4 to 8 terms and three or four grids."""
+    """Return diffusion in a square with a random coefficient of 4 to 8 terms, on three or four grids."""
     three = {16: 1.0, 8: 0.2, 4: 0.05}
     return [
         member(4, 0.6, "average", three, 9),

@@ -103,7 +103,7 @@ CLOSENESS = {"good": (0.03, 0.95, 0.05), "biased": (0.08, 0.7, 0.5), "poor": (0.
 
 
 def genz() -> list[Problem]:
-    """Return one problem for each of Genz's families, and four more."""
+    """Return Genz's test functions, with perturbed ones as secondary sources."""
     rng, problems = np.random.default_rng(0), []
     for make, difficulty, D, qualities in MEMBERS:
         a = rng.uniform(0.5, 1, size=D)

@@ -17,7 +17,7 @@ N = stats.norm
 
 
 def poor_designs() -> list[Problem]:
-    """Return eight designs in 1 to 4 inputs, each with a good or mediocre secondary source."""
+    """Return given data that tell little: clustered, on a line, in a corner, or nearly repeated."""
     normal = [N(0, 1)] * 2
 
     def bend(X: Array) -> Array:

@@ -66,7 +66,7 @@ def two_point(coefficient: Callable[[Array, float], Array], source: Function, ve
 
 
 def boundary_value() -> list[Problem]:
-    """Return the problem of the multilevel BQ paper (Li et al. 2023), and variants with more levels and inputs."""
+    """Return the boundary value problem of the multilevel BQ paper (Li et al. 2023), and extensions of it."""
     paper = two_point(lambda X, x: 1 + X[:, 0] * x, lambda X: 50 * X[:, 1] ** 2)
     marginals = [U(0, 1), N(0, 1)]
 
@@ -187,7 +187,7 @@ def windy(X: Array, t: float, x: Array, v: Array) -> Array:
 
 
 def oscillator() -> list[Problem]:
-    """Return four oscillators; time steps are the levels, by Runge–Kutta or Euler's method."""
+    """Return oscillators whose time steps are the levels, by Runge–Kutta or Euler's method."""
     return [
         levels(
             "damped and driven, 160, 40 and 16 Runge–Kutta steps",
@@ -284,7 +284,7 @@ def dam_break(end: float, gauge: float) -> Any:
 
 
 def column() -> list[Problem]:
-    """Return two problems of transport and two of a dam break, on three or four grids each."""
+    """Return transport in a column and a dam break, on three or four grids each."""
     speed, spread, decay = U(0.4, 0.5), U(0.0005, 0.003), U(0, 1)
     depth, shallow, place = U(1, 0.6), U(0.3, 0.3), U(0.35, 0.2)
     return [

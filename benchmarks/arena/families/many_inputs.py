@@ -58,7 +58,7 @@ def of_plane(g: Callable[[Array, Array], Array], a: Array, b: Array) -> Callable
 
 
 def wide() -> list[Problem]:
-    """Return functions of 15 to 100 inputs, of which few matter, or all a little."""
+    """Return functions of 15 to 100 inputs: few of them matter, or all a little."""
     alike = 0.25 * np.ones(40)
     first = np.where(np.arange(100) < 10, 0.4, 0.0)
     second = np.where(np.arange(100) % 2, 0.1, -0.1)  # orthogonal to the first
@@ -158,7 +158,7 @@ def wide() -> list[Problem]:
 
 
 def many_inputs() -> list[Problem]:
-    """Return functions of 10, 12, 20, 30, 15 and 10 inputs."""
+    """Return functions of 10 to 30 inputs."""
     weights = 1 / (1 + np.arange(12.0))
     few = 1.5 * 0.6 ** np.arange(20)
     alike = np.ones(30) / np.sqrt(30)

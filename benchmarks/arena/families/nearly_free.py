@@ -86,7 +86,7 @@ def fitted_polynomial(f: Function, marginals: list, n: int) -> Function:
 
 
 def nearly_free() -> list[Problem]:
-    """Return Ishigami triples, formulas beside differential equations, and a fitted polynomial."""
+    """Return secondary sources that cost next to nothing: formulas and fitted polynomials."""
     circle = [U(-np.pi, 2 * np.pi)] * 3
     triple = (ishigami(5, 0.1, 4), ishigami(4.75, 0.1, 4), ishigami(3, 0.9, 2))
     other = (ishigami(7, 0.05, 4), ishigami(6, 0.06, 4), ishigami(7, 0.5, 2))

@@ -120,7 +120,7 @@ def _valley_moments() -> Moments:
 
 
 def non_stationary() -> list[Problem]:
-    """Return a chirp, steps, peaks and layers; half of them have been seen."""
+    """Return functions that vary much faster in one region: a chirp, steps, peaks and layers."""
     one = unit_cube(1)
     chirp_mean = special.fresnel(np.sqrt(2 * 20 / np.pi))[0] * np.sqrt(np.pi / 40)
     chirp_square = 0.5 - 0.5 * special.fresnel(np.sqrt(4 * 20 / np.pi))[1] * np.sqrt(np.pi / 80)

@@ -101,7 +101,7 @@ def member(title: str, equation: Equation, steps: dict[int, float]) -> Problem:
 
 
 def sde() -> list[Problem]:
-    """Return four payoffs with 6, 8 and 12 inputs; two are smooth, two have a kink."""
+    """Return payoffs of stochastic differential equations with 6 to 12 inputs, smooth or with a kink."""
     stock = Equation(lambda x: 0.05 * x, lambda x: 0.3 * x, 1.0, call(1.0), 1.0, (0.02, 12.0))
     reverting = Equation(
         lambda x: 1.5 * (0.5 - x), lambda x: 0.4 * np.sqrt(0.25 + x**2), 1.0, lambda x: np.exp(-x), 0.5, (-5.0, 6.0)

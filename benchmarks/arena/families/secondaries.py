@@ -25,7 +25,7 @@ def correlated(primary: Function, other: Function, correlation: float, D: int) -
 
 
 def mediocre() -> list[Problem]:
-    """Return secondary sources with correlations of 0.3 to 0.8."""
+    """Return secondary sources with correlations of 0.3 to 0.8 with the primary one."""
 
     def bumps(X: Array) -> Array:
         return np.exp(-8 * (X[:, 0] - 0.3) ** 2) + 0.5 * np.sin(5 * X[:, 0])

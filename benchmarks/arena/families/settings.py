@@ -91,7 +91,7 @@ def noisy() -> list[Problem]:
 
 
 def odd_noise() -> list[Problem]:
-    """Return noise that is not Gaussian: heavy tails, outliers, factors, counts, and steps of a scale."""
+    """Return sources with noise that is not Gaussian: heavy tails, outliers, factors, counts, rounding."""
 
     def exposed(X: Array) -> Array:
         return 1.5 + np.sin(3 * X[:, 0]) * X[:, 1]
@@ -210,7 +210,7 @@ def varying_cost() -> list[Problem]:
 
 
 def one_source() -> list[Problem]:
-    """Return single sources with 1, 2, 4 and 6 inputs."""
+    """Return problems without a secondary source, with 1 to 6 inputs."""
     normal = [N(0, 1)] * 2
 
     def waves(X: Array) -> Array:

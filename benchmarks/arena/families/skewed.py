@@ -13,7 +13,7 @@ from ..quadrature import by_product
 
 
 def skewed() -> list[Problem]:
-    """Return problems with 1 to 4 such inputs; the first, third and fifth have been seen."""
+    """Return problems with 1 to 4 inputs whose distributions are skewed."""
     gamma = [stats.gamma(5, loc=1, scale=4)]
     lognormal = [stats.lognorm(0.6), stats.lognorm(0.3, scale=2)]
     waits = [stats.expon(scale=1.0), stats.expon(scale=0.5), stats.gamma(2, scale=0.5)]

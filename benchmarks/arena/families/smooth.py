@@ -87,7 +87,7 @@ def circuit(X: Array, gain: float = 1.0, shift: float = 0.0) -> Array:
 
 
 def smooth() -> list[Problem]:
-    """Return pairs with 1 to 8 inputs."""
+    """Return smooth pairs with 1 to 8 inputs."""
     unit = [U(0, 1)]
     pair = (lambda X: forrester.primary(X[:, 0]), lambda X: forrester.secondary(X[:, 0]))
     wiggles = (lambda X: wiggly.primary(X[:, 0]), lambda X: wiggly.secondary(X[:, 0]))
