@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.arena import __doc__ as description
 from benchmarks.arena import against, report, runs, store, truths
-from benchmarks.arena.families import MAKERS
+from benchmarks.arena.families import MAKERS, problems
 from benchmarks.arena.methods import METHODS
 from benchmarks.arena.results import Results
 
@@ -61,7 +61,7 @@ def main() -> None:
     """Parse the arguments and do what they say."""
     options = parser().parse_args()
     if options.truths:
-        truths.compute_all(options.family)
+        truths.compute_all(problems(), options.family)
     elif options.report:
         report.write()
     elif options.freeze:
@@ -77,14 +77,14 @@ def main() -> None:
 def run(options: argparse.Namespace) -> None:
     """Run what is missing, and print what it shows."""
     baseline = store.load(store.BASELINE).values()
-    problems = runs.chosen(options.family)
+    chosen = runs.chosen(options.family)
     if options.quick:
         quick = against.quick_problems(Results.of(baseline))
-        problems = [problem for problem in problems if problem.key in quick]
+        chosen = [problem for problem in chosen if problem.key in quick]
     default = against.OURS if options.against else [name for name, method in METHODS.items() if method.default]
     methods = options.method or default
-    chosen = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
-    jobs = runs.wanted(problems, list(METHODS) if "all" in methods else methods, chosen)
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    jobs = runs.wanted(chosen, list(METHODS) if "all" in methods else methods, seeds)
     jobs = [job for job in jobs if not options.quick or job[2] in QUICK_STAGES]
     runs.run_all(jobs, options.workers, by_any_code=options.complete)
     wanted = set(jobs)

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy import stats
 from scipy.special import ndtr
 
 from benchmarks.arena.arrays import Array
@@ -139,6 +140,30 @@ def by_breaks(
         return total
 
     return lambda: moments_of(totals(orders), totals([-(-3 * n // 4) for n in orders]))
+
+
+def by_sobol(
+    marginals: Sequence[Any], f: Function, log2_points: int = 17, replicates: int = 16
+) -> Callable[[], Moments]:
+    """Return a function that averages over scrambled Sobol' points; the error is the standard error of replicates."""
+
+    def moments() -> Moments:
+        found = np.array([_average(marginals, f, log2_points, seed) for seed in range(replicates)])
+        whole = moments_of(found.mean(axis=0))
+        error = found[:, 0].std(ddof=1) / np.sqrt(replicates) / whole.std
+        return Moments(whole.mean, whole.std, float(error))
+
+    return moments
+
+
+def _average(marginals: Sequence[Any], f: Function, log2_points: int, seed: int) -> Array:
+    engine = stats.qmc.Sobol(len(marginals), seed=seed)
+    total, n = np.zeros(2), 2**log2_points
+    for _ in range(n // 2**14):
+        points = engine.random(2**14)
+        y = f(np.column_stack([marginal.ppf(u) for marginal, u in zip(marginals, points.T, strict=True)]))
+        total += [y.sum(), (y**2).sum()]
+    return total / n
 
 
 def by_sparse_grid(

@@ -66,8 +66,10 @@ MAKERS = {
 
 @cache
 def family(name: str) -> list[Problem]:
-    """Return the members of a family."""
-    return numbered(name, MAKERS[name]())
+    """Return the members of a family, of the arena or of the yardsticks."""
+    from benchmarks.yardsticks.registry import MAKERS as OUTSIDE  # they are made of the arena's problems
+
+    return numbered(name, (MAKERS | OUTSIDE)[name]())
 
 
 def problems() -> list[Problem]:
