@@ -64,9 +64,11 @@ def missing(jobs: Sequence[Job], *files: Path, by_any_code: bool = False) -> lis
     return [job for job in jobs if job not in done]
 
 
-def run_all(jobs: Sequence[Job], workers: int, file: Path = FILE, by_any_code: bool = False) -> None:
+def run_all(
+    jobs: Sequence[Job], workers: int, file: Path = FILE, by_any_code: bool = False, baseline: Path = BASELINE
+) -> None:
     """Run all jobs that are missing, there and in the baseline, and store their results as they come."""
-    left, began = missing(jobs, BASELINE, file, by_any_code=by_any_code), time.monotonic()
+    left, began = missing(jobs, baseline, file, by_any_code=by_any_code), time.monotonic()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # processes that obey the limit of threads
         futures = [pool.submit(run, job) for job in left]
         try:
