@@ -86,7 +86,7 @@ def _sources(result: Result, ax: Axes, d: int) -> None:
         draw_line(ax, t, curve.mean, source, literal(effect_name(result.names[source], curve.known)), curve.band())
         of = [e for e in result.evaluations if e.source == source and e.status == "ok" and alone]
         draw_markers(ax, [e.x[0] for e in of], [e.value for e in of], source, 4.5)
-    ax.fill_between([], [], color=FAINT, alpha=0.5, linewidth=0, label=BAND_NAME)
+    ax.fill_between([], [], color=source_style(0)["color"], alpha=0.15, linewidth=0, label=BAND_NAME)
     draw_density(ax, t, curves.density(result, d, t))
     shown = result.labels.axis(result.output or OUTPUT, result.output or "output")
     ax.set_ylabel(literal(shown if alone else f"average {shown}"))
