@@ -245,8 +245,8 @@ class Result:
         ----------
         other : measure, or anything that `as_measure` takes
             Of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary has some of them by name,
-            and the others stay as they are. Where evaluations do not reach, the error bar grows; if they do not reach a
-            tenth of the other distribution or more, there is a warning.
+            and the others stay as they are. Where evaluations do not reach, the error bar grows; if that is a tenth
+            more of the other distribution than of the one of the run, there is a warning.
         """
         if self.outputs is not None:
             found = [self[output].under(other) for output in self.outputs]
@@ -254,14 +254,15 @@ class Result:
         it = self._model("to integrate")
         measure = of_same_inputs(it.measure, measure_of_inputs(other, self.inputs, it.measure))
         posterior = posterior_of(it, primary=True)
+        spread = np.std(it.learner.data.values.of_source(0).y)
         with threads_for(len(it.learner)):
             estimate = posterior.under(measure)
-            _, std = posterior.predict(0, measure.sobol(SETTINGS.points, 1))
-        unknown = float(np.mean(SETTINGS.telling * std > np.std(it.learner.data.values.of_source(0).y)))
-        if unknown >= SETTINGS.material:
+            stds = (posterior.predict(0, each.sobol(SETTINGS.points, 1))[1] for each in (measure, it.measure))
+            unknown, before = (float(np.mean(SETTINGS.telling * std > spread)) for std in stds)
+        if unknown - before >= SETTINGS.material:
             warn(
-                f"the evaluations do not reach {100 * unknown:.0f} % of the other distribution: there, the answer "
-                "rests on what is assumed of such functions",
+                f"the evaluations do not reach {100 * unknown:.0f} % of the other distribution, and {100 * before:.0f} "
+                "% of the one of the run: there, the answer rests on what is assumed of such functions",
             )
         return estimate.in_unit(self.labels.unit(self.output))
 
