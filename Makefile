@@ -8,9 +8,11 @@ PYTHONS ?= $(BIN)/python
 # wait for processes that they have started. Each takes whole files, whose tests share fixtures.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 TEST_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST := $(BIN)/pytest -n $(TEST_WORKERS) --dist loadscope --no-loadscope-reorder
+PARALLEL := -n $(TEST_WORKERS) --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/pytest $(PARALLEL)
+COVERAGE := $(VENV)/coverage.txt
 
-.PHONY: demo test test-all coverage matrix browser lint figures gallery docs release clean
+.PHONY: demo test test-all matrix browser lint figures gallery docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/amsbq run examples/epidemic/problem.toml --journal epidemic.jsonl
@@ -20,15 +22,12 @@ demo: $(VENV)/installed
 test: lint
 	$(TEST_ENV) $(PYTEST) -m "not slow and not matrix and not browser and not slurm"
 
-# All of it: also the documentation, notebook, release, browsers, clusters, the paper, the arena's truths, and kills.
+# All of it: also the documentation, notebook, release, browsers, clusters, the paper, the arena's truths, and kills. Says
+# how many lines of the library the test workers ran, without the processes that they started; which not, is in a file.
 test-all: lint browser
-	$(TEST_ENV) $(PYTEST) --durations=25
-
-# Which lines `make test` runs. By itself, because it takes long: tracing costs Python 3.11 three quarters of the time of the
-# tests; from 3.12 on, where the interpreter tells, less.
-coverage: $(VENV)/installed
-	COVERAGE_CORE=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')") \
-	$(TEST_ENV) $(PYTEST) -m "not slow and not matrix and not browser and not slurm" --cov=amsbq --cov-report=term:skip-covered
+	$(TEST_ENV) $(BIN)/python -m slipcover --source src/amsbq --skip-covered --out $(COVERAGE) \
+	-m pytest $(PARALLEL) --durations=25 -W ignore::pytest.PytestAssertRewriteWarning
+	@awk '/^\(summary\)/ {printf "%.1f %% of %d lines of the library were run; the others are in $(COVERAGE)\n", 100 - 100 * $$3 / $$2, $$2}' $(COVERAGE)
 
 # Every pair of features, and some triples, with the default model: hours. `make test` has the array that covers all pairs.
 matrix: $(VENV)/installed
