@@ -78,7 +78,8 @@ def draw_density(ax: Axes, t: Array, density: Array | None) -> None:
     """Shade the density of an input behind the lowest fifth of the axes; without a density do nothing."""
     if density is None:
         return
-    behind, style = ax.twinx(), {"color": "0.5", "alpha": 0.18, "linewidth": 0}
+    behind = ax.twinx()
+    style: dict[str, Any] = {"color": "0.5", "alpha": 0.18, "linewidth": 0}
     behind.fill_between(t, density, zorder=0, **style)
     ax.fill_between([], [], label="distribution of the input", **style)
     behind.set(ylim=(0, 5 * density.max()), yticks=[])
