@@ -43,7 +43,7 @@ def test_a_source_that_tells_nothing_counts_little(tmp_path):
     again = amsbq.integrate(sources, [(0, 1)] * 2, budget=9, journal=journal)
     assert (again.mean, again.std) == (result.mean, result.std)
     ahead = again.integrator.forecast(12)
-    assert {choice.source for choice in ahead.choices} == {0}
+    assert sum(choice.source == 0 for choice in ahead.choices) == 3  # as many as the rest of the budget pays for
     assert again.integrator.preview().source == 0
     amsbq.report.report(result, tmp_path / "run.html")
 

@@ -10,7 +10,6 @@ from scipy import stats
 
 import amsbq
 from amsbq.gp.data import Data, Sites
-from amsbq.gp.posterior_batch import PosteriorBatch
 from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
 from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.particles import from_dict, learn, of_primary_alone
@@ -101,7 +100,7 @@ def test_draws_are_allotted_by_weight(n):
 def test_the_estimate_is_the_mixture_of_all_structures():
     data = levels_of(3)
     particles = learn(as_model("auto"), UNIT, data, [0.0] * 3)
-    assert len(particles.members) == 5
+    assert len(particles.members) == 4
     assert sum(member.weight for member in particles.members) == pytest.approx(1)
     units, standard = particles.units, particles.units.standardise(data.sorted())
     mean = 0.0
@@ -155,7 +154,7 @@ def test_one_source_has_two_structures():
 
 
 def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one():
-    """Not even through the lengthscales: it hardly counts, and where it must, the primary one alone has weight."""
+    """Not even through the lengthscales: it hardly counts, and where it must, the answer is wide enough."""
     rng = np.random.default_rng(0)
     x = np.concatenate([np.linspace(0.05, 0.95, 8), rng.uniform(size=40)])[:, None]
     s = np.repeat([0, 1], [8, 40])
@@ -167,20 +166,9 @@ def test_a_source_that_tells_nothing_does_not_rule_the_scales_of_the_primary_one
     chosen = integral(without, data)
     assert share > 0.98
     assert (chosen.mean, chosen.std) == (only.mean, only.std)
-    assert particles.members[3].draws.log_posterior.prior.primary_only
-    assert particles.members[3].weight > 0.5
     found = integral(particles, data)
     assert abs(found.mean - np.sin(7) / 7 - 1 / 3) < 3 * found.std
     assert found.std < 100 * only.std
-
-
-def test_what_the_primary_source_alone_believes_does_not_depend_on_others():
-    data = levels_of(4)
-    particles = learn(as_model("auto"), UNIT, data, [0.0] * 3)
-    models, units = particles.members[3].draws.models(), particles.units
-    whole = PosteriorBatch.condition(models, units.standardise(data), 1e-10).integral()
-    primary = PosteriorBatch.condition(models, units.standardise(data.of_source(0)), 1e-10).integral()
-    np.testing.assert_allclose(whole, primary, rtol=1e-6)
 
 
 def scattered(noise, n=10, m=20, seed=0):

@@ -186,14 +186,14 @@ def test_sources_of_one_quantity_have_one_level_and_one_unit():
 
 def test_when_the_structures_exist():
     declared = replace(MODELS["auto"], fidelities=GRID)
-    assert len(declared.priors(range(5), 2)) == 4
+    assert len(declared.priors(range(5), 2)) == 3
     assert all(prior.alike == (0, 1, 2, 3) for prior in declared.priors(range(5), 2))
     assert len(declared.priors([0], 2)) == len(as_model("auto").structures([0], 2))  # the others were left out
     formula = replace(MODELS["auto"], fidelities=Fidelities(("h",), ((0.1,), None)))
     assert len(formula.priors(range(2), 1)) == len(as_model("auto").structures(range(2), 1))  # nothing to compare
     assert len(replace(MODELS["ar"], fidelities=GRID).priors(range(5), 2)) == 1  # a model of one structure stays it
     many = Fidelities(("h",), tuple((0.1 * (i + 1),) for i in range(10)))
-    assert len(refinements(range(10), 2, many)) == 3  # none with hyperparameters for each source
+    assert len(refinements(range(10), 2, many)) == 2  # none with hyperparameters for each source
 
 
 def test_exponent_is_learned():

@@ -30,8 +30,7 @@ class AveragingSettings:
     Chosen on the development problems of docs/arena.md.
     """
 
-    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide.
-    #: The primary source alone has no part in them: it has to predict better.
+    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide
     prior_observations: float = 2.0
     #: a structure counts no more if all observations of the primary source together are so much less probable (in log
     #: density) than by the best one
@@ -69,11 +68,8 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
     log_densities = _log_densities(draws)
     total = log_densities.sum(axis=0)
     left = total > total.max() - SETTINGS.ruled_out
-    prior = left & ~np.array([some.log_posterior.prior.primary_only for some in draws])
-    weights = np.zeros(len(draws))
-    weights[left] = stacking_weights(
-        log_densities[:, left], SETTINGS.prior_observations * prior[left] / max(prior.sum(), 1)
-    )
+    weights, n = np.zeros(len(draws)), np.count_nonzero(left)
+    weights[left] = stacking_weights(log_densities[:, left], np.full(n, SETTINGS.prior_observations / n))
     return tuple(Member(*pair) for pair in zip(draws, weights.tolist(), strict=True))
 
 
@@ -82,8 +78,7 @@ def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
 
     Each is left out in turn. Structures have different units, but densities are in those of the user.
     """
-    shared = [member.draws for member in members if not member.draws.log_posterior.prior.primary_only]
-    with_others, without = (_log_densities(draws) for draws in (shared, [member.draws for member in alone]))
+    with_others, without = (_log_densities([member.draws for member in some]) for some in (members, alone))
     return len(with_others) * (_mean_log_density(with_others) - _mean_log_density(without))
 
 

@@ -75,10 +75,7 @@ class LogPosterior:
         )
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
-        #: noise variances beside the declared ones, in standard units: without others, all that these vary is noise
-        self.doubt = np.array([float(doubted)] + [float(prior.primary_only)] * (self.n_sources - 1))
-        if prior.primary_only:
-            self.noise[1:], self.learned = 0.0, self.learned[self.learned == 0]
+        self.doubted = doubted
         if integrated:
             EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
@@ -116,8 +113,9 @@ class LogPosterior:
     def _standard_noise(self) -> Array:
         """The noise variances that are not learned, in standard units, shape (L,)."""
         with np.errstate(over="ignore"):
-            declared = self.noise / self.units.spreads / self.units.spreads
-        return np.asarray(declared + self.doubt)
+            declared = np.asarray(self.noise / self.units.spreads / self.units.spreads)
+        declared[0] += self.doubted
+        return declared
 
     @property
     def _constant(self) -> Array:

@@ -266,8 +266,8 @@ def of_primary_alone(
     It counts by how well primary values are predicted without the other sources, beside what was learned of all of
     them. Sources of which the integral is known have to help more. Other parameters are those of `learn`.
     """
-    comparable = any(member.draws.log_posterior.prior.primary_only for member in every.members)
-    if not (comparable and len(every.noise) > 1 and model.leaves_out) or every.constant:  # which has no scale alone
+    wanted = model.leaves_out and len(every.noise) > 1 and every.models.target == 0
+    if not wanted or every.constant:  # which has no scale alone
         return 0.0, every
     if len(every.members[0].draws.primary_log_densities) < AVERAGING.fewest_told:
         return 0.0, every
@@ -333,7 +333,7 @@ def _noisy(measure: Measure, data: Data, noise: Sequence[Noise], memory: Memory)
 
 def _drawn(density: LogPosterior, number: int, seed: int, memory: Memory) -> HyperparameterDraws:
     """Return draws of the hyperparameters of a structure, carried along from those in a memory or made anew."""
-    key = number, density.n_sources, *density.learned.tolist(), *density.doubt.tolist()
+    key = number, density.n_sources, density.doubted, *density.learned.tolist()
     before = memory.draws.get(key)
     carried = None if before is None else before.carried(density, SETTINGS.draws, seed)
     memory.draws[key] = draw(density, SETTINGS.draws, seed) if carried is None else carried
@@ -368,8 +368,4 @@ def _log_posteriors(
     used = data.sorted().thinned(SETTINGS.most_observations)
     structures = model.priors([source for source in order if source < len(noise)], measure.dim)
     doubted = primary_is_constant(data)
-    densities = [LogPosterior(prior, measure, used, noise, doubted=doubted) for prior in structures]
-    primary = used.of_source(0)
-    if not len(primary.y):
-        return [density for density in densities if not density.prior.primary_only]
-    return [density.on(primary) if density.prior.primary_only else density for density in densities]
+    return [LogPosterior(prior, measure, used, noise, doubted=doubted) for prior in structures]

@@ -7,7 +7,6 @@ numbered by their order of fidelity, a fast process g and a slow process h:
     chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h); h and δ_l
                                                                           have linear trends
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
-    alone             f_0 = m_0 + A (e^{γ/2} g + h), whatever the others are
     Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
 
 and, where the sources have known fidelities, numbers h_lk for knobs k that tend to zero with the error,
@@ -105,8 +104,6 @@ class ModelPrior:
     target: int = 0  #: the source whose integral is wanted
     #: whether to consider that a source is unrelated to the primary one, or runs against it
     open_relations: bool = False
-    #: whether secondary sources tell nothing of the primary one, which is learned from its own observations
-    primary_only: bool = False
     #: prior of the log noise variance of a source, in units of its squared spread, where it is learned
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
     #: (knobs, L): the log of each knob of the sources that are alike. Where their noise is learned, it is one variance
@@ -215,7 +212,7 @@ class Model:
     marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
     secondaries: bool = True  #: whether other sources than the primary one are used
     warped: bool = False  #: whether skewed values may be modelled as exponentials
-    leaves_out: bool = True  #: whether secondary sources are left out that do not help to predict the primary one
+    leaves_out: bool = False  #: whether secondary sources are left out that do not help to predict the primary one
     process: MultiSourceGP | None = None  #: what is used as it is, if hyperparameters are given
     #: structures where the fidelities of sources are known, in place of the others
     refined: Callable[[Sequence[int], int, Fidelities], tuple[ModelPrior, ...]] | None = None
@@ -365,14 +362,7 @@ def refinements(order: Sequence[int], dim: int, fidelities: Fidelities) -> tuple
     found = tuple(refined(order, dim, fidelities, *about) for about in ((lengthscale, 0.0), (wide_lengthscale, TREND)))
     if fidelities.limit:
         return found
-    found = alone(order, dim), *found
     return (chain(order, dim), *found) if len(order) <= REFINEMENT.few else found
-
-
-def alone(order: Sequence[int], dim: int) -> ModelPrior:
-    """Return the prior of a primary source of which the others tell nothing, not even on which scale it varies."""
-    terms = tuple(TermPrior(lengthscale(fraction, dim), among=(0,)) for fraction in SHARED)
-    return ModelPrior(terms, tuple(_shared_process(len(terms), len(order))), level=10.0, primary_only=True)
 
 
 def _differences(
@@ -430,7 +420,7 @@ def default_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]
     """Return the structures that the default averages over."""
     if len(order) == 1:
         return common_and_own(order, dim), chain(order, dim)
-    structures = common_and_own(order, dim), chain(order, dim), star(order, dim), alone(order, dim)
+    structures = common_and_own(order, dim), chain(order, dim), star(order, dim)
     return structures if len(order) == 2 else (*structures, richardson(order, dim))
 
 
@@ -442,7 +432,7 @@ def _only(name: str, structure: Callable[[Sequence[int], int], ModelPrior], **op
 MODELS = {
     model.name: model
     for model in (
-        Model("auto", default_structures, warped=True, refined=refinements),
+        Model("auto", default_structures, warped=True, leaves_out=True, refined=refinements),
         _only("icm", icm, marginalised=False),
         _only("lmc", lmc),
         _only("ar", chain),
