@@ -13,7 +13,7 @@ from amsbq.inference import particles
 from amsbq.inference.averaging import SETTINGS as AVERAGING
 from amsbq.inference.structures import as_model
 from amsbq.posterior.component import Component
-from amsbq.posterior.latent import Latent, Process, without_far_draws
+from amsbq.posterior.latent import Latent, Process, reweighted, without_far_draws
 from amsbq.posterior.learner import Learner
 from amsbq.posterior.schedule import SETTINGS, scheduled_refit
 from amsbq.posterior.transforms import IDENTITY
@@ -169,3 +169,12 @@ def test_many_observations_are_all_used_though_few_are_learned_from(model, monke
     assert found.std < integral_of(few, data.first(24)).std
     again = particles.from_dict(as_model(model), UNIT, data, [0.0] * 3, 0, learned.to_dict())
     assert integral_of(again, data).interval() == found.interval()
+
+
+def test_a_value_may_be_most_probable_to_a_draw_that_hardly_counts():
+    gained, groups = np.array([0.0, -800.0, -2.0]), np.array([0, 0, 1])
+    np.testing.assert_array_equal(reweighted(np.array([0.0, 0.5, 0.5]), gained, groups), [0.0, 0.5, 0.5])
+    tiny = np.array([1e-300, 0.5, 0.5])  # 1e-300 is e^-690.8, which stands against 0.5 e^-800
+    np.testing.assert_allclose(reweighted(tiny, gained, groups), [0.5, 0.0, 0.5], atol=1e-40)
+    none = np.array([0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(reweighted(none, gained, groups), none)

@@ -108,11 +108,12 @@ def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
     [0.2, 0.4, 0.4]
     """
     out = weights.copy()
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights) + gained  # a value may be most probable to one that hardly counts
     for group in np.unique(groups):
         of = groups == group
-        logs = gained[of]
-        if np.isfinite(logs).all():
-            found = weights[of] * np.exp(logs - logs.max())
+        if np.isfinite(gained[of]).all() and weights[of].any():
+            found = np.exp(logs[of] - logs[of].max())
             out[of] = found * (weights[of].sum() / found.sum())
     return out
 
