@@ -141,7 +141,7 @@ def test_a_rate_below_the_floor_stops_as_long_as_the_rule_is_given(tmp_path):
     options = {"model": fixed(), "journal": tmp_path / "run.jsonl"}
     result = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(2.0), **options)
     assert (result.stopped, result.integrator.rate < 2.0) == ("rate", True)
-    assert "evaluations tell too little for their cost" in str(result)
+    assert "further evaluations are worth too little for their cost" in str(result)
     again = integrate(pair(), UNIT, budget=5, stop=stopping.rate_below(2.0), **options)
     assert (again.stopped, len(again.evaluations)) == ("rate", len(result.evaluations))
     assert integrate(pair(), UNIT, budget=5, **options).stopped == "budget"
@@ -167,7 +167,7 @@ def test_a_resumed_run_tries_retired_sources_again(down, tmp_path):
     with warnings.catch_warnings(record=True, action="always") as issued:
         before = integrate(sources, UNIT, budget=8, **options)
     assert before.stopped == ("failures" if down == 0 else "budget")
-    assert ("failed again and again" in str(before)) == (down == 0)
+    assert ("failed repeatedly" in str(before)) == (down == 0)
     if down == 1:
         assert "tried again when the run is resumed" in str(issued[0].message)
         assert "of coarse, which was retired" in str(amsbq.read_result(tmp_path / "run.jsonl").diagnose())
@@ -405,7 +405,7 @@ def test_what_a_result_shows():
     result = integrate(sources, UNIT, budget=4, model=fixed())
     text = str(result)
     assert f"{result.mean:.3f} ± {result.std:.3f}" in text
-    assert "the budget pays for nothing more of use" in text
+    assert "the remaining budget pays for no useful evaluation" in text
     assert "of 4" in text
     html = result._repr_html_()
     assert "&lt;b&gt;fine&lt;/b&gt;" in html

@@ -143,7 +143,7 @@ def test_wrong_gradients_do_not_lose_their_values(tmp_path, source, why):
     for each in (result, amsbq.read_result(journal)):
         assert why in each.evaluations[0].note
         [finding] = [finding for finding in each.diagnose() if finding.about == "gradients"]
-        assert "without a gradient that can be used" in finding.text
+        assert "without a usable gradient" in finding.text
 
 
 def test_wrong_gradients_cannot_be_told():

@@ -129,7 +129,7 @@ def test_bias_and_exponent(result):
         assert abs(found.mean - TRUTH - 256 * BIAS * h**2) < 4 * found.std
     said = [str(finding) for finding in result.diagnose() if finding.about == "refinement"]
     assert any("errors shrink with h: exponent " in text for text in said)
-    assert any("is off the limit by 0.009" in text for text in said)
+    assert any("differs from the limit by 0.009" in text for text in said)
 
 
 def test_resumed_read_and_estimated(tmp_path, result):
@@ -200,8 +200,8 @@ def test_two_knobs():
     low, high = found.interval()
     assert low < TRUTH < high
     said = [str(finding) for finding in found.diagnose() if finding.about == "refinement"]
-    assert any("two values of h cannot tell" in text for text in said)
-    assert any("two values of dt cannot tell" in text for text in said)
+    assert any("two values of h cannot determine" in text for text in said)
+    assert any("two values of dt cannot determine" in text for text in said)
 
 
 def test_levels_that_do_not_shrink_are_noticed():
@@ -221,7 +221,7 @@ def test_levels_that_do_not_shrink_are_noticed():
         (levels()[:1], {}, "limit=True needs two sources with a fidelity"),
         ([levels()[0], amsbq.Source(name="formula")], {}, "limit=True needs two sources with a fidelity"),
         (amsbq.levels(solve, h=[0.1, 0.2], k=[1]), {}, "limit=True needs two values of each knob, or more: k is 1"),
-        (levels(), {"model": "ar"}, "limit=True is learned by the default model: leave out model='ar'"),
+        (levels(), {"model": "ar"}, "limit=True needs the default model: omit model='ar'"),
         (levels(), {"limit": "h"}, "limit must be True or False, got 'h'"),
     ],
 )

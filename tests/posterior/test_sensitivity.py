@@ -96,7 +96,7 @@ def test_a_constant_output_does_not_tell_which_input_matters():
 
 def test_what_has_no_indices(of_ishigami):
     dependent = seen(lambda x: x[0], amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), 8, 4.0)
-    with pytest.raises(ValueError, match=r"depend on each other: Gaussian.*Instead, result.given\(x0=...\)"):
+    with pytest.raises(ValueError, match=r"are dependent: Gaussian.*Instead, result.given\(x0=...\)"):
         dependent.sensitivity()
     with pytest.raises(ValueError, match="groups has 'd', which is no input: there are a, b, c"):
         of_ishigami.sensitivity(groups={"some": ["a", "d"]})

@@ -80,7 +80,7 @@ def test_a_source_is_to_be_left_out_only_if_the_error_bar_would_be_half_as_wide_
     result = finished(secondary, *n)
     [finding] = about(result, "worth")
     assert finding.text.startswith("cheap did not pay")
-    assert ("Leave it out" in finding.advice) == (source_worths(result.integrator)[1].gain <= 0.5)
+    assert ("Omit it" in finding.advice) == (source_worths(result.integrator)[1].gain <= 0.5)
 
 
 @pytest.mark.parametrize(("secondary", "n"), [(superb, (5, 12, 0.1)), (mediocre, (5, 12, 0.1))])
@@ -105,7 +105,7 @@ def test_a_source_whose_values_are_all_the_same_is_called_so():
     it = given(fine, 6, secondary=lambda x: 1.5)
     result = result_of(it, "")
     [relation] = about(result, "relation")
-    assert "all values of cheap are 1.5: they tell nothing of how fine varies" in relation.text
+    assert "all values of cheap are 1.5: they do not show how fine varies" in relation.text
     assert about(result, "worth") == []
 
 
@@ -122,7 +122,7 @@ def test_what_a_bulk_has_cost_is_counted():
 def test_whether_a_source_paid_is_not_known_from_three_comparisons():
     result = result_of(given(fine, 3, secondary=superb), "")
     [finding] = about(result, "worth")
-    assert "whether cheap paid is not known yet" in finding.text
+    assert "whether cheap paid off is not known yet" in finding.text
     [relation] = about(result, "relation")
     assert relation.text.endswith("not known yet.")
 
@@ -169,7 +169,7 @@ def test_noise_that_was_not_declared_is_found_in_either_source(seed):
         again = it.learner.data.of_source(source).X[-1]
         cost = it.ledger.costs.expected(source, again)
         where = f"evaluate {it.names[source]} again where it was evaluated before, at rate = {again[0]:.4g}"
-        assert f"{where}, for a cost of {cost:.3g}: another value is noise" in finding.advice
+        assert f"{where}, for a cost of {cost:.3g}: a different value means noise" in finding.advice
 
 
 def test_the_same_value_again_means_that_there_is_no_noise_and_another_one_that_there_is():

@@ -84,7 +84,7 @@ def monte_carlo(
     >>> from scipy import stats
     >>> print(monte_carlo(lambda x: x[0] ** 2, stats.norm(), budget=1000))
     integral: 0.956 ± 0.046 (std), 95 % between 0.866 and 1.046
-    stopped: the budget pays for nothing more of use; spent 1000 of 1000
+    stopped: the remaining budget pays for no useful evaluation; spent 1000 of 1000
     <BLANKLINE>
       source      made  failed        cost
       source 0    1000       0        1000

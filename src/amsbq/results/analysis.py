@@ -1,6 +1,6 @@
-"""Numbers that answers, findings and figures are made of: residuals, correlations, indices of inputs, what is ahead.
+"""Numbers behind answers, findings and figures: residuals, correlations, Sobol' indices, forecasts.
 
-Each is a function of an integrator; what takes long is computed once for all that the integrator was told so far.
+Each is a function of an integrator. Expensive ones are cached until the integrator is asked or told more.
 """
 
 from __future__ import annotations
@@ -35,64 +35,64 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """Sizes of samples, and limits from which on something is said of a run."""
+    """Sample sizes, and thresholds from which on there is a finding."""
 
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
-    quick: int = 400  #: observations up to which a forecast, or a distribution, is quick enough for a page
-    points: int = 512  #: that stand for a distribution of the inputs
-    #: times the distance that 95 % of the inputs would have at most to as many evaluations, if those were spread evenly
+    quick: int = 400  #: most observations with which a forecast, or a distribution, is quick enough for a page
+    points: int = 512  #: sample size for the distribution of the inputs
+    #: factor by which "far" exceeds the 95 % quantile of distances to the same number of evenly spread evaluations
     far: float = 1.5
-    #: share (of a distribution of the inputs, of the weights of structures, of the evaluations of a source) that counts
+    #: smallest share worth mentioning: of the input distribution, of structure weights, of the evaluations of a source
     material: float = 0.1
-    #: times what counts, or what is to be expected, from which on a share is serious
+    #: multiple of ``material`` from which on a share is serious
     serious: float = 3.0
     #: standard deviations between two answers, or a value and its prediction, from which on they disagree
     apart: float = 2.0
-    #: ratio of standard deviations without and with evaluations from which on these told something: of the output at a
-    #: point; of the integral, for the same cost, where runs without a source had half to twice what was foreseen
+    #: ratio of standard deviations without and with evaluations from which on these were informative: of the output at
+    #: a point; of the integral at equal cost, where runs made without a source had half to twice the forecast
     telling: float = 2.0
-    #: the same ratio below which evaluations made little difference
+    #: ratio of standard deviations without and with evaluations below which these made little difference
     helpful: float = 1.25
-    #: probability below which something is not by chance
+    #: probability below which something is not attributed to chance
     improbable: float = 0.05
-    #: evaluations of a source before and after a jump of its values, and the gap between them, in units of their range
+    #: fewest evaluations of a source before and after a jump, and the gap between them, in units of their range
     fewest_in_a_row: int = 3
     jump: float = 5.0
-    #: observations of a source from which on its residuals tell how the model fits and one of them may be an outlier,
-    #: and samples from which on their density means something
+    #: fewest observations of a source whose residuals show how the model fits, or one of which can be an outlier; and
+    #: fewest samples of an input whose density is drawn
     enough: int = 8
-    #: evaluations of the primary source beyond those that are fitted by its relation to others, by which that settles
+    #: evaluations of the primary source, beyond those that its relation to others is fitted to, until it has settled
     spare: int = 2
-    #: values of the primary source for each one that may have all of their variance, and the share of the variance that
-    #: the others may have
+    #: one value in so many may hold nearly all the variance of the primary source's values; and the share of the
+    #: variance that is then left to the others
     fewest_values: int = 6
     hardly_vary: float = 0.01
-    #: ratio of the error bar now to what it was from which on it has risen
+    #: ratio of the error bar now to its smallest before, from which on it has risen
     risen: float = 1.05
-    #: ratio of the error bars now and in a forecast below which more of the same buys little
+    #: ratio of the error bar now to that of the forecast, below which more evaluations gain little
     hardly_narrower: float = 1.15
-    #: largest absolute correlation with the primary one that is possible, below which no source is said to have paid
+    #: a source pays off only if its absolute correlation with the primary one may be as large as this
     related: float = 0.5
     #: weight of models with other sources below which the primary one is predicted no better with them
     predicting: float = 0.5
-    #: share of the total cost from which on a source that did not pay is worth mentioning
+    #: share of the total cost from which on a source that did not pay off is worth mentioning
     pricey: float = 0.02
-    #: root mean square of standardised residuals, which should be one, from which on the model does not fit
+    #: root mean square of standardised residuals (ideally one) from which on the model does not fit
     misfit: float = 1.6
     #: parts of the range of an input in which residuals are compared, and the ratio of those in one part to those in a
     #: typical one from which on a source is not stationary
     parts: int = 4
     uneven: float = 3.5
-    #: lower end of the interval of the exponent with which errors shrink, below which they may not; and values of a
-    #: knob from which on they can tell it
+    #: lower end of the interval of the convergence exponent below which errors may not shrink; and fewest values of a
+    #: knob that determine the exponent
     hardly_shrink: float = 0.4
     tell_exponent: int = 3
-    #: kernel of functions that may have steps, by which the values of a source are predicted from each other
+    #: kernel of functions that may have steps; with it, each value of a source is predicted from the others
     stepped: ProductKernel = field(default_factory=lambda: Matern(0.5, 1.0))
-    #: standard deviations of an outlier from what these functions predict without it. Beside a step, or where a steep
-    #: function was evaluated farthest out, it may be 9; a value that is wrong by ten times the spread of all has 12
+    #: standard deviations between an outlier and its prediction by such functions. Beside a step, or at the end of a
+    #: steep function, correct values may reach 9; a value that is wrong by ten times the spread of all reaches 12
     unexplained: float = 10.0
-    #: and from what the model predicts, after a refit to all observations but the value
+    #: standard deviations between an outlier and its prediction by the model, refitted without it
     outlying: float = 5.0
 
 
@@ -100,7 +100,7 @@ SETTINGS = AnalysisSettings()
 
 
 def once_per_state(function: Callable[[Decisions], T]) -> Callable[[Decisions], T]:
-    """Return a function of an integrator that is evaluated again only after the integrator was asked or told more."""
+    """Cache a function of an integrator until the integrator is asked or told more."""
     known: WeakKeyDictionary[Decisions, tuple[tuple[float, ...], T]] = WeakKeyDictionary()
 
     @wraps(function)
@@ -116,9 +116,9 @@ def once_per_state(function: Callable[[Decisions], T]) -> Callable[[Decisions], 
 
 
 def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
-    """Return the posterior of an integrator; raise ValueError if there is none, or several outputs.
+    """Return the posterior of an integrator with one output; ValueError if there is none yet.
 
-    Where the ``primary`` source is asked for, it must have a value.
+    With ``primary=True``, the primary source must have a value.
     """
     if primary and not it.learner.has_primary:
         raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
@@ -130,7 +130,7 @@ def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
 
 
 def quickly_known(it: Decisions | None) -> bool:
-    """Return whether there is something to know of one output, and few enough observations to find it in seconds."""
+    """Return whether the distribution of the output is known within seconds: one output, not too many observations."""
     return it is not None and it.outputs is None and it.learner.has_primary and len(it.learner) <= SETTINGS.quick
 
 
@@ -161,21 +161,21 @@ class Residuals:
 
     @property
     def span(self) -> float:
-        """Half the length of an axis, centred at zero, on which all of them are visible."""
+        """Half the length of an axis, centred at zero, that shows all residuals."""
         return max(4.0, 1.1 * float(np.abs(self.z).max(initial=0.0)))
 
 
 @once_per_state
 def residuals(it: Decisions) -> Residuals:
-    """Return the leave-one-out residuals of all evaluations, averaged over the draws of the hyperparameters.
+    """Return the leave-one-out residuals of all evaluations, averaged over the hyperparameter draws.
 
-    Those of sources that are evaluated in bulk are left out: what they show is how smooth these sources are.
+    Sources that are evaluated in bulk are left out: their residuals only show how smooth they are.
     """
     posterior = posterior_of(it)
     left, used = posterior.left_out(), set(it.policy.used).difference(it.in_bulk.sources)
     rows = np.flatnonzero(np.isin(left.s, list(used)))
     mean, variance = averaged((left.means[:, rows], left.variances[:, rows]))
-    # Observations are in an order of their own: at each location, sorted by value, both lists are in the same one.
+    # Observations and evaluations are ordered differently; sorted by value at each location, they correspond.
     sign = 1 if posterior.whole.components[0].transform.grows else -1
     made = [i for i, e in enumerate(it.evaluations) if e.status == "ok" and e.source in used]
     at: dict[tuple[float, ...], list[int]] = {}
@@ -189,9 +189,10 @@ def residuals(it: Decisions) -> Residuals:
 
 
 def forecast(it: Decisions, budget: float | None = None, sources: Sequence[int] | None = None) -> Forecast:
-    """Return (total cost, expected standard deviation) from now until a budget is spent, by default twice the present.
+    """Return pairs (total cost, expected standard deviation) from now until a budget is spent.
 
-    It is empty if the costs of a source are not known yet, or if there are too many observations for a quick answer.
+    The default budget is twice the cost so far. The forecast is empty if the cost of a source is not known yet, or if
+    there are too many observations for a quick answer.
     """
     among = [source for source in it.policy.worth_asking if sources is None or source in sources]
     unknown = it.starting or any(it.ledger.costs.unknown(source) for source in among)
@@ -202,9 +203,10 @@ def forecast(it: Decisions, budget: float | None = None, sources: Sequence[int] 
 
 @once_per_state
 def uncovered(it: Decisions) -> tuple[float, Array]:
-    """Return the probability of inputs that are far from all evaluations of the primary source, and the farthest, (D,).
+    """Return the probability that inputs are far from all evaluations of the primary source, and the farthest, (D,).
 
-    Distances are in units of the widths of the inputs, and compared with those to as many evenly spread points.
+    Distances are in units of the widths of the inputs, and compared with those to the same number of evenly spread
+    points.
     """
     X = it.measure.sobol(SETTINGS.points, rng=1)
     evaluated, width = it.learner.data.values.of_source(0).X, it.measure.width
@@ -217,7 +219,7 @@ def uncovered(it: Decisions) -> tuple[float, Array]:
 
 @once_per_state
 def known_target(it: Decisions) -> AnyEstimate:
-    """Return what is known about the target of a run, of each output if there are several."""
+    """Return the estimate of the target of a run, for each output if there are several."""
     posterior = it.learner.posterior
     if posterior is None or not it.learner.has_primary:
         return unknown_estimate(it.outputs)
@@ -226,20 +228,20 @@ def known_target(it: Decisions) -> AnyEstimate:
 
 @dataclass(frozen=True)
 class Refinement:
-    """What is known of sources with fidelities.
+    """Sources with fidelities: their integrals, and how their errors shrink.
 
     Attributes
     ----------
     sources : list of int
-        Those that were observed, and of which there is a model, from the finest to the coarsest.
+        Sources that were observed and modelled, from the finest to the coarsest.
     sizes : (n, knobs) array
         Their fidelities.
     integrals : list of Estimate
-        Of each of them.
+        Their integrals.
     exponents : list of Exponent
-        With what powers of the knobs errors shrink.
+        For each knob, the power of it with which errors shrink.
     bias : Estimate or None
-        By how much the integral of the primary source is above the limit; None where the limit is not wanted.
+        The integral of the primary source minus the limit; None unless the run is about the limit.
     """
 
     sources: list[int]
@@ -251,7 +253,7 @@ class Refinement:
 
 @once_per_state
 def refinement(it: Decisions) -> Refinement | None:
-    """Return what is known of sources with fidelities; None if there are none, or if the model does not use them."""
+    """Return the refinement of sources with fidelities; None if there are none, or if the model does not use them."""
     posterior = posterior_of(it)
     found = exponents(posterior)
     if not found:
@@ -269,11 +271,11 @@ def refinement(it: Decisions) -> Refinement | None:
     )
 
 
-#: how well the values of the primary source are predicted from all others, the larger the better
+#: how well each value of the primary source is predicted from all others; larger is better
 primary_score = once_per_state(lambda it: posterior_of(it).primary_score())
-#: what parts of the mixture say of the integral, each with its weight
+#: the integral by each part of the mixture, with its weight
 views = once_per_state(lambda it: posterior_of(it).views())
-#: how the outputs of the sources correlate over the distribution of the inputs
+#: correlations between the outputs of the sources over the distribution of the inputs
 correlations = once_per_state(lambda it: correlations_of(posterior_of(it)))
 #: the distribution of the output of the primary source
 output_distribution = once_per_state(
@@ -281,11 +283,11 @@ output_distribution = once_per_state(
         posterior_of(it, primary=True), it.problem.labels.unit(), squared(it.problem.labels.unit())
     )
 )
-#: the Sobol' indices of each input, called by its number
+#: the Sobol' indices of each input, keyed by its number as text
 indices = once_per_state(
     lambda it: Sensitivity.of(posterior_of(it, primary=True), {str(d): [d] for d in range(it.measure.dim)})
 )
-#: the forecast until twice as much is spent as now
+#: the forecast until the cost so far has doubled
 outlook = once_per_state(forecast)
-#: what would be asked next if the budget were larger; None if nothing is worth evaluating
+#: the next evaluation if the budget were larger; None if nothing is worth evaluating
 next_choice = once_per_state(Decisions.preview)

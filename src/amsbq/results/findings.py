@@ -1,8 +1,8 @@
-"""`Finding`: one thing worth knowing of a run, in words; and the checks that find them.
+"""`Finding`: one thing worth knowing about a run, in words; and the checks that produce findings.
 
-Findings are about what the error bar rests on, how the model fits, what sources are worth, and what is ahead. Checks
-read the state of an integrator, and nothing is evaluated. Where a sentence says what would have been without a source,
-the model is refitted without it.
+Findings are about what the error bar rests on, how well the model fits, what each source was worth, and what more
+evaluations would give. Checks read the state of an integrator and evaluate no source. Where a finding compares with a
+run without a source, the model is refitted without it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Level: TypeAlias = Literal["good", "note", "warning"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth knowing of a run.
+    """One thing worth knowing about a run.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Finding:
     text : str
         What was found.
     advice : str
-        What to do about it, if there is anything to do.
+        What to do about it; empty if there is nothing to do.
     """
 
     level: Level
@@ -76,7 +76,7 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """A list of findings, warnings first, whose text has one of them on each line.
+    """A list of findings, warnings first, printed with one finding on each line.
 
     >>> print(Findings([Finding("good", "fit", "it fits."), Finding("warning", "noise", "there is.", "Declare it.")]))
     warning  noise: there is. Declare it.
@@ -100,7 +100,7 @@ class Findings(list[Finding]):
 
 @dataclass(frozen=True)
 class Case:
-    """What findings are about: an integrator, the integral by it, and the names of the inputs."""
+    """What the checks look at: an integrator, its estimate of the integral, and the names of the inputs."""
 
     it: Decisions
     estimate: Estimate
@@ -108,12 +108,12 @@ class Case:
 
     @property
     def error_bar(self) -> str:
-        """What the standard deviation of the integral is called: it is not that of another target."""
+        """The name of the integral's standard deviation, which says so if the target is not the mean."""
         return "standard deviation" if self.it.problem.targets[0] == "mean" else "standard deviation of the mean"
 
     @property
     def labels(self) -> Labels:
-        """What inputs, the output and costs are called and measured in."""
+        """Names and units of the inputs, the output and the cost."""
         return self.it.problem.labels
 
     @property
@@ -122,29 +122,29 @@ class Case:
         return self.labels.unit()
 
     def value(self, number: float, digits: int = 6) -> str:
-        """Return a number in the unit of the output."""
+        """Return a number with the unit of the output, as text."""
         return self.labels.measured(f"{number:.{digits}g}")
 
     def paid(self, cost: float, digits: int = 3) -> str:
-        """Return a cost in its unit."""
+        """Return a cost with its unit, as text."""
         return self.labels.measured(f"{cost:.{digits}g}", COST)
 
     def at(self, x: Sequence[float] | Array) -> str:
-        """Return the values of all inputs with their names."""
+        """Return a location as text: the values of all inputs with their names."""
         return self.labels.at(self.inputs, x)
 
 
-#: level, text, and advice if there is any
+#: level, text, and advice ("" for none)
 Said: TypeAlias = tuple[Level, str, str]
 
 #: what transforms do, in words
 WORDS = {
     "root": "their distance from the bound is modelled as a square",
-    "log": "their distance from the bound is modelled as an exponential, which levels off where it is next to nothing",
-    "exp": "their logarithm is modelled, and its exponential is taken to be linear where the logarithm is uncertain",
-    "arcsine": "their share of the range is modelled as a squared sine",
-    "logit": "their share of the range is modelled as a logistic function",
-    "cut": "they are modelled as if there were no bound, and cut off there",
+    "log": "their distance from the bound is modelled as an exponential, which levels off where it is almost zero",
+    "exp": "their logarithm is modelled, and its exponential is linearised where the logarithm is uncertain",
+    "arcsine": "their position within the range is modelled as a squared sine",
+    "logit": "their position within the range is modelled as a logistic function",
+    "cut": "they are modelled as if there were no bound, and truncated there",
 }
 
 
@@ -156,9 +156,9 @@ def _failures(case: Case) -> Iterator[Said]:
         if bulk.failed:
             yield (
                 "warning",
-                f"{it.names[bulk.source]} has failed at {bulk.failed} of the {bulk.n} locations at which it was "
-                f"evaluated in bulk, the first time with: {bulk.reason or 'a value that is not acceptable'}.",
-                "Its integral is not used, and it tells nothing of those inputs: fix it.",
+                f"{it.names[bulk.source]} failed at {bulk.failed} of the {bulk.n} locations at which it was evaluated "
+                f"in bulk, the first time with: {bulk.reason or 'a value that is not acceptable'}.",
+                "Its integral is not used, and it adds no information at those inputs: fix the source.",
             )
     said = [
         f"{n} of {made[source]} of {it.names[source]}" + (", which was retired" if source in retired else "")
@@ -172,9 +172,9 @@ def _failures(case: Case) -> Iterator[Said]:
     for last in sorted(failed, key=lambda e: e.source)[-1:]:
         yield (
             "warning" if serious else "note",
-            f"evaluations failed: {', '.join(said)}. The last one with: {last.reason}.",
-            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or take those "
-            "inputs out of the distribution."
+            f"evaluations failed: {', '.join(said)}. The last failure: {last.reason}.",
+            "Where evaluations fail, the estimate is interpolated. If failures cluster, fix the source or remove those "
+            "inputs from the distribution."
             if interpolated
             else "Fix the source.",
         )
@@ -185,27 +185,27 @@ def _constant(case: Case) -> Iterator[Said]:
     if primary_is_constant(case.it.learner.data):
         yield (
             "warning",
-            f"all {len(y)} values of {name} are {case.value(y[0])}: they do not tell how much it varies, and the error "
-            "bar is a guess, by the spread of other sources or the size of the values.",
-            "Evaluate it where it should vary.",
+            f"all {len(y)} values of {name} are {case.value(y[0])}: they do not show how much it varies, and the error "
+            "bar is a guess, based on the spread of other sources or on the size of the values.",
+            "Evaluate it where it is expected to vary.",
         )
 
 
 def _few(case: Case) -> Iterator[Said]:
     it, s = case.it, case.it.learner.data.values.s
     n, related = len(_values(it).y), bool(np.any((s > 0) & (s < len(it.policy.used))))
-    fitted = CORRELATIONS.relation if related else CORRELATIONS.relation - 1  # there is no factor
+    fitted = CORRELATIONS.relation if related else CORRELATIONS.relation - 1  # without other sources, no factor
     missing = fitted + SETTINGS.spare - n
     if missing <= 0:
         return
     price = 0.0 if it.ledger.costs.unknown(0) else missing * it.ledger.costs.expected(0, it.measure.median)
-    more = f"{_evaluations(missing).capitalize()} more would show whether it is right"
-    how_many = f"{_evaluations(n)} only" if n else "no value"
+    more = f"{_more(missing).capitalize()} would show whether it is right"
+    how_many = f"only {_evaluations(n)}" if n else "no value"
     why = " (a factor, an offset and a difference are fitted to them)" if related and n else ""
     yield (
         "warning" if n <= fitted else "note",
-        f"{it.names[0]} has {how_many}{why}: the error bar {'rests' if n <= fitted else 'still rests in part'} on what "
-        "is assumed of such functions.",
+        f"{it.names[0]} has {how_many}{why}: the error bar {'rests' if n <= fitted else 'still rests in part'} on "
+        "prior assumptions about such functions.",
         (f"{more}, for a cost of about {case.paid(price)}." if price > 0 else f"{more}.")
         if not n or next_choice(it) is not None
         else "",
@@ -225,20 +225,20 @@ def _few_that_vary(case: Case) -> Iterator[Said]:
         several = f"{k} of the {n} values of {name}, such as {extreme}, differ"
         yield (
             "warning",
-            f"{several if k > 1 else f'one of the {n} values of {name}, {extreme}, differs'} much from the others, "
-            f"which are almost the same: how {name} varies, how other sources are related to it, and the error bar "
-            "rest on that.",
-            f"Evaluate {name} around there, and wherever else it may be far from the others.",
+            f"{several if k > 1 else f'one of the {n} values of {name}, {extreme}, differs'} greatly from the others, "
+            f"which are almost equal: how {name} varies, how other sources are related to it, and the error bar all "
+            f"rest on {'these few values' if k > 1 else 'this value'}.",
+            f"Evaluate {name} around there, and wherever else its values may stand out.",
         )
 
 
 def _rise(case: Case) -> Iterator[Said]:
     it, left = case.it, residuals(case.it)
     primary = [i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"]
-    if len(primary) < CORRELATIONS.relation:  # up to there, error bars rest on assumptions
+    if len(primary) < CORRELATIONS.relation:  # with fewer values, error bars rest on prior assumptions
         return
     rows = [(i, e.std) for i, e in enumerate(it.evaluations) if e.std > 0 and i >= primary[CORRELATIONS.relation - 1]]
-    if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were given since
+    if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were added by the user since
         rows.append((len(it.evaluations) - 1, posterior_of(it).estimate.std))
     lowest, narrowest = min(((std, k) for k, (_, std) in enumerate(rows)), default=(math.inf, 0))
     if not rows or rows[-1][1] <= SETTINGS.risen * lowest:
@@ -249,44 +249,44 @@ def _rise(case: Case) -> Iterator[Said]:
     why = (
         f"its value was a surprise, {size:.1f} standard deviations from what all others predict"
         if size > SETTINGS.apart
-        else "it changed what the model takes for granted: how smooth the sources are, their noise, how they are "
-        "related, or which of them tell something"
+        else "it changed what the model has learned about the sources: how smooth they are, their noise, how they are "
+        "related, or which of them are informative"
     )
     yield (
         "note",
         f"the {case.error_bar} was {lowest:.2g} after evaluation {rows[narrowest][0] + 1} and is "
         f"{case.value(rows[-1][1], 2)} now. It rose from {before:.2g} to {after:.2g} with evaluation {i + 1}, of "
         f"{it.names[it.evaluations[i].source]}: {why}.",
-        "Rely on the present one.",
+        "Rely on the current one.",
     )
 
 
 def _disagreement(case: Case) -> Iterator[Said]:
     it, mean, name = case.it, case.estimate.mean, case.it.names[0]
-    settled = f"More evaluations of {name} tell which is right."
+    settled = f"More evaluations of {name} would show which is right."
     for source, worth in source_worths(it).items():
         alone = worth.without
         if abs(mean - alone.mean) > SETTINGS.apart * alone.std:
             yield (
                 "warning",
                 f"with {it.names[source]} the integral is {plus_minus(mean, case.estimate.std, case.unit)}, without it "
-                f"{plus_minus(alone.mean, alone.std, case.unit)} (standard deviations): the answer rests on how it is "
-                f"related to {name}.",
+                f"{plus_minus(alone.mean, alone.std, case.unit)} (standard deviations): the answer depends on how it "
+                f"is related to {name}.",
                 _settled_by(case, settled),
             )
     heard = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
     for a, b in sorted((pair for pair in heard if _distance(pair) > SETTINGS.apart), key=_distance)[-1:]:
         of = "how the sources are related" if len(it.policy.used) > 1 else f"how {name} varies"
         alternatives = posterior_of(it).components
-        over = f"several assumptions on {of}"
+        over = f"several assumptions about {of}"
         if len({each.latent.n_sources for each in alternatives}) > 1:
             over = "models with the other sources and without them"
         elif len(alternatives) > 1:
             assumed = all(each.transform.range.assumed for each in alternatives)
-            over = "two models, with values as they are and with exponentials" if assumed else "several transforms"
+            over = "models with and without an exponential transform" if assumed else "several transforms"
         yield (
             "note",
-            f"the model averages over {over}, which say {plus_minus(a.mean, a.std, case.unit)} and "
+            f"the model averages over {over}, which give {plus_minus(a.mean, a.std, case.unit)} and "
             f"{plus_minus(b.mean, b.std, case.unit)} (standard deviations), with weights of {100 * a.weight:.0f} and "
             f"{100 * b.weight:.0f} %. The error bar covers both.",
             _settled_by(case, settled),
@@ -298,8 +298,8 @@ def _extrapolation(case: Case) -> Iterator[Said]:
     if share >= SETTINGS.material and case.it.learner.has_primary:
         yield (
             "warning" if share >= SETTINGS.serious * SETTINGS.material else "note",
-            f"{100 * share:.0f} % of the inputs' distribution are far from all evaluations of "
-            f"{case.it.names[0]}, most of all {case.at(farthest)}: there the answer is extrapolated.",
+            f"{100 * share:.0f} % of the input distribution is far from all evaluations of {case.it.names[0]}, "
+            f"farthest at {case.at(farthest)}: there the answer is extrapolated.",
             _settled_by(case, "Evaluate it there."),
         )
 
@@ -312,9 +312,9 @@ def _fit(case: Case) -> Iterator[Said]:
         size, outside = float(np.sqrt(np.mean(z**2))), int(np.count_nonzero(np.abs(z) > SETTINGS.apart))
         by_chance = scipy.stats.binom(len(z), 2 * scipy.stats.norm.sf(SETTINGS.apart))
         said = (
-            f"predicted from all other observations, those of {name} are off by {size:.2g} times what was expected "
-            f"(root mean square of {len(z)}), and {outside} of them by more than two standard deviations "
-            f"({by_chance.mean():.2g} expected)."
+            f"each predicted from all other observations, those of {name} are off by {size:.2g} times the predicted "
+            f"standard deviation (root mean square of {len(z)}), and {outside} of them by more than two standard "
+            f"deviations ({by_chance.mean():.2g} expected)."
         )
         surprises = bool(by_chance.sf(outside - 1) < SETTINGS.improbable)
         yield _first_of(
@@ -324,7 +324,7 @@ def _fit(case: Case) -> Iterator[Said]:
                 said,
                 "The model does not fit: look for jumps and kinks, and trust the error bar less.",
             ),
-            (surprises, "note", said, "More surprises than by chance: see where, in the picture of the residuals."),
+            (surprises, "note", said, "That is more than by chance: the plot of the residuals shows where."),
             (True, "good", said, ""),
         )
 
@@ -338,8 +338,8 @@ def _outlier(case: Case) -> Iterator[Said]:
             f"evaluation {found.evaluation + 1} ({called}), {case.it.names[e.source]} at {case.at(e.x)}, has the value "
             f"{case.value(float(e.value))}, where all others predict {plus_minus(found.mean, found.std, case.unit)} "
             "(standard deviation).",
-            "Look at that run: either its value is wrong, or the source changes suddenly there. The answer includes "
-            "it; `amsbq exclude` takes it out of a run with a journal, and `amsbq correct` replaces it.",
+            "Check that evaluation: either its value is wrong, or the source changes abruptly there. The answer "
+            "includes it; in a run with a journal, `amsbq exclude` removes it and `amsbq correct` replaces it.",
         )
 
 
@@ -351,8 +351,8 @@ def _limit(case: Case) -> Iterator[Said]:
             yield (
                 "warning",
                 f"the limit of the target, {case.value(target.limit, 4)}, is far from all values of "
-                f"{case.it.names[0]}, which are between {low:.4g} and {case.value(high, 4)}: what is said of it is "
-                "extrapolated.",
+                f"{case.it.names[0]}, which are between {low:.4g} and {case.value(high, 4)}: the probability of "
+                "exceeding it is extrapolated.",
                 "Check its unit.",
             )
 
@@ -366,15 +366,15 @@ def _gradients(case: Case) -> Iterator[Said]:
         if ignored:
             yield (
                 "warning",
-                f"{name} has {_evaluations(len(ignored))} without a gradient that can be used. The last one: "
-                f"{ignored[-1]}. The values count.",
+                f"{name} has {_evaluations(len(ignored))} without a usable gradient. The last one: {ignored[-1]}. "
+                "Their values are used.",
                 "Return a number for each input, NaN where it is not known.",
             )
         elif each.gradient is True and made and source not in known:
             yield (
                 "warning",
-                f"{name} was said to return gradients, and none of its {_evaluations(made)} has one.",
-                "Return Observation(value, gradient=...), or leave gradient=True out.",
+                f"{name} was declared to return gradients, but none of its {_evaluations(made)} has one.",
+                "Return Observation(value, gradient=...), or omit gradient=True.",
             )
 
 
@@ -389,10 +389,10 @@ def _order(case: Case) -> Iterator[Said]:
                 side = "above" if after.min() > before.max() else "below"
                 yield (
                     "warning",
-                    f"all values of {name} from its evaluation {k + 1} on are {side} those before, by "
-                    f"{case.value(float(gap), 3)} and more: they may depend on when it was called.",
-                    f"Evaluate it again at {case.at(made[0].x)}, where it gave {case.value(y[0])}: another value means "
-                    "that it depends on more than its inputs.",
+                    f"all values of {name} from its evaluation {k + 1} on are {side} the earlier ones, by at least "
+                    f"{case.value(float(gap), 3)}: they may depend on when it was called.",
+                    f"Evaluate it again at {case.at(made[0].x)}, where it returned {case.value(y[0])}: a different "
+                    "value means that it depends on more than its inputs.",
                 )
                 break
 
@@ -402,8 +402,8 @@ def _noise(case: Case) -> Iterator[Said]:
     for source, std in repeated_noise(it).items():
         yield (
             "warning",
-            f"{it.names[source]} returned different values at the same location, with a standard deviation of "
-            f"{case.value(std, 2)}, but was declared to be without noise.",
+            f"{it.names[source]} was declared noise-free, but returned different values at the same location, with a "
+            f"standard deviation of {case.value(std, 2)}.",
             f"Use noise='learn' for {it.names[source]}.",
         )
     for source, std in hidden_noise(it).items():
@@ -413,10 +413,10 @@ def _noise(case: Case) -> Iterator[Said]:
             "warning",
             f"the values of {name} scatter around a smooth function as if they had noise of standard deviation "
             f"{case.value(std, 2)} ({_brief(100 * std / float(np.std(data.y)))} % of their spread), more than was "
-            "declared. That is by the model only.",
+            "declared. This is inferred by the model only.",
             f"To settle it, evaluate {name} again where it was evaluated before, at {case.at(data.X[-1])}{cost}: "
-            "another value is noise, for which there is noise='learn'; the same value means that it varies faster than "
-            "its evaluations can show.",
+            "a different value means noise, which noise='learn' accounts for; the same value means that it varies "
+            "faster than its evaluations can resolve.",
         )
 
 
@@ -436,8 +436,8 @@ def _stationarity(case: Case) -> Iterator[Said]:
                     f"{name} is much harder to predict for {label} between {low:.4g} and "
                     f"{case.labels.measured(f'{high:.4g}', label)} than elsewhere "
                     f"({sizes[rough] / usual:.0f} times): it seems to vary faster there, or next to it.",
-                    f"The model takes functions to vary alike everywhere. Integrate that part by itself, or use an "
-                    f"input in which it is smoother{such_as}.",
+                    f"The model is stationary: it assumes the same smoothness everywhere. Integrate that part "
+                    f"separately, or use an input in which it is smoother{such_as}.",
                 )
 
 
@@ -450,11 +450,11 @@ def _transform(case: Case) -> Iterator[Said]:
         end = f"above {case.value(known.low, 4)}" if above else f"below {case.value(known.high, 4)}"
         share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 0.995 else ""
         said = (
-            f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, values are "
-            "predicted better by it than as they are."
+            f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, they are "
+            "predicted better with this transform than without it."
         )
         yield _first_of(
-            (known.assumed, "note", said, "If a bound of the values is known, say so by output_range."),
+            (known.assumed, "note", said, "If a bound of the values is known, declare it by output_range."),
             (True, "note", f"the values are {known.description}: {WORDS[component.transform.kind]}{share}.", ""),
         )
 
@@ -467,16 +467,16 @@ def _refinement(case: Case) -> Iterator[Said]:
             few = "one value" if len(values) == 1 else "two values"
             yield (
                 "note",
-                f"{few} of {each.knob} cannot tell with what exponent errors shrink: the assumed one, {each}, is in "
-                "the error bar.",
-                f"A third value of {each.knob} would tell.",
+                f"{few} of {each.knob} cannot determine the exponent with which errors shrink: the assumed one, "
+                f"{each}, is included in the error bar.",
+                f"A third value of {each.knob} would determine it.",
             )
         elif each.low < SETTINGS.hardly_shrink:
             yield (
                 "warning",
                 f"errors may hardly shrink with {each.knob}: {each}.",
                 "Either its values are too coarse to show it, or they are not levels of one simulator, or other errors "
-                "are larger.",
+                "dominate.",
             )
         else:
             yield "good", f"errors shrink with {each.knob}: {each}.", ""
@@ -484,9 +484,9 @@ def _refinement(case: Case) -> Iterator[Said]:
         low, high = found.bias.interval(0.95)
         yield (
             "note",
-            f"the integral of {it.names[0]} is off the limit by "
+            f"the integral of {it.names[0]} differs from the limit by "
             f"{plus_minus(found.bias.mean, found.bias.std, case.unit)} (95 %: {low:.3g} to "
-            f"{high:.3g}); the answer is about the limit.",
+            f"{high:.3g}); the answer is that of the limit.",
             "",
         )
 
@@ -494,16 +494,16 @@ def _refinement(case: Case) -> Iterator[Said]:
 def _hyperparameters(case: Case) -> Iterator[Said]:
     estimate, given = case.estimate, case.it.problem.model.given
     n, drawn = estimate.effective_draws, len(estimate.centres)
-    few = f"of {drawn} draws of the hyperparameters only about {n:.0f} are different: their uncertainty is not fully in"
-    modes = "only the most probable hyperparameters were used: the error bar does not know that they are uncertain."
+    few = f"the {drawn} hyperparameter draws are worth only about {n:.0f} independent ones: their uncertainty is not"
+    modes = "only the most probable hyperparameters were used: the error bar does not include their uncertainty."
     if given or not np.isnan(estimate.mean):
         yield _first_of(
-            (given, "note", "given, not learned: the error bar is right if they are.", "See whether it fits."),
+            (given, "note", "given, not learned: the error bar is right if they are.", "Check the fit."),
             (bool(np.isinf(estimate.dof)), "note", modes, "model='auto' averages over them."),
             (
                 n < LEARNING.fewest_effective * drawn,
                 "warning",
-                f"{few} the error bar.",
+                f"{few} fully included in the error bar.",
                 "A few more evaluations usually help.",
             ),
             (True, "good", f"averaged over draws that are worth {n:.0f} independent ones (effective sample size).", ""),
@@ -516,20 +516,18 @@ def _relation(case: Case) -> Iterator[Said]:
     for source in (source for source in observed if others < SETTINGS.predicting and not _is_constant(it, source)):
         said = f"the values of {first}, each left out in turn, are predicted no better with {it.names[source]}"
         spent = cost_of(it, source)
-        advice = (
-            f"It took {case.paid(spent)} of the cost: leave it out, or find a better approximation." if spent else ""
-        )
-        again = f"With {len(_values(it).y)} values of {first} that is not settled: each further one decides anew."
-        counts = f"models with it count {100 * others:.0f} %" if others else "it is left out of the model"
+        advice = f"It took {case.paid(spent)} of the cost: omit it, or find a better approximation." if spent else ""
+        again = f"With {len(_values(it).y)} values of {first} this is not settled: each further one may change it."
+        counts = f"models with it have a weight of {100 * others:.0f} %" if others else "it is left out of the model"
         yield "note", f"{said}: {counts}.", again if rests else advice
     for source in (source for source in observed if _is_constant(it, source)):
         same = f"all values of {it.names[source]} are {case.value(_values(it, source).y[0])}"
-        yield "note", f"{same}: they tell nothing of how {first} varies.", "Leave it out, unless it varies elsewhere."
+        yield "note", f"{same}: they do not show how {first} varies.", "Omit this source, unless it varies elsewhere."
     each = set(observed) - many_levels(it) if others >= SETTINGS.predicting else set()
     for source in (source for source in sorted(each) if not _is_constant(it, source)):
         found = correlations(it)
-        over = f"the correlation of {it.names[source]} with {first} over the inputs' distribution is"
-        more = rests if found.known[0, source] else f"A few more evaluations of {first} would tell."
+        over = f"the correlation of {it.names[source]} with {first} over the input distribution is"
+        more = rests if found.known[0, source] else f"A few more evaluations of {first} would determine it."
         yield "note" if more else "good", f"{over} {found.text(0, source)}.", more
 
 
@@ -542,18 +540,18 @@ def _worth(case: Case) -> Iterator[Said]:
         instead, relation = _instead(case, found, others), correlations(it)
         related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
         unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.telling
-        not_known = f"whether {name} paid is not known yet, as its relation to {first} is not: {instead}"
+        not_known = f"whether {name} paid off is not known yet, as its relation to {first} is not: {instead}"
         but = f"the values of {first}, each left out in turn, are predicted no better with it"
         but = f"its correlation with {first} is {relation.text(0, source)}" if found.predicts else but
-        leave = "Leave it out, or find" if found.gain <= 1 / SETTINGS.telling else "Find"
+        leave = "Omit it, or find" if found.gain <= 1 / SETTINGS.telling else "Find"
         better = "" if rests else f"{leave} a cheaper or better approximation."
         yield _first_of(
             (unknown, "note", f"{not_known}, if these error bars are right.", ""),
-            (paid and found.predicts and related, "note" if rests else "good", f"{name} paid: {instead}.", rests),
-            (paid, "note", f"whether {name} paid is not clear: {instead}, but {but}.", ""),
-            (found.share < SETTINGS.pricey, "note", f"{name} told little: {instead}.", ""),
-            # up to there, runs without it had smaller error bars
-            (found.gain <= 1, "note", f"{name} did not pay: {instead}.", better),
+            (paid and found.predicts and related, "note" if rests else "good", f"{name} paid off: {instead}.", rests),
+            (paid, "note", f"whether {name} paid off is not clear: {instead}, but {but}.", ""),
+            (found.share < SETTINGS.pricey, "note", f"{name} added little information: {instead}.", ""),
+            # with gains up to one, runs without the source had smaller error bars
+            (found.gain <= 1, "note", f"{name} did not pay off: {instead}.", better),
             (found.gain < SETTINGS.helpful, "note", f"{name} made little difference: {instead}.", ""),
             (True, "note", f"{name} seems to have helped: {instead}, which may be off by a factor of two.", ""),
         )
@@ -566,7 +564,7 @@ def _outlook(case: Case) -> Iterator[Said]:
     of_mean = case.it.problem.targets[0] == "mean"
     now, what = (std, "") if of_mean else (ahead[0][1], " of the target")
     rows = [(cost, now * expected / ahead[0][1]) for cost, expected in ahead]  # of many outputs, by a model of this one
-    goals = {"half of what it is now": 0.5 * now}
+    goals = {"half of the current one": 0.5 * now}
     if of_mean and 0.01 * abs(mean) < now:
         goals["one percent of the integral"] = 0.01 * abs(mean)
     reached = {name: [cost for cost, expected in rows if expected <= goal] for name, goal in goals.items()}
@@ -576,11 +574,11 @@ def _outlook(case: Case) -> Iterator[Said]:
         "note",
         f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} for "
         f"{case.paid(total, 4)} in total (now {now:.2g} for {committed:.4g}){''.join(clauses)}.",
-        "More of the same buys little." if now < SETTINGS.hardly_narrower * last else "",
+        "More such evaluations would gain little." if now < SETTINGS.hardly_narrower * last else "",
     )
 
 
-#: all checks, by what their findings are about
+#: all checks, by the subject of their findings
 CHECKS: dict[str, Callable[[Case], Iterator[Said]]] = {
     "failures": _failures,
     "constant": _constant,
@@ -615,11 +613,11 @@ def diagnose(
     it : Integrator
         The integrator of the run.
     estimate : Estimate
-        The integral by that integrator.
+        Its estimate of the integral.
     inputs : list of str
         Names of the inputs.
     subjects : list of str
-        What findings are wanted about; everything by default.
+        Subjects to check; all by default.
     """
     case, start = Case(it, estimate, inputs), []
     if it.learner.posterior is None or not len(it.learner):
@@ -629,7 +627,7 @@ def diagnose(
 
 
 def certificate_findings(certificate: Certificate | None) -> list[Finding]:
-    """Return what a certificate says of the answer of the model, and what it does not tell."""
+    """Return findings on a certificate: whether it agrees with the model, and its cautions."""
     if certificate is None or not certificate.complete:
         return []
     compared = [certificate.comparison(m) for m in range(certificate.plan.n_outputs)]
@@ -658,7 +656,7 @@ def _settled_by(case: Case, otherwise: str) -> str:
     if choice is None or costs.unknown(choice.source):
         return otherwise
     what, price = f"{case.it.names[choice.source]} at {case.at(choice.x)}", costs.expected(choice.source, choice.x)
-    return f"{otherwise} What would tell most per cost is {what}, for {case.paid(price)}."
+    return f"{otherwise} The most informative evaluation for its cost is {what}, for {case.paid(price)}."
 
 
 def _distance(pair: tuple[View, View]) -> float:
@@ -667,21 +665,21 @@ def _distance(pair: tuple[View, View]) -> float:
 
 
 def _rests_on_few(it: Decisions) -> str:
-    """Return that what is known of a secondary source may change with the next value of the primary one, if it may."""
+    """Return a caution if the primary source has so few values that the next one may change the relation to others."""
     few = (n := len(_values(it).y)) <= CORRELATIONS.relation + SETTINGS.spare
-    return f"That rests on {n} values of {it.names[0]}, and may change with the next." if few else ""
+    return f"This rests on {n} values of {it.names[0]}, and may change with the next." if few else ""
 
 
 def _instead(case: Case, found: SourceWorth, others: str) -> str:
-    """Return a clause that compares the error bar with that of the same cost without a source.
+    """Return a clause that compares the error bar with the one without a source, for the same cost.
 
-    Both are relative to the error bar of the case: of many outputs, ``found`` is by a model of this one.
+    The numbers are scaled to the error bar of the case, as with many outputs ``found`` is by a model of this one alone.
     """
     std = case.estimate.std
     money = f"it took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "it cost nothing"
-    too_little = f", which pays for no evaluation of {others}" if found.cost > 0 else ""
+    too_little = f", too little for an evaluation of {others}" if found.cost > 0 else ""
     money += f"; with that spent on {others} instead, " if found.bought else f"{too_little}; without it "
-    times = f", {_brief(found.gain)} times as much" if found.gain >= SETTINGS.helpful else ""
+    times = f", {_brief(found.gain)} times as large" if found.gain >= SETTINGS.helpful else ""
     without = found.instead / found.std * std
     return f"{money}the {case.error_bar} would be about {without:.2g}{times} (it is {case.value(std, 2)})"
 
@@ -689,6 +687,10 @@ def _instead(case: Case, found: SourceWorth, others: str) -> str:
 def _brief(number: float) -> str:
     """Return a number with two digits, and without an exponent if it is large."""
     return f"{number:.0f}" if 10 <= number < 1e6 else f"{number:.2g}"
+
+
+def _more(n: int) -> str:
+    return "one more evaluation" if n == 1 else f"{n} more evaluations"
 
 
 def _evaluations(n: int) -> str:

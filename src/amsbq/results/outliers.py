@@ -1,4 +1,4 @@
-"""Values that the model cannot explain: outliers, far from what all others predict, and noise that was not declared."""
+"""Values that the model cannot explain: outliers, far from what all others predict, and undeclared noise."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .analysis import SETTINGS, once_per_state
 
 
 def repeated_noise(it: Decisions) -> dict[int, float]:
-    """Return the standard deviation of different values at one location, for each source that was to be without noise.
+    """Return the standard deviation of repeated values at one location, for each source declared noise-free.
 
-    Where there are such values, the source has noise for certain.
+    Only sources whose values differ are listed: they have noise for certain.
     """
     spreads = {source: spread_of_repeats(it.learner.data.values.of_source(source)) for source in it.policy.used}
     return {source: std for source, std in spreads.items() if std > 0 and it.sources[source].noise == 0.0}
@@ -32,9 +32,9 @@ def repeated_noise(it: Decisions) -> dict[int, float]:
 
 @once_per_state
 def hidden_noise(it: Decisions) -> dict[int, float]:
-    """Return the standard deviation of the noise on each source whose values look as if they had more than declared.
+    """Return the standard deviation of the noise of each source whose values seem to have more noise than declared.
 
-    Those with different values at one location, where nothing is left to guess, are not among them.
+    Sources of `repeated_noise`, whose noise is certain, are not among them.
     """
     if it.problem.model.given or it.problem.ranges[0] is not None:
         return {}
@@ -62,10 +62,10 @@ class Outlier:
 
 @once_per_state
 def outlier(it: Decisions) -> Outlier | None:
-    """Return the value that is farthest from what the others of its source predict, if it is an outlier; else None.
+    """Return the value that is farthest from its prediction by the others of its source, if it is an outlier, or None.
 
-    It is one if neither functions with steps, learned from the others of its source, nor the model of the run, learned
-    from all other observations, can explain it.
+    It is an outlier if neither functions with steps, learned from the other values of its source, nor the model of the
+    run, learned from all other observations, can explain it.
     """
     found: list[tuple[float, Data]] = []
     with np.errstate(all="ignore"):
@@ -78,9 +78,9 @@ def outlier(it: Decisions) -> Outlier | None:
 
 
 def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
-    """Return the value of a source that functions with steps predict worst, after its distance in standard deviations.
+    """Return the worst-predicted value of a source by functions with steps: (distance, observation).
 
-    The distance is zero if that is nothing special.
+    The distance is in standard deviations, and zero if it is not remarkable.
     """
     data = replace(of_source, s=np.zeros(len(of_source.y), dtype=np.intp))
     posterior, _ = _stepped(it, data, noise)
@@ -99,7 +99,7 @@ def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
 
 
 def _stepped(it: Decisions, data: Data, noise: Noise) -> tuple[PosteriorBatch, StandardUnits]:
-    """Return the posterior of functions with steps, by the most probable hyperparameters, and its units."""
+    """Return the posterior of functions with steps, at the most probable hyperparameters, and its standard units."""
     prior = replace(chain([0], it.measure.dim), kernel=SETTINGS.stepped)
     few, every = (
         LogPosterior(prior, it.measure, rows, [noise], integrated=False)
@@ -109,11 +109,11 @@ def _stepped(it: Decisions, data: Data, noise: Noise) -> tuple[PosteriorBatch, S
 
 
 def _checked(it: Decisions, value: Data) -> Outlier | None:
-    """Return an observation as an outlier if the model of the run, learned from all others, finds it far off."""
+    """Return an observation as an outlier if it is far from the prediction of the model, learned from all others."""
     (source,), [x], [y] = value.s.tolist(), value.X, value.y
     noise = it.sources[source].noise
     with collected_warnings(), np.errstate(all="ignore"):
-        # a wrong value may be why a source is left out
+        # a source may have been left out because of this very value
         refitted = it.learner.without(source, x, y).learned(leaves_out=False)
         assert refitted is not None
         hidden = hidden_noise(it).get(source, 0.0) ** 2

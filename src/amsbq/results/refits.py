@@ -1,4 +1,4 @@
-"""What sources were worth: the integral with and without each of them, for the same cost, by refits without it."""
+"""The worth of each source: the integral with and without it at equal cost, by a refit without the source."""
 
 from __future__ import annotations
 
@@ -20,33 +20,31 @@ from ..posterior.estimate import Estimate
 from ..posterior.transforms import range_arguments
 from .analysis import forecast, once_per_state, posterior_of, primary_score
 
-#: of central differences, relative to the interquartile range of an input
+#: step of central differences, relative to the interquartile range of an input
 STEP = 1e-3
-#: secondary sources that are levels of one simulator, up to which each is looked at by itself: of more, each could be
-#: replaced by its neighbours
+#: most levels of one simulator whose worth is found one by one: among more, each could be replaced by its neighbours
 FEW_LEVELS = 5
 
 
 @dataclass(frozen=True)
 class SourceWorth:
-    """What a source was worth: the integral with and without it, for the same cost.
+    """The worth of a source: the integral with and without it, for the same cost.
 
     Attributes
     ----------
     cost, share : float
-        What its evaluations cost, and their share of what was spent.
+        The cost of its evaluations, and the share of the total cost.
     std : float
-        Standard deviation of the integral as it is.
+        Standard deviation of the integral with the source.
     without : Estimate
         The integral from the observations of all other sources.
     instead : float
-        Standard deviation from the other sources, if the cost of this one had been spent on them and they had returned
-        what is expected of them.
+        Standard deviation of the integral from the other sources, if the cost of this one had been spent on them and
+        they had returned the values expected of them.
     bought : int
-        How many evaluations of the other sources that cost would have paid for, or as many as are foreseen.
+        Number of evaluations of the other sources that this cost would have paid for, or as many as the forecast has.
     predicts : bool
-        Whether the observations of the primary source, each left out in turn, are predicted better with this source
-        than without it.
+        Whether the source improves the leave-one-out predictions of the primary source's observations.
     """
 
     cost: float
@@ -65,9 +63,9 @@ class SourceWorth:
 
 @once_per_state
 def source_worths(it: Decisions) -> dict[int, SourceWorth]:
-    """Return what each secondary source was worth that was observed and that the model uses, by its number.
+    """Return the worth of each secondary source that was observed and that the model uses, by its number.
 
-    Of many levels of one simulator none is looked at.
+    If there are more than ``FEW_LEVELS`` levels of one simulator, they are all skipped.
     """
     out, std = {}, posterior_of(it).estimate.std
     observed = (set(it.learner.data.s.tolist()) & set(it.policy.used)) - many_levels(it)
@@ -76,7 +74,7 @@ def source_worths(it: Decisions) -> dict[int, SourceWorth]:
             continue
         cost, kept = cost_of(it, source), _kept(it, source)
         not_retired = [i for i, other in enumerate(kept) if other not in it.policy.failures.retired]
-        with collected_warnings():  # they are about a run that was not made
+        with collected_warnings():  # warnings would be about a run that was not made
             others = without(it, source)
             estimate = others.estimate()
             predicts = primary_score(it) > primary_score(others)
@@ -87,13 +85,13 @@ def source_worths(it: Decisions) -> dict[int, SourceWorth]:
 
 
 def many_levels(it: Decisions) -> set[int]:
-    """Return the secondary sources that are levels of one simulator, if none counts by itself as there are many."""
+    """Return the secondary sources that are levels of one simulator, if there are too many to judge one by one."""
     levels = {source for source, each in enumerate(it.sources) if each.fidelity is not None and source}
     return levels if len(levels) > FEW_LEVELS else set()
 
 
 def cost_of(it: Decisions, source: int) -> float:
-    """Return what all evaluations of a source have cost, those in bulk included."""
+    """Return the cost of all evaluations of a source, including those in bulk."""
     one_by_one = math.fsum(e.cost for e in it.evaluations if e.source == source)
     return one_by_one + math.fsum(b.with_those_beside(it.evaluations)[1] for b in it.in_bulk.made if b.source == source)
 
@@ -103,10 +101,11 @@ def _kept(it: Decisions, left_out: int) -> list[int]:
 
 
 def _rehearsed(it: Decisions, kept: Sequence[int], others: Decisions, choices: Sequence[Choice]) -> float:
-    """Return the standard deviation by the sources that are kept, after more evaluations with the expected values.
+    """Return the standard deviation from the sources that are kept, after more evaluations with the expected values.
 
-    These are what all observations predict, those of the source that is left out included, and as noisy as the others
-    are. A forecast would not know that more evaluations tell more of the hyperparameters.
+    The expected values are predictions from all observations, including those of the source that is left out; their
+    noise is that of the other values. A forecast alone would not account for what more evaluations add to the knowledge
+    of the hyperparameters.
     """
     for choice in choices:
         source, x = kept[choice.source], choice.x
@@ -118,7 +117,7 @@ def _rehearsed(it: Decisions, kept: Sequence[int], others: Decisions, choices: S
 
 
 def _expected_gradient(it: Decisions, source: int, x: Array) -> Array:
-    """Return the derivatives of a source by each input that are expected at x, NaN where there are none."""
+    """Return the expected gradient of a source at x, shape (D,), with NaN for inputs that are not continuous."""
     low, high = it.measure.from_cube(np.repeat([[0.25], [0.75]], len(x), axis=1))
     by = it.measure.continuous
     steps, gradient = STEP * (high - low), np.full(len(x), np.nan)
@@ -128,7 +127,7 @@ def _expected_gradient(it: Decisions, source: int, x: Array) -> Array:
 
 
 def without(it: Decisions, source: int) -> Decisions:
-    """Return an integrator that has observed what all sources but one have returned, and has spent nothing."""
+    """Return an integrator with the observations of all sources but one, and nothing spent."""
     kept, order = _kept(it, source), it.learner.order
     options = {
         "model": it.problem.model.of_sources(kept),
@@ -152,7 +151,7 @@ def without(it: Decisions, source: int) -> Decisions:
 
 
 def _like(it: Decisions, source: int) -> Source:
-    """Return a source with the name, cost, noise and gradients of another one, and no function."""
+    """Return a copy of a source (name, cost, noise, gradients) without its function."""
     of = it.sources[source]
     cost = partial(it.ledger.costs.expected, source) if isinstance(of.cost, str) else of.cost
     slopes = of.gradient_cost if callable(of.gradient) else None

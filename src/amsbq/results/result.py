@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
 
 
-#: why a result may have no integrator
+#: why a result has no integrator
 NO_MODEL = "the result is of a method without one, or its journal does not hold enough to rebuild it"
 #: why runs stop, in words
 REASONS = {
-    "budget": "the budget pays for nothing more of use",
+    "budget": "the remaining budget pays for no useful evaluation",
     "tolerance": "the tolerance is reached",
-    "rate": "evaluations tell too little for their cost",
-    "evaluations": "as many evaluations were made as were allowed",
+    "rate": "further evaluations are worth too little for their cost",
+    "evaluations": "the largest allowed number of evaluations is reached",
     "exhausted": "nothing is left that is worth evaluating",
-    "failures": "the primary source failed again and again",
+    "failures": "the primary source failed repeatedly",
     "interrupted": "it was interrupted",
 }
 
@@ -91,17 +91,18 @@ class Result:
         The integrator that chose the evaluations, with the model of the sources. None for results of methods without
         one, and for journals that do not hold enough to rebuild it.
     pending : int
-        Number of queries that were asked and not answered.
+        Number of queries without an answer.
     bulk : list of Bulk
-        What was evaluated in bulk: for each such source the number of evaluations, its integral and the cost.
+        Evaluations in bulk: for each such source their number, its integral and the cost.
     header : dict or None
-        The header of the journal that the result was read from: what was asked for, also where there is no integrator.
+        The header of the journal that the result was read from. It describes the problem even without an integrator.
     output : str
-        The name of the output, if it is that of one of several.
+        The name of the output, for the result of one of several outputs; else empty.
     stored_target : Estimate, Estimates or None
-        What the journal knows about ``target`` if that is not the mean, so that nothing has to be learned for it.
+        The estimate of ``target`` that the journal has stored, if the target is not the mean; with it, reading needs
+        no refit.
     certificate : Certificate or None
-        The latest certificate that was made of it, from fresh evaluations.
+        The most recent certificate, from fresh evaluations.
     """
 
     estimate: AnyEstimate
@@ -131,9 +132,9 @@ class Result:
 
     @property
     def target(self) -> AnyEstimate:
-        """What is known about what the run was for, the mean, variance, probability or quantile; of each output.
+        """Estimate of the target of the run: mean, variance, probability or quantile, for each output.
 
-        For all but the mean it takes a second or two, once.
+        Any target but the mean takes a second or two, once.
         """
         if all(target == "mean" for target in targets(self)):
             return self.estimate
@@ -144,7 +145,7 @@ class Result:
         return found.in_units(units, labels)
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
-        """Return (low, high), the central interval that holds the integral with probability ``level``.
+        """Return (low, high), the central interval that contains the integral with probability ``level``.
 
         With several outputs both are arrays (M,).
         """
@@ -152,7 +153,7 @@ class Result:
         return found
 
     def quantile(self, p: float) -> Values:
-        """Return the number below which the integral is with probability p; with several outputs an array (M,)."""
+        """Return the quantile p of the integral's distribution; with several outputs an array (M,)."""
         return self.estimate.quantile(p)
 
     @property
@@ -162,15 +163,15 @@ class Result:
 
     @property
     def labels(self) -> Labels:
-        """What the run is about, and the names and units of its inputs, outputs and costs."""
+        """Title of the run, and names and units of its inputs, outputs and costs."""
         if self.integrator is not None:
             return self.integrator.problem.labels
         return Labels.from_dict({} if self.header is None else self.header.get("labels", {}))
 
     def __getitem__(self, output: str | int) -> Result:
-        """Return the result of one of several outputs alone, by its name or number.
+        """Return the result of one of several outputs, by its name or number.
 
-        It has all that a result of one output has: numbers, evaluations, figures, diagnoses.
+        It can do all that a result of one output can: numbers, evaluations, figures, diagnoses.
         """
         if self.outputs is None:
             raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
@@ -191,7 +192,8 @@ class Result:
         Parameters
         ----------
         source : int or str
-            Number or name of the source; "limit" is what sources tend to as they are refined, where that is wanted.
+            Number or name of the source; "limit" is what sources tend to as they are refined, in runs with
+            ``limit=True``.
         X : (n, D) array or data frame
             Locations.
         """
@@ -209,27 +211,31 @@ class Result:
     def sensitivity(
         self, output: str | int | None = None, *, groups: Mapping[str, Sequence[str]] | None = None
     ) -> Sensitivity:
-        """Return which inputs matter: the shares of the variance of the output that they explain, Sobol' indices.
+        """Return Sobol' indices: the shares of the variance of the output that inputs explain.
 
         Parameters
         ----------
         output : str or int, optional
             With several outputs, the name or number of one.
         groups : dictionary of lists of names of inputs, optional
-            Groups of inputs, by name, whose indices are wanted instead of those of their members.
+            Groups of inputs, by name: an index for each group instead of one for each input.
 
         Returns
         -------
         Sensitivity
             Its ``first`` are the shares that inputs explain by themselves, ``total`` those with all interactions;
-            ``print`` shows a table and what to make of it. Inputs that depend on each other have none: `ValueError`.
+            ``print`` shows a table and how to read it.
+
+        Raises
+        ------
+        ValueError
+            If the inputs are dependent.
         """
         it = self._model("to ask for sensitivities", output)
         if it.measure.marginals is None:
             raise ValueError(
-                "Sobol' indices are shares of a variance that independent inputs divide among them, but these depend "
-                f"on each other: {it.measure!r}. Instead, result.given({self.inputs[0]}=...) shows the output against "
-                "one input"
+                f"Sobol' indices are defined for independent inputs, but these are dependent: {it.measure!r}. Instead, "
+                f"result.given({self.inputs[0]}=...) shows the output against one input"
             )
         if groups is None:
             return Sensitivity(self.inputs, indices(it).first, indices(it).total)
@@ -244,9 +250,10 @@ class Result:
         Parameters
         ----------
         other : measure, or anything that `as_measure` takes
-            Of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary has some of them by name,
-            and the others stay as they are. Where evaluations do not reach, the error bar grows; if that is a tenth
-            more of the other distribution than of the one of the run, there is a warning.
+            Another distribution of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary
+            replaces the distributions of the inputs that it names, and the others stay as they are. Where the other
+            distribution extends beyond the evaluations, the error bar grows; if this concerns a tenth more of it than
+            of the distribution of the run, there is a warning.
         """
         if self.outputs is not None:
             found = [self[output].under(other) for output in self.outputs]
@@ -262,17 +269,17 @@ class Result:
         if unknown - before >= SETTINGS.material:
             warn(
                 f"the evaluations do not reach {100 * unknown:.0f} % of the other distribution, and {100 * before:.0f} "
-                "% of the one of the run: there, the answer rests on what is assumed of such functions",
+                "% of that of the run: there, the answer rests on prior assumptions about such functions",
             )
         return estimate.in_unit(self.labels.unit(self.output))
 
     def given(self, /, **values: ArrayLike) -> Estimate | Estimates:
-        """Return the average output for given values of some inputs, as in ``given(x0=0.3)``, over all other inputs.
+        """Return the output for fixed values of some inputs, averaged over all other inputs, as in ``given(x0=0.3)``.
 
         A category is given by its name, as in ``given(speed=40, mode="max")``, or by its number.
         For a list of values, or lists of the same length, it is a curve: `Estimates` with arrays ``mean`` and ``std``
-        and the band ``interval()``. If inputs depend on each other, the others keep the distribution that they have
-        without these values.
+        and the band ``interval()``. Dependent inputs are averaged over their marginal distribution, not over the one
+        conditional on these values.
         """
         it = self._model("to ask for conditional expectations")
         if not values:
@@ -289,7 +296,9 @@ class Result:
         try:
             rows = np.broadcast_arrays(*(columns[d] for d in sorted(columns)))
         except ValueError:
-            raise ValueError(f"lists of values of several inputs must be equally long, got {brief(values)}") from None
+            raise ValueError(
+                f"lists of values of several inputs must have equal lengths, got {brief(values)}"
+            ) from None
         with threads_for(len(it.learner)):
             points = np.column_stack([np.atleast_1d(row) for row in rows])
             found = posterior_of(it, primary=True).given(sorted(columns), points)
@@ -310,10 +319,10 @@ class Result:
         return pandas.DataFrame(self.rows())
 
     def diagnose(self) -> Findings:
-        """Return findings on what the error bar rests on, the fit, the worth of each source and the outlook.
+        """Return findings on what the error bar rests on, the fit, the worth of each source, and the outlook.
 
-        A list of `Finding`, warnings first; ``print`` shows one on each line. It takes a second or two, once. With
-        several outputs it is about the one that is furthest from its goal.
+        They are a list of `Finding`, warnings first; ``print`` shows one on each line. The first call takes a second or
+        two. With several outputs the findings are about the one that is furthest from its goal.
         """
         if self.outputs is None:
             found = diagnose(self._model("to diagnose"), self.estimate, self.inputs)
@@ -324,14 +333,14 @@ class Result:
             "note",
             "outputs",
             f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {known}.",
-            f"All findings are about {of_one.output}; result['name'].diagnose() is about another one.",
+            f"All findings are about {of_one.output}; for another one, use result['name'].diagnose().",
         )
         return Findings([said, *of_one.diagnose()])
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each evaluation; inputs that are named like another column get the prefix ``x.``.
+        """Return a dictionary for each evaluation; inputs named like another column get the prefix ``x.``.
 
-        Sources with fidelities have a column for each knob, ``fidelity.h``, NaN for others.
+        If sources have fidelities there is a column for each knob, ``fidelity.h``, with NaN for sources without.
         """
         inputs = [f"x.{name}" if name in COLUMNS else name for name in self.inputs]
         fidelities = self._fidelities()
@@ -353,7 +362,7 @@ class Result:
         ]
 
     def _fidelities(self) -> list[dict[str, float]]:
-        """Return the fidelity of each source by the names of columns; nothing where no source has any."""
+        """Return the fidelity of each source, by column name; empty dictionaries if no source has one."""
         if self.integrator is not None:
             known = [source.fidelity for source in self.integrator.sources]
         else:
@@ -363,7 +372,7 @@ class Result:
         return [{f"fidelity.{knob}": (fidelity or {}).get(knob, math.nan) for knob in knobs} for fidelity in known]
 
     def _columns(self, name: str, value: Values) -> dict[str, float]:
-        """Return a number by its name, or with several outputs one for each, as in ``value.peak``."""
+        """Return a number by column name, or with several outputs one for each, as in ``value.peak``."""
         names = [name] if self.outputs is None else [f"{name}.{output}" for output in self.outputs]
         return dict(zip(names, np.broadcast_to(value, len(names)).tolist(), strict=True))
 
@@ -378,7 +387,7 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the answer, the estimate against cost, what is spent, and the sources, for notebooks."""
+        """Return HTML for notebooks: the answer, the estimate against cost, the spent budget, and the sources."""
         head, *rows = self._rows()
         headline = self._headline() if self.outputs is None else f"{len(self.outputs)} outputs"
         first, *others = [*map(str, known_targets(self)), headline]
@@ -438,7 +447,7 @@ class Result:
 def result_of(it: Decisions, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
     """Return the result of an integrator, for a reason to stop and with names of the inputs.
 
-    Without a value of the primary source the integral is unknown, whatever the others say.
+    Without a value of the primary source the integral is unknown, even if other sources have values.
     """
     return Result(
         it.estimate() if it.learner.has_primary else unknown_estimate(it.outputs),
@@ -455,19 +464,19 @@ def result_of(it: Decisions, stopped: StopReason, inputs: Sequence[str] | None =
 
 
 def is_of_limit(result: Result) -> bool:
-    """Return whether the answer is about what the sources tend to as they are refined."""
+    """Return whether the answer is the limit that the sources tend to as they are refined."""
     if result.integrator is not None:
         return bool(result.integrator.problem.limit)
     return result.header is not None and bool(result.header["problem"].get("limit"))
 
 
 def is_known(result: Result) -> bool:
-    """Return whether the integral is known, of one output at least."""
+    """Return whether the integral of at least one output is known."""
     return not bool(np.isnan(result.mean).all())
 
 
 def targets(result: Result) -> list[Target]:
-    """Return what the run was to learn about each output, or about the only one."""
+    """Return the target of the run for each output."""
     if result.integrator is not None:
         return result.integrator.problem.targets
     content = "mean" if result.header is None else result.header["problem"].get("target", "mean")
@@ -475,7 +484,7 @@ def targets(result: Result) -> list[Target]:
 
 
 class KnownTarget(NamedTuple):
-    """What is known about the target of an output that is not its mean: its name, an estimate, and its unit."""
+    """The target of an output, if it is not its mean: name, estimate and unit."""
 
     name: str
     estimate: Estimate
@@ -486,7 +495,7 @@ class KnownTarget(NamedTuple):
 
 
 def known_targets(result: Result) -> list[KnownTarget]:
-    """Return what is known about each target but the mean; nothing where there is no model left."""
+    """Return each target but the mean, with its estimate; an empty list if there is no model."""
     if not is_known(result) or (result.stored_target is None and result.integrator is None):
         return []
     outputs, labels = result.outputs or [result.output], result.labels
@@ -503,21 +512,21 @@ def known_targets(result: Result) -> list[KnownTarget]:
 
 
 def target_unit(result: Result, output: str = "") -> str:
-    """Return the unit of the target of an output, by its name if there are several."""
+    """Return the unit of the target of an output, which is named if there are several."""
     m = 0 if result.outputs is None else list(result.outputs).index(output)
     return result.labels.target_unit(targets(result)[m], output)
 
 
 def primary_values(result: Result) -> Array:
-    """Return the values of the primary source, shape (n,), or (n, M) with NaN for outputs that are missing."""
+    """Return the values of the primary source, shape (n,), or (n, M) with NaN for missing outputs."""
     values = [e.value for e in result.evaluations if e.source == 0 and e.status == "ok"]
     return np.reshape(values, (-1,) if result.outputs is None else (-1, len(result.outputs)))
 
 
 def distances(result: Result) -> Array:
-    """Return how far each of several outputs is from its goal: the ratio of its standard deviation to it, shape (M,).
+    """Return how far each of several outputs is from its goal: its standard deviation divided by the goal, shape (M,).
 
-    The goal is the tolerance, if the run has any; else a share of the mean, the same for all outputs.
+    The goal is the tolerance, if the run has one; else a fraction of the mean, the same fraction for all outputs.
     """
     it = result.integrator
     if it is not None and it.learner.posterior is not None:
@@ -531,7 +540,7 @@ def furthest(result: Result) -> Result:
 
 
 def totals(result: Result, source: int) -> tuple[int, int, float]:
-    """Return how many evaluations of a source were made and have failed, those in bulk included, and their cost."""
+    """Return the numbers of successful and failed evaluations of a source, including those in bulk, and their cost."""
     of = [e for e in result.evaluations if e.source == source]
     failed, cost = sum(e.status == "failed" and not e.excluded for e in of), math.fsum(e.cost for e in of)
     made = sum(e.status == "ok" for e in of)
@@ -541,7 +550,7 @@ def totals(result: Result, source: int) -> tuple[int, int, float]:
 
 
 def _category_numbers(given: ArrayLike, labels: Sequence[str], name: str) -> ArrayLike:
-    """Return the numbers of categories that are given by name, and numbers as they are."""
+    """Return category names as category numbers; numbers are returned unchanged."""
     values = np.asarray(given)
     if values.dtype.kind != "U":
         return given
@@ -553,21 +562,18 @@ def _category_numbers(given: ArrayLike, labels: Sequence[str], name: str) -> Arr
 
 
 def of_same_inputs(measure: Measure, other: Measure) -> Measure:
-    """Return another measure of the same inputs as that of the observations, with categories in their order.
-
-    ValueError if it is not one of them.
-    """
+    """Return the other measure with its categories in the order of this one; ValueError if its inputs differ."""
     if other.dim != measure.dim:
         raise ValueError(f"the other distribution has {other.dim} inputs, but there are {measure.dim}")
     if other.function is not None and other.function is not measure.function:
         raise ValueError(
-            "the other distribution is transformed by a function of its own: give a distribution of the locations at "
-            "which sources were evaluated"
+            "the other distribution has its own function: give a distribution of the locations at which sources were "
+            "evaluated"
         )
     before, now = ({d: set(labels) for d, labels in each.categories.items()} for each in (measure, other))
     if before != now or (before and (measure.marginals is None) != (other.marginals is None)):
         raise ValueError(
-            "inputs that are categories must have the same categories in the other distribution, independent of all "
-            f"others: give a Product, got {other!r}"
+            "categorical inputs must have the same categories in the other distribution, and be independent of all "
+            f"other inputs: give a Product, got {other!r}"
         )
     return other.with_categories(measure.categories)

@@ -16,7 +16,7 @@ from .result import REASONS, Result, is_of_limit, known_targets, totals
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Return the answer, evaluations, findings, and what is known of the output, as JSON types: None for NaN."""
+    """Return answer, evaluations, findings and the distribution of the output as JSON types, with None for NaN."""
     columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
     answer: dict[str, Any] = plain(
         {
@@ -46,7 +46,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _output(result: Result) -> dict[str, Any]:
-    """Return standard deviation, quantiles and sensitivities of the output; nothing if they are not known quickly."""
+    """Return standard deviation, quantiles and sensitivities of the output; empty if they would take long."""
     it = result.integrator
     if it is None or not quickly_known(it):
         return {}
@@ -58,12 +58,12 @@ def _output(result: Result) -> dict[str, Any]:
 
 
 def _outputs(result: Result) -> dict[str, Any]:
-    """Return the names of several outputs, in the order of the lists of their numbers."""
+    """Return the names of several outputs, in the order in which lists have their numbers; empty for one output."""
     return {} if result.outputs is None else {"outputs": list(result.outputs)}
 
 
 def _targets(result: Result) -> dict[str, Any]:
-    """Return what is known about each target but the mean, by its name."""
+    """Return the estimate of each target but the mean, by its name."""
     known: dict[str, Any] = {}
     for name, e, unit in known_targets(result):
         known[name] = {"mean": e.mean, "std": e.std, "interval": e.interval(), **({"unit": unit} if unit else {})}
@@ -98,19 +98,19 @@ def state(result: Result) -> dict[str, Any]:
 
 
 def _certificate_lines(now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a certificate says, a line for each output, unless it is not complete."""
+    """Yield a line of the certificate for each output; nothing if it is not complete."""
     found, labels = now.get("certificate", {"mean": [], "std": []}), Labels.from_dict(now)
     listed = now.get("outputs", [""])
     names = [f"certificate of {labels.label(name)}" if name else "certificate" for name in listed]
     means, stds = (each if isinstance(each, list) else [each] for each in (found["mean"], found["std"]))
-    units = ["" if "target" in now else labels.unit(name) for name in listed]  # a target has another one
+    units = ["" if "target" in now else labels.unit(name) for name in listed]  # a target may have another unit
     for name, mean, std, unit in zip(names, means, stds, units, strict=False):
         if mean is not None and std is not None:
             yield f"{name}: {_mean_and_std(mean, std, unit)}"
 
 
 def state_text(now: dict[str, Any]) -> str:
-    """Return what `state` returned as a few lines of text."""
+    """Return the output of `state` as a few lines of text."""
     none = f"{next(iter(now['sources']))} has no value yet"
     labels = Labels.from_dict(now)
     if "outputs" not in now:
