@@ -160,7 +160,7 @@ def test_results_of_other_methods_have_fewer_pictures():
     result = baselines.monte_carlo(source(0), [(0, 1)], budget=5)
     assert plots.convergence(result) is not None
     assert plots.sequence(result) is not None
-    with pytest.raises(ValueError, match="this figure needs a model, and there is none"):
+    with pytest.raises(ValueError, match="this figure needs a model, but there is none"):
         plots.sources(result)
 
 

@@ -46,7 +46,7 @@ def ready_axes(ax: Axes | None) -> Axes:
 
 
 def literal(name: str) -> str:
-    """Return a name such that matplotlib shows it unchanged: no mathematics in it, and no underscore that hides it."""
+    """Escape a name so that matplotlib shows it unchanged: without mathematics, not hidden by an underscore."""
     escaped = name.replace("$", r"\$")
     return f"\u200b{escaped}" if escaped.startswith("_") else escaped
 
@@ -54,7 +54,7 @@ def literal(name: str) -> str:
 def draw_line(
     ax: Axes, t: Array, values: Array, source: int, label: str, band: tuple[Array, Array] | None = None
 ) -> None:
-    """Draw a curve of a source, and the shade between the lower and the upper end of a band if there is one."""
+    """Draw a curve of a source, and its band, shaded between (lower, upper), if there is one."""
     style = source_style(source)
     if band is not None:
         ax.fill_between(t, *band, color=style["color"], alpha=0.15, linewidth=0)
@@ -70,12 +70,12 @@ def draw_markers(ax: Axes, x: ArrayLike, y: ArrayLike, source: int, size: float,
 
 
 def marker_size(n: int) -> float:
-    """Return the size, in points, at which n markers do not hide each other."""
+    """Return the marker size, in points, at which n markers do not hide each other."""
     return 5.0 if n <= DENSE else 2.5
 
 
 def draw_density(ax: Axes, t: Array, density: Array | None) -> None:
-    """Shade the density of an input behind the lowest fifth of the axes; without a density do nothing."""
+    """Shade the density of an input in the lowest fifth of the axes; without a density do nothing."""
     if density is None:
         return
     behind = ax.twinx()

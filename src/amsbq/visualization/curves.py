@@ -1,4 +1,4 @@
-"""The numbers of every figure of a run: the same for matplotlib (`plots`) and for Plotly (`plotly_figures`).
+"""The data behind every figure of a run, shared by matplotlib (`plots`) and Plotly (`plotly_figures`).
 
 Notation: L sources, D inputs, M outputs; curves are over a grid t of shape (n,) of one input, or of the output.
 """
@@ -32,31 +32,31 @@ from ..posterior.sensitivity import Sensitivity
 from ..results import analysis
 from ..results.result import NO_MODEL, Result, furthest, primary_values, result_of, totals
 
-#: whatever a figure can be drawn of: a result, an integrator, or the path of a journal
+#: what a figure can be drawn from: a result, an integrator, or the path of a journal
 Run: TypeAlias = Result | Decisions | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """Sizes of grids, and limits beyond which a figure is left out."""
+    """Grid sizes, and limits beyond which a figure is left out."""
 
-    grid_points: int = 201  # of a curve: looks smooth on a page
+    grid_points: int = 201  # points of a curve: looks smooth on a page
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
-    flat_effect: float = 0.25  # band beside the spread of the values from which on a flat main effect is not known
-    last_share: float = 0.2  # of the height of a picture of convergence, for the interval that a run has ended with
-    #: outputs, those furthest from their goals, of which the page shows what takes long: the distribution; and all
-    #: other details if there are too many outputs to show those of all
+    flat_effect: float = 0.25  # width of the band / spread of the values, above which a flat main effect is unknown
+    last_share: float = 0.2  # smallest share of the height of the convergence plot that the final interval takes
+    #: number of outputs, those furthest from their goals, for which the page shows what takes long (the distribution),
+    #: and for which alone it shows details if there are too many outputs
     furthest: int = 3
 
 
 SETTINGS = CurveSettings()
-#: probabilities of the quantiles that are drawn and listed
+#: probabilities of the quantiles to draw and list
 SHOWN_QUANTILES = (0.05, 0.5, 0.95)
-#: points of the curve of a density: it is smooth, and each of them takes hundredths of a second
+#: points of a density curve: few, as it is smooth and each point takes hundredths of a second
 DENSITY_POINTS = 61
-#: outputs from which on those with numbers for names are a profile
+#: fewest outputs with numbers for names that are drawn as a profile
 SHORTEST_PROFILE = 3
-NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half the 95 % interval of a Gaussian, in standard deviations
+NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half width of a Gaussian's 95 % interval, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Curve:
 
     @property
     def known(self) -> bool:
-        """Whether its 95 % band is narrower than its range, or so narrow that there is hardly an effect."""
+        """Whether the 95 % band is narrower than the range of the curve, or shows that there is hardly an effect."""
         low, high = self.band()
         return bool(np.median(high - low) <= max(np.ptp(self.mean), SETTINGS.flat_effect * self.spread))
 
@@ -89,7 +89,7 @@ class Convergence:
     sources: IntArray
     failed: NDArray[np.bool_]
     below: float  #: distance of the mean from the lower end of the 95 % interval, in standard deviations
-    above: float  #: and from its upper end
+    above: float  #: distance of the mean from the upper end, in standard deviations
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -99,9 +99,9 @@ class Convergence:
     def band(self) -> tuple[Array, Array, Array]:
         """Return cost, and the ends of the 95 % interval, where there was an estimate.
 
-        After the last evaluation it is the interval that is printed. Of the earlier ones mean and standard deviation
-        are known, and their distributions are taken to have the same shape. The band has no width where the standard
-        deviation is unknown.
+        The last interval is the printed one. For earlier evaluations only mean and standard deviation are stored, and
+        their distributions are assumed to have the shape of the last one. Where the standard deviation is unknown, the
+        band has zero width.
         """
         std = np.where(np.isfinite(self.std), self.std, 0.0)[self.known]
         mean = self.mean[self.known]
@@ -113,9 +113,9 @@ class Convergence:
         return self.cost[drawn], self.std[drawn]
 
     def limits(self) -> tuple[float, float]:
-        """Return limits of the vertical axis at which the last interval can be read: the first ones may be beyond.
+        """Return limits of the vertical axis at which the last interval is legible; the first ones may extend beyond.
 
-        It takes at least a `SETTINGS.last_share` of the height, unless all others are as narrow.
+        The last interval takes at least a `SETTINGS.last_share` of the height, unless all others are as narrow.
         """
         _, low, high = self.band()
         if not len(low):
@@ -138,12 +138,12 @@ class Rates:
 
 
 def as_result(run: Run) -> Result:
-    """Return the result of a run, as far as it goes; of several outputs of the one that is furthest from its goal."""
+    """Return the result of a run so far; with several outputs, that of the output furthest from its goal."""
     return furthest(whole_result(run))
 
 
 def whole_result(run: Run) -> Result:
-    """Return the result of a run, as far as it goes, with all of its outputs."""
+    """Return the result of a run so far, with all its outputs."""
     if isinstance(run, Result):
         return run
     if isinstance(run, Decisions):
@@ -154,20 +154,20 @@ def whole_result(run: Run) -> Result:
 
 
 def integrator_of(result: Result) -> Decisions:
-    """Return the integrator of a result; raise ValueError if it has no model, or nothing was observed yet."""
+    """Return the integrator of a result; ValueError if it has no model or no observations yet."""
     if result.integrator is None:
-        raise ValueError(f"this figure needs a model, and there is none: {NO_MODEL}")
+        raise ValueError(f"this figure needs a model, but there is none: {NO_MODEL}")
     analysis.posterior_of(result.integrator)
     return result.integrator
 
 
 def known_source(result: Result, source: int) -> int:
-    """Return a source number; raise ValueError if the model has no such source."""
+    """Return the source number; ValueError if the model has no such source."""
     return source_number(source, len(integrator_of(result).policy.used), names=result.names)
 
 
 def known_input(result: Result, input: int | str) -> int:
-    """Return the number of an input by its number or its name; raise ValueError if there is no such input."""
+    """Return the number of an input, given by number or name; ValueError if there is no such input."""
     if isinstance(input, str) and input in result.inputs:
         return list(result.inputs).index(input)
     if isinstance(input, int | np.integer) and 0 <= input < len(result.inputs):
@@ -194,7 +194,7 @@ def convergence(result: Result) -> Convergence:
 
 
 def grid(result: Result, input: int, n: int = SETTINGS.grid_points) -> Array:
-    """Return n equidistant values of one input, over the range in which evaluations are searched."""
+    """Return n equidistant values of one input, over the range in which evaluations are searched, shape (n,)."""
     measure = integrator_of(result).measure.over([input])
     if measure.discrete:
         return _evenly(measure, n)
@@ -204,19 +204,19 @@ def grid(result: Result, input: int, n: int = SETTINGS.grid_points) -> Array:
 
 
 def _evenly(measure: Measure, n: int) -> Array:
-    """Return at most n of the values of a discrete input, at even intervals and in order."""
+    """Return at most n of the values of a discrete input, evenly spaced and in order."""
     values = np.unique(measure.from_cube((np.arange(100 * n)[:, None] + 0.5) / (100 * n)))
     return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, min(n, len(values))).round().astype(int))])
 
 
 def density(result: Result, input: int, t: Array) -> Array | None:
-    """Return the density of one input at each t_i, shape (n,); None if there is none that can be drawn."""
+    """Return the density of one input at each t_i, shape (n,); None if it cannot be drawn."""
     values = _density(integrator_of(result).measure.over([input]), t)
     return values if values is not None and np.isfinite(values).all() else None
 
 
 def _density(measure: Measure, t: Array) -> Array | None:
-    """Return the density of a measure of one input at each t_i, or the probabilities of discrete values."""
+    """Return the density of a one-dimensional measure at each t_i, or the probabilities of discrete values."""
     if isinstance(measure, Mixture):
         each = [_density(component, t) for component in measure.components]
         known = [values for values in each if values is not None]
@@ -262,7 +262,7 @@ def slice_through(result: Result, source: int, i: int, j: int) -> tuple[Array, A
 
 
 def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
-    """Return the utility per cost along each of several inputs; the best location is searched once."""
+    """Return the utility per cost along each of several inputs; all share one search for the best location."""
     it, out = integrator_of(result), []
     choice = it.preview()
     for input in inputs:
@@ -274,7 +274,7 @@ def rates_along(result: Result, inputs: Sequence[int]) -> list[Rates]:
 
 
 def correlation(result: Result) -> Correlations:
-    """Return how the outputs of the sources correlate over the distribution of the inputs, with 95 % intervals."""
+    """Return the correlations between source outputs over the distribution of the inputs, with 95 % intervals."""
     return analysis.correlations(integrator_of(result))
 
 
@@ -287,7 +287,7 @@ def costs(result: Result, input: int, t: Array) -> Array:
 
 
 def costs_vary(result: Result) -> bool:
-    """Return whether an evaluation of some source may cost more than another one of it, or has."""
+    """Return whether the cost of any source may differ, or has differed, between evaluations."""
     paid = [[e.cost for e in result.evaluations if e.source == s] for s in range(len(result.names))]
     sources = integrator_of(result).sources
     return any(
@@ -299,8 +299,8 @@ def costs_vary(result: Result) -> bool:
 def forecast(result: Result, budget: float | None = None) -> Array:
     """Return rows of total cost and expected standard deviation, shape (m, 2).
 
-    The budget is twice what was spent by default. There are no rows (m = 0) if the costs of a source are not known yet,
-    or if there are too many observations for a quick answer.
+    The default budget is twice the cost so far. There are no rows (m = 0) if the cost of a source is not known yet, or
+    if there are too many observations for a quick answer.
     """
     it = integrator_of(result)
     ahead = analysis.outlook(it) if budget is None else analysis.forecast(it, budget)
@@ -319,29 +319,29 @@ class SeveralOutputs:
     """The integrals of M outputs, with their 95 % intervals: arrays of shape (M,), NaN where nothing is known."""
 
     names: tuple[str, ...]
-    at: Array | None  #: where each output is, if they are numbers along something; None if each has its own units
-    called: list[str]  #: their labels, or their names
+    at: Array | None  #: coordinate of each output, if they form a profile; None if each has its own unit
+    called: list[str]  #: labels, or else names
     texts: list[str]  #: mean and standard deviation of each, such as "1.00 ± 0.10 m"
     mean: Array
     low: Array
     high: Array
-    scale: Array  #: what is one for the accuracy of an output: its absolute mean, or the spread of its values if larger
-    by_spread: NDArray[np.bool_]  #: where the spread is larger
+    scale: Array  #: unit of the accuracy of an output: its absolute mean, or the spread of its values if larger
+    by_spread: NDArray[np.bool_]  #: whether the spread is larger
 
     @property
     def accuracy(self) -> Array:
-        """Half of the 95 % interval over the scale."""
+        """Half the 95 % interval divided by the scale, shape (M,)."""
         return (self.high - self.low) / (2 * self.scale)
 
     @property
     def units(self) -> str:
-        """What accuracies are relative to, in words."""
+        """Words for what accuracies are relative to."""
         named = [name for name, by_spread in zip(self.names, self.by_spread, strict=True) if by_spread]
         return "the mean" + (f" (of {', '.join(named)}: of the spread of its values)" if named else "")
 
 
 def several_outputs(result: Result, at: ArrayLike | None = None) -> SeveralOutputs:
-    """Return the integrals of all outputs; they are along ``at``, (M,), or along their names if these are numbers."""
+    """Return the integrals of all outputs, at coordinates ``at``, (M,), or at their names if these are numbers."""
     parts = [result.estimate] if result.outputs is None else list(result.estimate)
     names, mean = result.outputs or (result.output or result.names[0],), np.array([part.mean for part in parts])
     units = [result.labels.unit(name) for name in result.outputs or [result.output]]
@@ -355,7 +355,7 @@ def several_outputs(result: Result, at: ArrayLike | None = None) -> SeveralOutpu
 
 
 def _numbers(names: Sequence[str]) -> Array | None:
-    """Return the numbers that the names of a profile are; None if they are none."""
+    """Return the names of a profile as numbers; None if they are not numbers."""
     try:
         numbers = np.array([float(name) for name in names])
     except ValueError:
@@ -365,7 +365,7 @@ def _numbers(names: Sequence[str]) -> Array | None:
 
 @dataclass(frozen=True)
 class OutputCurve:
-    """The density of the output over a grid t, with its 95 % interval, shape (n,) each, and some of its quantiles."""
+    """The density of the output over a grid t, with 95 % intervals, shape (n,) each, and some quantiles."""
 
     t: Array
     density: Array
@@ -383,16 +383,16 @@ def output_curve(result: Result) -> OutputCurve:
 
 
 def indices(result: Result) -> Sensitivity | None:
-    """Return the Sobol' indices of the inputs; None if these depend on each other."""
+    """Return the Sobol' indices of the inputs; None if these are dependent."""
     it = result.integrator
     return None if it is None or it.measure.marginals is None else result.sensitivity()
 
 
 @dataclass(frozen=True)
 class RefinementCurve:
-    """The integrals of sources against a knob, all others being as fine as they can: arrays of shape (n,).
+    """The integrals of sources against a knob, with all other knobs at their finest: arrays of shape (n,).
 
-    The first one is the limit, at zero, if that is wanted.
+    The first one is the limit, at zero, if the run is about the limit.
     """
 
     knob: str
@@ -401,11 +401,11 @@ class RefinementCurve:
     mean: Array
     low: Array
     high: Array
-    caption: str  #: with what exponent errors shrink
+    caption: str  #: the exponent with which errors shrink, in words
 
 
 def refinements(result: Result) -> list[RefinementCurve]:
-    """Return a curve for each knob of the sources; none if their fidelities are not known, or not used."""
+    """Return a curve for each knob of the sources; none if fidelities are unknown or not used."""
     it = result.integrator
     found = None if it is None or it.outputs is not None or not it.learner.has_primary else analysis.refinement(it)
     curves = []
@@ -427,22 +427,22 @@ def refinements(result: Result) -> list[RefinementCurve]:
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """How often each level of two knobs was evaluated: counts (b, a), NaN where there is no such source."""
+    """Numbers of evaluations of the levels of two knobs: counts (b, a), NaN where there is no such source."""
 
     knobs: tuple[str, str]
     ticks: tuple[list[str], list[str]]  #: the a numbers of the first knob and the b of the second, the finest first
     counts: Array
-    cost: Array  #: of all evaluations of a level, (b, a)
+    cost: Array  #: total cost of the evaluations of each level, (b, a)
 
     @property
     def shades(self) -> Array:
-        """Between 0 and 1 by the logarithm of the count, (b, a): levels that were never evaluated have 0."""
+        """Shade of each level between 0 and 1, by the logarithm of its count, (b, a); 0 for levels never evaluated."""
         logs = np.log1p(np.nan_to_num(self.counts))
         return np.asarray(logs / max(logs.max(), 1.0))
 
 
 def level_grid(result: Result) -> LevelGrid | None:
-    """Return how often each level of two knobs was evaluated; None if the sources have one knob, more or none."""
+    """Return how often each level of two knobs was evaluated; None unless the sources have exactly two knobs."""
     sources = [] if result.integrator is None else result.integrator.sources
     fidelities = {number: source.fidelity for number, source in enumerate(sources) if source.fidelity is not None}
     knobs = [*next(iter(fidelities.values()), ())]
@@ -458,5 +458,5 @@ def level_grid(result: Result) -> LevelGrid | None:
 
 
 def bars(mean: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the lengths of error bars below and above means, of shape (n,) each, to the ends of an interval."""
+    """Return the lengths of error bars below and above the means, shape (n,) each, from (lower, upper) ends."""
     return np.maximum(mean - interval[0], 0.0), np.maximum(interval[1] - mean, 0.0)

@@ -1,7 +1,7 @@
-"""The page of a run that is served while its journal grows: read-only, on this machine, for whoever has the address.
+"""The live page of a run, served while its journal grows: read-only, on this machine, for whoever has the address.
 
-What can be told at once (estimate, convergence, table) follows the journal immediately. What needs the model (findings
-and the other figures) follows when it is ready, in a thread of its own, and takes at most half of a processor.
+Estimate, convergence and table follow the journal immediately. Whatever needs the model (findings and the other
+figures) follows when it is ready, from a separate thread that takes at most half of a processor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..execution.executors import SETTINGS as EXECUTORS  # how often to look at what does not tell
+from ..execution.executors import SETTINGS as EXECUTORS  # has the polling interval
 from ..execution.journal import JournalPath
 from ..execution.reader import read_result, result_of
 from ..execution.state import read_state
@@ -30,15 +30,15 @@ from .report import content, details, page, shown_outputs
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """How long a page waits."""
+    """Time limits of the page."""
 
-    #: seconds until it gets an answer if there is nothing new; then it asks again
+    #: seconds after which a request is answered even if there is nothing new; the page then asks again
     patience: float = 10.0
 
 
 SETTINGS = LiveSettings()
 
-#: headers of all answers: nothing is kept, nothing else is loaded, and no other page learns the address
+#: headers of all answers: nothing is cached, nothing else is loaded, and no other page learns the address
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -50,12 +50,12 @@ HEADERS = {
 }
 
 
-#: findings before there are any
+#: the finding that is shown until the model is ready
 LEARNING = [{"level": "note", "about": "model", "text": "it is being learned; findings follow.", "advice": ""}]
 
 
 class LiveContent:
-    """What the page shows of a journal, renewed whenever it grows.
+    """The content of the page, updated whenever the journal grows.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class LiveContent:
     Attributes
     ----------
     version : int
-        Grows by one whenever there is something new.
+        Increases by one whenever there is something new.
     """
 
     def __init__(self, journal: JournalPath) -> None:
@@ -74,7 +74,7 @@ class LiveContent:
         self._troubles = {"journal": "", "model": ""}
         self._quick = content(result_of(read_state(journal)))
         self._whole: dict[str, Any] = {}  # what needs the model, by output
-        self._renewed, self._ended = threading.Condition(), threading.Event()
+        self._updated, self._ended = threading.Condition(), threading.Event()
         self._threads = [threading.Thread(target=follow, daemon=True) for follow in (self._follow, self._follow_model)]
 
     def __enter__(self) -> LiveContent:
@@ -87,30 +87,30 @@ class LiveContent:
 
     @property
     def busy(self) -> bool:
-        """Whether the model is still being restored, or something drawn, after the end."""
+        """Whether the model is still being restored, or figures drawn, after the run has ended."""
         return any(thread.is_alive() for thread in self._threads)
 
     @property
     def trouble(self) -> str:
-        """Why the journal cannot be read, or the model not be restored, at the moment; empty if all is well."""
+        """Why the journal currently cannot be read or the model restored; empty if all is well."""
         return self._troubles["journal"] or self._troubles["model"]
 
     def newer_than(self, version: str) -> bool:
-        """Return whether there is something newer than a version, as soon as there is or patience is at its end."""
-        with self._renewed:
-            return self._renewed.wait_for(lambda: str(self.version) != version, SETTINGS.patience)
+        """Wait until there is something newer than a version, or until `SETTINGS.patience`; return whether there is."""
+        with self._updated:
+            return self._updated.wait_for(lambda: str(self.version) != version, SETTINGS.patience)
 
     def current(self) -> dict[str, Any]:
-        """Return the content with its version: all that is known at once, and the latest of what needs the model."""
-        with self._renewed:
+        """Return the content with its version: the current estimate and table, and the latest model-based parts."""
+        with self._updated:
             parts = {name: _merged(part, self._whole.get(name)) for name, part in self._quick["parts"].items()}
             return {**self._quick, "parts": parts, "version": self.version}
 
     def _publish(self, quick: dict[str, Any] | None = None, whole: dict[str, Any] | None = None) -> None:
-        with self._renewed:
+        with self._updated:
             self._quick, self._whole = quick or self._quick, {**self._whole, **(whole or {})}
             self.version += 1
-            self._renewed.notify_all()
+            self._updated.notify_all()
 
     def _follow(self) -> None:
         """Read the journal whenever it has grown."""
@@ -137,7 +137,7 @@ class LiveContent:
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:
-        """Keep what goes wrong, for the page to show; the next time may be better."""
+        """Store an error for the page to show, and go on: the next attempt may succeed."""
         try:
             yield
             self._troubles[what] = ""
@@ -152,7 +152,7 @@ class LiveContent:
 
 
 def _merged(quick: dict[str, Any], whole: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the details of one output: what can be told at once, and the latest of what needs the model."""
+    """Return the details of one output: the parts known at once, and the latest model-based parts."""
     if whole is None:
         return {**quick, "findings": LEARNING}
     known = {figure["id"] for figure in quick["figures"]}
@@ -160,7 +160,7 @@ def _merged(quick: dict[str, Any], whole: dict[str, Any] | None) -> dict[str, An
 
 
 class PageServer(ThreadingHTTPServer):
-    """A server of one page on 127.0.0.1, at a random port and below a random name that nobody else knows.
+    """A server of one page on 127.0.0.1, at a random port and under a secret random path.
 
     Parameters
     ----------
@@ -182,22 +182,22 @@ class PageServer(ThreadingHTTPServer):
         self.live, self.token = live, secrets.token_urlsafe(24)
         self.host = f"127.0.0.1:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        self._begun = result_of(read_state(live.journal))  # has the settings, which stay
-        self.page()  # or what it needs is missing
+        self._begun = result_of(read_state(live.journal))  # for the settings, which do not change
+        self.page()  # fails early if a dependency is missing
 
     def page(self) -> bytes:
-        """Return the page as it is now, so that a reader who loads it again sees the newest state at once."""
+        """Return the current page as HTML, so that reloading shows the newest state at once."""
         text = page(self._begun, self.live.journal.stem, live=self.live.current())
         return text.encode("utf-8", errors="backslashreplace")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore that a page was closed before it got its answer; whatever else goes wrong is printed."""
+        """Ignore connections closed before their answer; print all other errors."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET for the page and for its content, and refuses everything else."""
+    """Handler that answers GET for the page and its content, and refuses everything else."""
 
     server: PageServer
     protocol_version = "HTTP/1.1"
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.BAD_REQUEST)
             return
         token, _, name = asked.path.removeprefix("/").partition("/")
-        if self.headers.get("Host") != self.server.host:  # a name that leads here is none of ours
+        if self.headers.get("Host") != self.server.host:  # refuse foreign host names (DNS rebinding)
             self._answer(HTTPStatus.FORBIDDEN)
         elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._answer(HTTPStatus.NOT_FOUND)

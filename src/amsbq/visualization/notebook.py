@@ -1,4 +1,4 @@
-"""The progress of a run in a notebook: one figure, which is renewed in its place."""
+"""The progress of a run in a notebook: one figure, updated in place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .style import source_style
 class NotebookSettings:
     """When and how the figure is drawn."""
 
-    #: share of the time that drawing may take at most
+    #: largest share of the time that drawing may take
     share: float = 0.2
     #: width and height in inches, and dots per inch: the width of a notebook, sharp on most screens
     size: tuple[float, float] = (9.0, 3.4)
@@ -39,10 +39,7 @@ SETTINGS = NotebookSettings()
 def notebook_progress(
     it: Integrator, wanted: bool | Callable[[Integrator], None] | None
 ) -> Iterator[bool | Callable[[Integrator], None] | None]:
-    """Yield what shows the progress of a run: in a notebook a live figure where True is wanted, else what is wanted.
-
-    Without matplotlib there is no figure.
-    """
+    """Yield the progress display: a live figure if True is given in a notebook with matplotlib, else what is given."""
     if wanted is not True or not in_notebook():
         yield wanted
         return
@@ -60,7 +57,7 @@ def notebook_progress(
 class LiveFigure:
     """A figure of a run in the output of a notebook's cell: estimate and interval against cost, and the sources.
 
-    It is called whenever something has happened, and is renewed as often as its `SETTINGS` allow.
+    It is called after every event, and redrawn as often as its `SETTINGS` allow.
     """
 
     def __init__(self) -> None:
@@ -75,21 +72,21 @@ class LiveFigure:
         self._again = 0.0  # when it may be drawn again
 
     def __call__(self, it: Integrator) -> None:
-        """Draw the state of a run, unless that would take too much of its time."""
+        """Draw the state of a run, unless drawing has taken too large a share of the time."""
         if time.monotonic() >= self._again:
             self.draw(it)
 
     def draw(self, it: Integrator) -> None:
-        """Draw the state of a run in place of what was drawn before; what goes wrong is a warning, once."""
+        """Draw the state of a run in place of what was drawn before; an error is reported as a warning, once."""
         if math.isinf(self._again):
             return
         try:
-            self._renew(it)
-        except Exception as error:  # a picture must not end a run
+            self._update(it)
+        except Exception as error:  # a figure must not end a run
             self._again = math.inf
             warn(f"the figure of the progress cannot be drawn: {error}")
 
-    def _renew(self, it: Integrator) -> None:
+    def _update(self, it: Integrator) -> None:
         start = time.monotonic()
         picture = self._image(data=self._png(it), format="png", width=round(72 * 1.25 * SETTINGS.size[0]))
         if self._handle is None:

@@ -1,6 +1,6 @@
-"""The figures of the report for Plotly, of one output and of several: traces and layouts as plain dictionaries.
+"""The Plotly figures of the report, for one output and for several: traces and layouts as plain dictionaries.
 
-Plotly renders some markup in names and labels. Text that comes from a run is therefore escaped here.
+Plotly renders some markup in names and labels, so text that comes from a run is escaped here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..results.result import Result, is_known, known_targets
 from . import curves
 from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, needs_log_scale, source_style
 
-DIGITS = 6  #: significant digits of numbers that are only drawn: more than a screen shows, and half the file
+DIGITS = 6  #: significant digits of numbers that are only drawn: finer than a screen, and half the file size
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
 SHADE = "rgba(128,136,145,0.2)"  #: GREY, transparent
 
@@ -31,7 +31,7 @@ Layout: TypeAlias = dict[str, Any]
 
 
 class Panel(TypedDict):
-    """One drawing; ``label`` names the input that it is along, if the chart has several."""
+    """One plot; ``label`` names the input on its axis, if the chart has several panels."""
 
     label: str
     traces: list[Trace]
@@ -48,7 +48,7 @@ class Chart(TypedDict):
 
 
 def charts(result: Result) -> Iterator[Chart]:
-    """Yield all figures that can be drawn of a run: fewer without evaluations, and without a model."""
+    """Yield all figures of a run; some need evaluations or a model."""
     if result.evaluations:
         yield _convergence(result)
         if result.certificate is not None and result.certificate.complete:
@@ -62,7 +62,7 @@ def charts(result: Result) -> Iterator[Chart]:
     gain = RATE_NAMES.get(result.integrator.problem.acquisition, "utility").capitalize()
     yield {
         "id": "sources",
-        "title": "What is known of the sources",
+        "title": "What is known about the sources",
         "caption": f"Mean and 95 % interval{over} Grey: the distribution of the input.",
         "panels": [_sources_panel(result, d, grids[d]) for d in inputs],
     }
@@ -77,7 +77,7 @@ def charts(result: Result) -> Iterator[Chart]:
         yield {
             "id": "refinement",
             "title": "What refining changes",
-            "caption": "Integrals of the levels with 95 % intervals, down to the limit at zero if it is wanted: "
+            "caption": "Integrals of the levels with 95 % intervals, and the limit, at zero, if the run is about it: "
             f"{shrinking}.",
             "panels": [_refinement_panel(result, seen) for seen in refinements],
         }
@@ -85,7 +85,7 @@ def charts(result: Result) -> Iterator[Chart]:
         yield _levels(levels)
     yield _forecast(result)
     yield _residuals(result)
-    if len(result.names) > 2:  # of two sources, it is a number
+    if len(result.names) > 2:  # for two sources it is a single number
         yield _correlation(result)
     if curves.costs_vary(result):
         yield {
@@ -117,7 +117,7 @@ def _convergence(result: Result) -> Chart:
 
 
 def _certificate(result: Result, certificate: Certificate) -> Chart:
-    """Return the estimate of the model above that of the certificate, each with its 95 % interval."""
+    """Return the chart of the model's estimate above that of the certificate, with 95 % intervals."""
     model = certificate.plan.model
     mean, std = float(model.mean[0]), float(model.std[0])
     low, high = certificate.interval()
@@ -253,7 +253,7 @@ def _forecast(result: Result) -> Chart:
     unit = result.labels.unit(result.output)
     layout = _titles(result.labels.axis(COST), with_unit("standard deviation", unit))
     layout["yaxis"] |= {"type": "log", "dtick": 1}
-    return _single("forecast", "The error bar, and what more money buys", caption, traces, layout)
+    return _single("forecast", "The error bar so far, and its forecast", caption, traces, layout)
 
 
 def _residuals(result: Result) -> Chart:
@@ -272,7 +272,7 @@ def _residuals(result: Result) -> Chart:
     outside = float(np.mean(np.abs(left.z) > 2)) if len(left.z) else 0.0
     caption = (
         "Each observation minus its prediction from all others, in standard deviations: "
-        f"{100 * outside:.0f} % are outside of ± 2 (about 5 % should be)."
+        f"{100 * outside:.0f} % are outside of ± 2 (about 5 % are expected)."
     )
     return _single("residuals", "Does the model fit? Leave-one-out residuals", caption, traces, layout)
 
@@ -315,7 +315,7 @@ def _costs_panel(result: Result, d: int, t: Array) -> Panel:
 
 
 def output_charts(result: Result) -> Iterator[Chart]:
-    """Yield the distribution of the output, and the indices of independent inputs, if they are found quickly."""
+    """Yield the distribution of the output, and the Sobol' indices of independent inputs, if they are quick to find."""
     if not analysis.quickly_known(result.integrator):
         return
     yield _distribution(result)
@@ -324,7 +324,7 @@ def output_charts(result: Result) -> Iterator[Chart]:
 
 
 def profile_charts(result: Result) -> Iterator[Chart]:
-    """Yield the means of all outputs as a curve with its band, if there are several and they are a profile."""
+    """Yield the means of all outputs as a curve with its band, if the outputs form a profile."""
     seen = curves.several_outputs(result) if result.outputs is not None else None
     if seen is None or seen.at is None or not is_known(result):
         return
@@ -376,7 +376,7 @@ def _titles(x: str, y: str) -> Layout:
 
 
 def _source_ticks(names: Sequence[str]) -> Layout:
-    """Return the ticks of an axis with source i at i, and both ends of long names: levels differ in the last."""
+    """Return the ticks of an axis with source i at i; long names keep both ends, as levels differ in the last."""
     end = LABEL_LENGTH // 2
     short = [name if len(name) <= LABEL_LENGTH else f"{name[: end - 1]}…{name[-end:]}" for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": [_text(name) for name in short]}
@@ -404,7 +404,7 @@ def _line(
 def _band(
     x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str, shape: str = "linear", shown: bool = True
 ) -> list[Trace]:
-    """Return two invisible lines, and the shade between them, whose name is ``shown`` in the legend or not."""
+    """Return two invisible lines and the shade between them, which is in the legend if ``shown``."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     hidden: dict[str, Any] = {"hoverinfo": "skip", "showlegend": False}
     edges = [_line(x, edge, colour, "", shape=shape, **hidden) for edge in (low, high)]
@@ -420,7 +420,7 @@ def _band(
 
 
 def _markers(x: ArrayLike, y: ArrayLike, source: int, name: str, texts: list[str] | None = None) -> Trace:
-    """Return markers of a source; ``texts`` are shown for each when the mouse is above it, instead of x and y."""
+    """Return markers of a source; ``texts``, one for each, are shown under the mouse instead of x and y."""
     style, shown = source_style(source), _rounded(x)
     few = len(shown) <= DENSE
     edge = {"color": "white", "width": 0.5 if few else 0}

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class AxesArray(np.ndarray[Any, np.dtype[np.object_]]):
-    """An array of matplotlib Axes, with the figure that they are on."""
+    """An array of matplotlib Axes that knows their figure."""
 
     @property
     def figure(self) -> Figure:
-        """The figure of the first of the Axes."""
+        """The figure of the first Axes."""
         first: Any = self.flat[0]
         return cast("Figure", first.figure)
 
@@ -48,7 +48,7 @@ class AxesArray(np.ndarray[Any, np.dtype[np.object_]]):
 def convergence(run: Run, ax: Axes | None = None) -> Axes:
     """Draw the estimate of the integral and its band against cost, with a marker for the source of each evaluation.
 
-    Failed evaluations are crosses on the lower edge. What is known about a target that is not the mean stands below.
+    Failed evaluations are crosses on the lower edge. A target other than the mean is written below.
     Returns the Axes.
     """
     result, ax = curves.as_result(run), ready_axes(ax)
@@ -153,7 +153,7 @@ def _rates(result: Result, ax: Axes, d: int, seen: curves.Rates) -> None:
 
 
 def sequence(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw which source was evaluated when, and write its share of the evaluations and of the cost beside it.
+    """Draw which source was evaluated when, with its shares of the evaluations and of the cost beside it.
 
     Failed evaluations are crosses. Returns the Axes.
     """
@@ -182,7 +182,7 @@ def shares(run: Run, ax: Axes | None = None) -> Axes:
         for source, (share, left) in enumerate(zip(of_all, np.cumsum(of_all) - of_all, strict=True)):
             label = None if row else literal(result.names[source])
             ax.barh(row, share, left=left, color=source_style(source)["color"], edgecolor="white", label=label)
-            if share > 0.08:  # or the text does not fit
+            if share > 0.08:  # else the text does not fit
                 middle: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": "small"}
                 ax.text(left + share / 2, row, percent(share, 1.0), **middle)
     ax.set(xlim=(0, 1), ylim=(1.6, -0.6), xlabel="share")
@@ -193,7 +193,7 @@ def shares(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def correlation(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw how the sources correlate over the distribution of the inputs, each with its 95 % interval.
+    """Draw the correlations between the sources over the distribution of the inputs, with 95 % intervals.
 
     Correlations whose interval is wider than 1 are "not known yet". Returns the Axes.
     """
@@ -239,7 +239,7 @@ def _costs(result: Result, ax: Axes, d: int) -> None:
 def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> Axes:
     """Draw the standard deviation of the integral against cost, so far and as expected until ``budget`` is spent.
 
-    The budget is twice what was spent by default. Returns the Axes.
+    The default budget is twice the cost so far. Returns the Axes.
     """
     result, ax = curves.as_result(run), ready_axes(ax)
     ax.plot(*curves.convergence(result).positive_std(), color="0.2", label="so far")
@@ -283,10 +283,10 @@ def overview(run: Run) -> Figure:
     figure, axes = panels(2, 3, width=14 / 3, height=4.0)
     drawn = {
         "The estimate against cost": convergence(result, axes[0, 0]),
-        "What is known of the sources": sources(result, axes[0, 1], 0),
+        "What is known about the sources": sources(result, axes[0, 1], 0),
         "What the next evaluation is worth": rates(result, axes[0, 2], 0),
         "Which source was evaluated when": sequence(result, axes[1, 0]),
-        "The error bar, and what more money buys": forecast(result, axes[1, 1]),
+        "The error bar so far, and its forecast": forecast(result, axes[1, 1]),
         "Leave-one-out residuals": residuals(result, axes[1, 2]),
     }
     if result.labels.title:
@@ -300,8 +300,8 @@ def overview(run: Run) -> Figure:
 def outputs(run: Run, ax: Axes | None = None, at: ArrayLike | None = None) -> Axes:
     """Draw the means of several outputs with their 95 % intervals.
 
-    Numbers along something are a curve with its band: over ``at``, shape (M,), the heights or times of the outputs; by
-    default over their names, if there are three or more and all of them are numbers. Other outputs are points with
+    A profile is a curve with its band, over ``at``, shape (M,), such as the heights or times of the outputs. By default
+    three or more outputs whose names are all numbers are a profile over these numbers. Other outputs are points with
     bars, each relative to its mean, or to the spread of its values if that is larger. Returns the Axes.
     """
     seen = curves.several_outputs(curves.whole_result(run), at)
@@ -336,13 +336,13 @@ def _draw_bars(ax: Axes, seen: curves.SeveralOutputs) -> None:
 def refinement(run: Run, ax: Axes | None = None, knob: str | None = None) -> Axes | AxesArray:
     """Draw the integrals of sources with fidelities against a knob, with 95 % intervals, down to the limit at zero.
 
-    With several knobs, all others are as fine as they can. The limit is there if it was wanted, by ``limit=True``.
+    With several knobs, all others are at their finest. The limit is drawn for runs with ``limit=True``.
     Returns the Axes, or an array of one Axes per knob if neither ``ax`` nor ``knob`` is there and there are several.
     """
     result = curves.as_result(run)
     seen = {curve.knob: curve for curve in curves.refinements(result)}
     if not seen:
-        raise ValueError("there are no sources with a fidelity, or nothing is known of them: see amsbq.levels")
+        raise ValueError("there are no sources with a fidelity, or none was observed yet: see amsbq.levels")
     if knob is not None and knob not in seen:
         raise ValueError(f"knob must be one of {', '.join(seen)}, got {brief(knob)}")
     shown = list(seen) if knob is None and ax is None else [knob or next(iter(seen))]
@@ -409,7 +409,7 @@ def distribution(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def sensitivity(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw the share of the variance that each input explains, by itself and with all interactions, with intervals.
+    """Draw the share of the variance that each input explains, by itself and with all interactions (Sobol' indices).
 
     Returns the Axes.
     """
@@ -431,18 +431,18 @@ def sensitivity(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def compare(runs: Mapping[str, Run]) -> Figure:
-    """Draw several runs: their estimates and bands against cost, and beside it what they have ended with.
+    """Draw several runs: their estimates and bands against cost, and beside them the final estimates.
 
     Parameters
     ----------
     runs : dictionary of results, integrators or paths of journals
-        The runs by the names that they have in the figure; they may be in progress. Runs with several outputs are drawn
-        for each output; give ``result["peak"]`` for one of them.
+        The runs, by their names in the figure; they may be in progress. Runs with several outputs are drawn for each
+        output; give ``result["peak"]`` for one of them.
 
     Returns
     -------
     Figure
-        Two panels for each output. Bands and bars are 95 % intervals; the first steps may be beyond the edges.
+        Two panels for each output. Bands and bars are 95 % intervals; the first ones may extend beyond the edges.
     """
     groups: dict[str, dict[str, Result]] = {}
     for name, run in runs.items():
@@ -458,7 +458,7 @@ def compare(runs: Mapping[str, Run]) -> Figure:
 
 
 def _draw_group(left: Axes, right: Axes, results: Mapping[str, Result], integral: str, runs: list[str]) -> None:
-    """Draw several of all runs for one output, against cost and what they have ended with."""
+    """Draw the runs of one output: estimates against cost on the left, final estimates on the right."""
     limits = []
     for number, (name, result) in enumerate(results.items()):
         style = runs.index(name)
@@ -479,14 +479,14 @@ def _draw_group(left: Axes, right: Axes, results: Mapping[str, Result], integral
 
 
 def _shown_inputs(result: Result, ax: Axes | None, input: int | str | None) -> list[int]:
-    """Return the inputs to draw: the one that was asked for; else the first on the user's axes, or all on new ones."""
+    """Return the inputs to draw: the given one, else the first on the user's axes, or all on new axes."""
     if input is not None:
         return [curves.known_input(result, input)]
     return [0] if ax is not None else list(range(len(result.inputs)))
 
 
 def _along(result: Result, ax: Axes | None, inputs: list[int], draw: Callable[[Axes, int], None]) -> Axes | AxesArray:
-    """Call ``draw`` for one input on ``ax``, or for several on panels of a new figure; return what was drawn on."""
+    """Call ``draw`` for one input on ``ax``, or for several on panels of a new figure; return the axes."""
     n, columns = len(inputs), min(len(inputs), 3)
     drawn = np.array([ready_axes(ax)] if n == 1 else panels(math.ceil(n / columns), columns)[1].flat)
     for spare in drawn[n:]:

@@ -1,6 +1,6 @@
 """The report: one HTML file with the answer, diagnostics, interactive figures and every evaluation of a run.
 
-Nothing is fetched when it is opened. Everything that comes from a run is text on the page, never markup: the template
+The page loads nothing from elsewhere. Everything that comes from a run is text on the page, never markup: the template
 (page/page.html) escapes all values but the style, the script and the plotting library, which are part of this package
 and of Plotly.
 """
@@ -35,7 +35,7 @@ from ..results.result import REASONS, Result, distances, is_known, is_of_limit, 
 from .curves import SETTINGS, SHOWN_QUANTILES, Run, correlation, indices, several_outputs, whole_result
 from .plotly_figures import charts, output_charts, profile_charts
 
-TEXT_COLUMNS = ("source", "status", "reason")  #: of the table of evaluations; all others are numbers
+TEXT_COLUMNS = ("source", "status", "reason")  #: text columns of the table of evaluations; all others are numbers
 
 
 def report(
@@ -52,13 +52,13 @@ def report(
     run : Result, Integrator, or the path of a journal
         The run; it may be in progress. With several outputs the page shows all of them, and details of one at a time.
     path : path
-        Of the HTML file. An existing file is replaced in one step, so that a reader never sees half of a page.
+        The HTML file. An existing file is replaced atomically, so that a reader never sees half a page.
     refresh : float, optional
         Seconds after which an open page reloads itself, as long as the run continues.
     under : dictionary of measures by name, optional
         Other distributions of the inputs, under which the page also shows the mean of the output.
     full : bool
-        Whether figures can be zoomed and saved: they are then drawn by Plotly, which makes a file of 5 MB.
+        Whether figures can be zoomed and saved: they are then drawn by Plotly, and the file has 5 MB.
     """
     result = whole_result(run)
     path = Path(path)
@@ -69,7 +69,7 @@ def report(
     if under is not None and not isinstance(under, Mapping):
         raise TypeError(f"under must be a dictionary of distributions by name, got {brief(under)}")
     text = page(result, path.stem, refresh=None if result.stopped else refresh, under=under, full=full)
-    beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # a name that nobody can have made a link of before
+    beside = path.with_name(f".amsbq-{secrets.token_hex(16)}")  # unpredictable: nobody can have put a link there
     try:
         with beside.open("x", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
@@ -94,11 +94,11 @@ def page(
     result : Result
         The run.
     name : str
-        Name of the CSV file which the page offers for download.
+        Name of the CSV file that the page offers for download.
     refresh : float, optional
         Seconds after which the page reloads itself.
     live : dict, optional
-        What the page shows at first, instead of the content of the result; it then asks its server for more.
+        Initial content, instead of that of the result; the page then asks its server for updates.
     under : dictionary of Measure, optional
         Other distributions of the inputs.
     full : bool
@@ -133,7 +133,7 @@ def page(
 
 
 def _plotly() -> str:
-    """Return the plotting library of full pages."""
+    """Return the source of Plotly's JavaScript library, for full pages."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
@@ -142,9 +142,9 @@ def _plotly() -> str:
 
 
 def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
-    """Return what the page shows of a run and what changes while it goes on, as JSON types.
+    """Return the content of the page that changes during a run, as JSON types.
 
-    What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
+    The distribution of the output, which takes seconds, is included only if ``whole``.
     """
     limited, rows = math.isfinite(result.budget), result.rows()
     columns = ["evaluation", *(rows[0] if rows else {})]
@@ -166,18 +166,18 @@ def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
 
 
 def shown_outputs(result: Result) -> dict[str, Result]:
-    """Return the results whose details are shown, by output: of many outputs those furthest from their goals.
+    """Return the results whose details are shown, by output; among many outputs, those furthest from their goals.
 
-    Of a result of one output it is that result.
+    For a result with one output it is that result.
     """
     if result.outputs is None:
         return {result.output: result}
-    few, furthest = len(result.outputs) <= REDUCTION.outputs, furthest_outputs(result)  # more are learned one by one
+    few, furthest = len(result.outputs) <= REDUCTION.outputs, furthest_outputs(result)  # beyond, one model per output
     return {name: result[name] for name in result.outputs if few or name in furthest}
 
 
 def furthest_outputs(result: Result) -> list[str]:
-    """Return the names of the few outputs that are furthest from their goals, the furthest first."""
+    """Return the names of the outputs that are furthest from their goals, the furthest first."""
     if result.outputs is None:
         return [result.output]
     order = np.argsort(-distances(result), kind="stable")[: SETTINGS.furthest]
@@ -185,9 +185,9 @@ def furthest_outputs(result: Result) -> list[str]:
 
 
 def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
-    """Return what the page shows of one output: findings, what is known beside its mean, and figures.
+    """Return the details of one output: findings, estimates beside the mean, and figures.
 
-    What takes seconds to find out, the distribution of the output, is there if the ``whole`` page is wanted.
+    The distribution of the output, which takes seconds, is included only if ``whole``.
     """
     return {
         "findings": [asdict(finding) for finding in _findings(result)],
@@ -202,7 +202,7 @@ def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
 
 
 def output_table(result: Result) -> list[dict[str, Any]]:
-    """Return name, mean, interval and accuracy of each output as text, and the accuracy as a share of the worst one."""
+    """Return name, mean, interval and accuracy of each output as text, and the accuracy relative to the worst one."""
     seen = several_outputs(result)
     worst, rows = max(seen.accuracy.max(initial=0.0, where=np.isfinite(seen.accuracy)), np.finfo(float).tiny), []
     for name, called, text, part, accuracy, by_spread in zip(
@@ -224,7 +224,7 @@ def output_table(result: Result) -> list[dict[str, Any]]:
 
 
 def output_rows(result: Result) -> list[tuple[str, str]]:
-    """Return names and values of what is known of the output, as text."""
+    """Return standard deviation, quantiles and sensitivities of the output, as pairs (name, text)."""
     output = result.distribution()
     rows = [("standard deviation", output.std().summary())]
     rows += [(f"{100 * p:.0f} % quantile", output.quantile(p).summary()) for p in SHOWN_QUANTILES]
@@ -234,18 +234,18 @@ def output_rows(result: Result) -> list[tuple[str, str]]:
 
 
 def relation_rows(result: Result) -> list[tuple[str, str]]:
-    """Return how two sources are related, as text; more of them have a figure, and fewer no relation."""
+    """Return the correlation of two sources, as text; empty unless there are two (more of them have a figure)."""
     it = result.integrator
     if len(result.names) != 2 or it is None or it.learner.posterior is None:
         return []
     found = correlation(result)
-    if len(found.mean) < 2:  # one of them is left out of the model
+    if len(found.mean) < 2:  # one of the two is left out of the model
         return []
     return [(f"correlation of {result.names[1]} with {result.names[0]}", found.text(0, 1))]
 
 
 def what_if_rows(result: Result, under: Mapping[str, NamedMeasureLike]) -> list[tuple[str, str]]:
-    """Return the mean of the output under other distributions of the inputs, as text, by their names."""
+    """Return the mean of the output under other distributions of the inputs, as text, by name."""
     rows = []
     for name, measure in under.items():
         with collected_warnings() as warned:
@@ -256,7 +256,7 @@ def what_if_rows(result: Result, under: Mapping[str, NamedMeasureLike]) -> list[
 
 @dataclass(frozen=True)
 class Answer:
-    """The estimate as the page shows it: mean, standard deviation, empty if there is none, and a sentence on it."""
+    """The estimate as the page shows it: mean and standard deviation, empty if unknown, and a sentence about it."""
 
     mean: str
     std: str
@@ -265,7 +265,7 @@ class Answer:
 
     @classmethod
     def of(cls, result: Result) -> Answer:
-        """Return the answer of a run; without an estimate or an error bar it says so."""
+        """Return the answer of a run, which says so if there is no estimate or no error bar."""
         estimate = result.estimate
         if math.isnan(estimate.mean):
             failed = [e for e in result.evaluations if e.source == 0 and e.status == "failed"]
@@ -287,7 +287,7 @@ class Answer:
 
 
 def _wanted(result: Result) -> str:
-    """Return what the page is about: its title, and the expected output by its label."""
+    """Return the heading of the answer: the title of the run, and the label of the expected output."""
     labels, output = result.labels, result.output
     label = labels.label(output or OUTPUT)
     expected = "Expected output" if label == output else f"Expected {label}"
@@ -314,7 +314,7 @@ def _findings(result: Result) -> list[Finding]:
     if result.integrator is not None:
         return result.diagnose()
     why = "its method has none" if result.header is None else "the journal does not hold enough to rebuild it"
-    text = f"there is no model of this run, because {why}: the figures show the evaluations only."
+    text = f"there is no model of this run, because {why}: the figures show only the evaluations."
     return [Finding("note", "no model", text)]
 
 
@@ -332,12 +332,12 @@ def _described_measure(it: Decisions | None, problem: Mapping[str, Any]) -> str:
 
 
 def _short(value: object) -> str:
-    """Return a setting, with six digits if it is a number."""
+    """Return a setting as text, with six digits if it is a number."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield names and values of what the run was made with, and of what the page was made with."""
+    """Yield names and values of the settings of the run, and of the versions that made the page."""
     it, header = result.integrator, result.header
     problem = (header or {}).get("problem", {})
     yield "distribution of the inputs", _described_measure(it, problem)

@@ -6,25 +6,25 @@ from typing import TypedDict
 
 from ..common.validation import Array
 
-GREY = "#808891"  #: whatever belongs to no source; readable on a white and on a black ground
+GREY = "#808891"  #: colour of what belongs to no source; legible on white and on black
 
-DENSE = 150  #: evaluations above which markers of the usual size would hide each other
+DENSE = 150  #: number of evaluations above which markers of the usual size would hide each other
 
-#: what is gained per cost, by the name of the acquisition
+#: names of the gain per cost, by acquisition
 RATE_NAMES = {"mi": "mutual information", "ivr": "variance reduction"}
 
 
-#: what shaded bands are called
+#: name of shaded bands
 BAND_NAME = "95 % interval"
 
 
 def effect_name(name: str, known: bool) -> str:
-    """Return what the curve of a source is called, with a remark if it is not known yet."""
+    """Return the name of a source's curve, with a remark if the curve is not known yet."""
     return name if known else f"{name} (not known yet)"
 
 
 class SourceStyle(TypedDict):
-    """How a source is drawn: its colour, line and marker as matplotlib calls them, line and marker as Plotly does."""
+    """Style of a source: its colour, line and marker in matplotlib's terms, line and marker in Plotly's."""
 
     color: str
     linestyle: str | tuple[int, tuple[int, ...]]
