@@ -126,7 +126,7 @@ def test_sources_have_names():
 def test_a_forecast_is_of_what_comes():
     result = amsbq.integrate(total, UNIT, budget=4, model=fixed(L=1))
     assert len(result.integrator.forecast(4)) == 1
-    with pytest.raises(ValueError, match="budget is 3, but 4 is spent or reserved: ask for a larger one"):
+    with pytest.raises(ValueError, match="budget is 3, but 4 is spent or reserved: give a larger one"):
         result.integrator.forecast(3)
 
 

@@ -33,7 +33,10 @@ class Rows:
     [
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, log="no"), "log must be True, False, or a dictionary"),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, log=["p"]), "log must be True, False, or a dictionary"),
-        (lambda: amsbq.integrate(spent, SQUARE, budget=3, rel_tol=5), "rel_tol is a share of the mean, such as 0.05"),
+        (
+            lambda: amsbq.integrate(spent, SQUARE, budget=3, rel_tol=5),
+            "rel_tol is a fraction of the mean, such as 0.05",
+        ),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, initial=5), r"initial must be a list of \(source, x\)"),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, journal=True), "journal must be the name of a file"),
         (lambda: amsbq.integrate(spent, np.ones((100, 2)), budget=3), r"if its rows are samples, give Empirical"),
@@ -45,7 +48,7 @@ class Rows:
         (lambda: amsbq.Source(spent, inputs=["a", "a"]), r"different names, such as \['speed', 'angle'\]"),
         (
             lambda: amsbq.integrate(lambda a, bb: 0.0, SQUARE, budget=3),
-            r"has the parameter 'bb', which is no input \(did you mean 'b'\?\): the inputs are a, b",
+            r"has the parameter 'bb', which is not an input \(did you mean 'b'\?\): the inputs are a, b",
         ),
         (lambda: amsbq.GaussianCopula([(1, 0), (0, 2)], np.eye(2)), r"marginals\[0\] is \(1, 0\), and an interval is"),
         (lambda: amsbq.Gaussian([0, 0], [[1, 2], [2, 1]]), "or a negative one"),
@@ -112,7 +115,7 @@ class Rows:
         ),
         (
             lambda: amsbq.integrate(lambda p, q: 0.0, amsbq.Gaussian([0, 0], 1.0), budget=3),
-            r"source 0 cannot be called .*\. If these are its inputs, in order, say names=\['p', 'q'\]$",
+            r"source 0 cannot be called .*\. If these are its inputs, in order, give names=\['p', 'q'\]$",
         ),
         (
             lambda: amsbq.GaussianCopula({"a": (0, 1), "b": (0, 1)}, np.eye(2)),
@@ -124,7 +127,7 @@ class Rows:
         ),
         (
             lambda: amsbq.integrate(amsbq.Source(spent, cost=lambda a, c: 1.0), SQUARE, budget=3),
-            "cost of spent has the parameter 'c', which is no input: the inputs are a, b",
+            "cost of spent has the parameter 'c', which is not an input: the inputs are a, b",
         ),
         (
             lambda: amsbq.integrate(amsbq.levels(spent, h=[0.1, 0.2]), SQUARE, budget=3),
@@ -422,7 +425,7 @@ def test_gradients_that_never_come_are_noticed():
     source = amsbq.Source(lambda x: x[0] ** 2, gradient=True, name="plain")
     result = amsbq.integrate(source, (0, 1), budget=4, progress=False)
     [finding] = [finding for finding in result.diagnose() if finding.about == "gradients"]
-    assert "plain was said to return gradients, and none of its 4 evaluations has one" in finding.text
+    assert "plain was declared to return gradients, but none of its 4 evaluations has one" in finding.text
 
 
 def test_results_of_few_samples_are_printed():

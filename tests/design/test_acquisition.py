@@ -130,10 +130,10 @@ def test_one_after_the_other_is_the_whole_set(name):
         )
 
 
-@pytest.mark.parametrize("silent", [frozenset(), frozenset({1}), frozenset({0, 1})])
-def test_what_a_set_leaves_beside_a_source_that_is_given_is_a_ratio_of_variances(silent):
+@pytest.mark.parametrize("uninformative", [frozenset(), frozenset({1}), frozenset({0, 1})])
+def test_what_a_set_leaves_beside_a_source_that_is_given_is_a_ratio_of_variances(uninformative):
     problem = next(problem for problem in PROBLEMS.values() if problem.gp.n_sources > 1)
-    plain = replace(rate_of(problem, "mi"), silent=silent)
+    plain = replace(rate_of(problem, "mi"), uninformative=uninformative)
     options, beside, X = options_of([0, 0]), options_of([1, 1]), problem.X_new[:2]
     variances = [
         plain.having(some, at).posteriors.integral()[1]

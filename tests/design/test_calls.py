@@ -40,7 +40,7 @@ def test_a_function_of_one_parameter_gets_the_array():
 
 
 def test_parameters_that_are_no_inputs_are_not_filled():
-    with pytest.raises(ValueError, match="has the parameter 'wind', which is no input: the inputs are speed, angle"):
+    with pytest.raises(ValueError, match="has the parameter 'wind', which is not an input: the inputs are speed"):
         called(lambda speed, wind: 0.0)
 
 

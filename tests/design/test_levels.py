@@ -126,7 +126,10 @@ def source(name, **fidelity):
         ([source("fine", h=0.1), source("coarse", k=0.2)], "need the same knobs"),
         ([source("fine", h=0.2), source("coarse", h=0.1)], "finer than fine, the primary source"),
         ([source("one", h=0.1), source("other", h=0.1)], "one and other have the same fidelity, h=0.1"),
-        ([source("fine", a=0.1), source("coarse", a=0.2)], "'a' is a knob of the sources and the name of an input"),
+        (
+            [source("fine", a=0.1), source("coarse", a=0.2)],
+            "'a' is both a knob of the sources and the name of an input",
+        ),
     ],
 )
 def test_fidelities_that_do_not_go_together(sources, says):

@@ -1,17 +1,17 @@
-"""How much observations would tell of the integral, for what they cost: the acquisition rates (Section 3.2).
+"""Acquisition rates: how informative observations would be about the integral, per unit of cost (Section 3.2).
 
-Notation:  ρ² (K,) or (K, n)     squared correlation of the integral with observations to come, for each of K posteriors
+Notation:  ρ² (K,) or (K, n)     squared correlation of the integral with future observations, for each of K posteriors
            p (K,)                share of the variance of the integral that is the variance of each posterior
-           ρ̄² = Σ_k p_k ρ²_k     share of the variance of the integral that is expected to go
+           ρ̄² = Σ_k p_k ρ²_k     expected relative reduction of the variance of the integral
            u(ρ̄²)                 utility, increasing in ρ̄²
            c̃ (n,)                effective cost of an observation at each of n points
            α = u(ρ̄²)/c̃           the rate
 
-The variance of the integral is the average of those of the posteriors, with different hyperparameters, and the variance
-of their means: what is maximised is the reduction of the error bar that is reported. For one posterior, ρ̄² = ρ².
+The variance of the integral is the average variance of the posteriors, which have different hyperparameters, plus the
+variance of their means: what is maximised is the reduction of the reported error bar. For one posterior, ρ̄² = ρ².
 
-A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of a set that are chosen already leave a share
-1 - ρ²_S of the variance; one more with ρ² given them makes it (1 - ρ²_S)(1 - ρ²).
+A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of the set S that are already chosen leave a share
+1 - ρ²_S of the variance; another one, with ρ² conditional on S, leaves (1 - ρ²_S)(1 - ρ²).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UTILITIES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] 
     "ip": (lambda r: 1 / (1 - r), lambda r: (1 - r) ** -2.0),
     "nv": (lambda r: r - 1, np.ones_like),
 }
-#: why some of them should not be used
+#: why some of the utilities should not be used
 PATHOLOGIES = {
     "ip": "the integral precision is not zero where nothing can be learned: it gets stuck where evaluations are cheap",
     "nv": "the negative variance grows with cost: it prefers expensive evaluations",
@@ -47,7 +47,7 @@ PATHOLOGIES = {
 
 
 def utility(rho2: ArrayLike, kind: AcquisitionName) -> Array:
-    """Return what observations are worth whose squared correlation with the integral is ρ², in the shape of ``rho2``.
+    """Return the utility of observations with squared correlation ρ² with the integral, in the shape of ``rho2``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def utility(rho2: ArrayLike, kind: AcquisitionName) -> Array:
 
 
 def checked_kind(kind: str) -> str:
-    """Return the name of a utility if there is one of that name, else raise ValueError."""
+    """Return the name of a utility; ValueError if there is no such utility."""
     if kind not in UTILITIES:
         raise ValueError(f"acquisition must be one of {', '.join(map(repr, UTILITIES))}, got {kind!r}")
     return kind
@@ -84,7 +84,7 @@ def _slope(rho2: Array, kind: str) -> Array:
 
 
 def _beside(together: Array, known: Array) -> Array:
-    """Return ρ² of what is observed beside something known, from ρ² of both together and of what is known."""
+    """Return ρ² of observations conditional on known ones, from ρ² of both together and of the known ones."""
     return np.clip((together - known) / np.maximum(1 - known, np.finfo(float).eps), 0.0, 1.0)
 
 
@@ -94,28 +94,28 @@ DIFFERENCE = 1e-4
 
 @dataclass(frozen=True)
 class Rate:
-    """Utility per cost of observations to come, by posteriors with different hyperparameters.
+    """Utility per cost of future observations, averaged over posteriors with different hyperparameters.
 
     Parameters
     ----------
     posteriors : PosteriorBatch
-        K of them.
+        K posteriors.
     costs : dict of Cost by Option
     kind : str
         The name of the utility.
     between : float
-        The variance of the means of the integral by these posteriors; that of each of them comes on top of it.
+        The variance of the K posterior means of the integral, which adds to the variance of each posterior.
     left : (K,) array, optional
-        The share of the variance that is left by the observations of a set that are chosen already, which the
-        posteriors are conditioned on. By default there are none.
+        The share of the variance that is left by the already chosen observations of a set, which the posteriors are
+        conditioned on. By default there are none.
     paid : float
         The effective cost of those observations.
     shares : (K, 1) array, optional
         p before those observations; by default that of the posteriors.
     given : tuple of int
         Sources that are observed wherever another one is, at no cost.
-    silent : frozenset of int
-        Sources that say nothing of this integral: they lack the output.
+    uninformative : frozenset of int
+        Sources that are not informative about this integral, as they lack the output.
     """
 
     posteriors: PosteriorBatch
@@ -126,11 +126,11 @@ class Rate:
     paid: float = 0.0
     shares: Array | None = None
     given: tuple[int, ...] = ()
-    silent: frozenset[int] = frozenset()
+    uninformative: frozenset[int] = frozenset()
 
     def values(self, options: Sequence[Option], X: Array) -> Array:
         """Return the rate of one more observation with each of several options at each X_i, shape (options, n)."""
-        heard = [option for option in options if option.source not in self.silent]
+        heard = [option for option in options if option.source not in self.uninformative]
         plain = [option for option in heard if not option.gradient]
         rho2 = self.posteriors.squared_correlations([option.source for option in plain], X, self.given)
         found = dict(zip(plain, rho2, strict=True))
@@ -150,7 +150,7 @@ class Rate:
         return rate, gradient / cost[:, None]
 
     def _rho2_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
-        """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences where sources are given."""
+        """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences if ``given`` is not empty."""
         sources, D = np.broadcast_to(source, len(X)), X.shape[1]
         if not (heard := self._heard(sources)).all():
             K = len(self.posteriors.models)
@@ -194,7 +194,7 @@ class Rate:
         )
 
     def _told(self, options: Sequence[Option], X: Array) -> Array:
-        """Return ρ² of a set of observations, after the sources given where they are: shape (K,)."""
+        """Return ρ² of a set of observations, conditional on the ``given`` sources at its locations: shape (K,)."""
         if not self.given:
             return self.posteriors.squared_correlation_joint(self._sites(options, X))
         given, at = [Option(source) for source in self.given for _ in X], np.concatenate([X] * len(self.given))
@@ -208,21 +208,21 @@ class Rate:
 
     def having(self, options: Sequence[Option], X: Array) -> Rate:
         """Return the rate if observations were there already, whatever their values."""
-        if all(option.source in self.silent for option in options):
+        if all(option.source in self.uninformative for option in options):
             return self
-        heard = [i for i, option in enumerate(options) if option.source not in self.silent]
+        heard = [i for i, option in enumerate(options) if option.source not in self.uninformative]
         together = [options[i] for i in heard] + [Option(other) for other in self.given for _ in heard]
         sites = self._sites(together, np.concatenate([X[heard]] * (1 + len(self.given))))
-        values = self.posteriors.models.prior_mean(sites)[0]  # they do not matter: variances do not depend on them
+        values = self.posteriors.models.prior_mean(sites)[0]  # any values will do: variances do not depend on them
         new = Data(sites.s, sites.X, values, np.zeros(len(sites)), sites.by)
         return replace(self, posteriors=self.posteriors.extend(new))
 
     def _sites(self, options: Sequence[Option], X: Array) -> Sites:
-        """Return what is observed with options at X (n, D): values, and then the derivatives of those with gradients.
+        """Return the observation sites of options at X (n, D): values first, then derivatives for those with gradients.
 
-        Sources that are silent are left out.
+        Uninformative sources are left out.
         """
-        heard = np.array([option.source not in self.silent for option in options], dtype=bool)
+        heard = np.array([option.source not in self.uninformative for option in options], dtype=bool)
         sources, X = np.array([option.source for option in options], dtype=np.intp)[heard], X[heard]
         values, which = Sites.values(sources, X), np.array([option.gradient for option in options], dtype=bool)[heard]
         if not which.any():
@@ -233,7 +233,7 @@ class Rate:
         return Sites(*(np.concatenate(pair) for pair in ((values.s, s), (values.X, X), (values.by, by))))
 
     def _with_gradient(self, source: int, X: Array) -> Array:
-        """Return ρ² of a value of a source and its gradient together at each X_i, after the sources given: (K, n)."""
+        """Return joint ρ² of a source's value and gradient at each X_i, conditional on ``given`` sources: (K, n)."""
         inputs, given = self.posteriors.models.measure.continuous, np.array(self.given, dtype=np.intp)
         s = np.concatenate([given, np.full(1 + len(inputs), source)])
         by = np.concatenate([np.full(1 + len(given), VALUE), inputs])
@@ -254,7 +254,7 @@ class Rate:
 
     def _heard(self, sources: IntArray) -> NDArray[np.bool_]:
         """Return which of these sources (n,) are informative about the integral."""
-        return ~np.isin(sources, list(self.silent))
+        return ~np.isin(sources, list(self.uninformative))
 
     def _effective_and_grad(self, sources: int | IntArray, X: Array) -> tuple[Array, Array]:
         sources = np.broadcast_to(sources, len(X))
@@ -275,7 +275,7 @@ class Rate:
 
     @cached_property
     def _shares(self) -> Array:
-        """P as a column, shape (K, 1)."""
+        """The shares p as a column, shape (K, 1)."""
         if self.shares is not None:
             return self.shares
         variances = self.posteriors.integral()[1]
@@ -284,37 +284,37 @@ class Rate:
 
     @property
     def within(self) -> float:
-        """The share of the variance that is not between the posteriors: what observations can take off."""
+        """The share of the variance that is within the posteriors: the part that observations can remove."""
         return float(self._shares.sum())
 
     def _joint(self, rho2: Array) -> Array:
-        """Return ρ² of the set with one more observation, given ρ² of that one: shape (K, n)."""
+        """Return ρ² of the set with one more observation, from ρ² of that one: shape (K, n)."""
         return rho2 if self.left is None else (1 - self.left[:, None]) + self.left[:, None] * rho2
 
     def _expected(self, joint: Array) -> Array:
-        """Return the share ρ̄² of the variance of the integral that is expected to go, shape (n,)."""
+        """Return ρ̄², the expected relative reduction of the variance of the integral, shape (n,)."""
         return np.asarray(np.minimum((self._shares * joint).sum(axis=0), 1.0))
 
     def _utility(self, joint: Array) -> Array:
-        """Return the utility, shape (n,)."""
+        """Return the utility u(ρ̄²), shape (n,)."""
         return _utility(self._expected(joint), self.kind)
 
     def _slopes(self, joint: Array) -> Array:
-        """Return the derivative of the utility in ρ² of each posterior, shape (K, n)."""
+        """Return the derivative of the utility by ρ² of each posterior, shape (K, n)."""
         slopes = _slope(self._expected(joint), self.kind) * self._shares
         return slopes if self.left is None else self.left[:, None] * slopes
 
 
 @dataclass(frozen=True)
 class Rates:
-    """The rate of observations: what they tell of the integral of each channel, weighted and added up.
+    """The weighted sum of the rates of several channels.
 
     Parameters
     ----------
     parts : tuple of Rate
-        One for each channel; all have the same costs.
+        The rate of each channel; all have the same costs.
     weights : (M,) array
-        How much each of them counts.
+        The weight of each channel.
     """
 
     parts: tuple[Rate, ...]

@@ -1,8 +1,8 @@
 """Sources that cost next to nothing: formulas, surrogates, coarse codes.
 
-Such a source is evaluated in bulk, at low-discrepancy points of the measure, before anything else is asked. What is
-kept is its integral, with the error of that, and a few of the values, from which the model learns how it varies. From
-then on it is evaluated wherever another source is: that shows how the two differ, which is all that is left to learn.
+Such a source is evaluated in bulk, at low-discrepancy points of the measure, before anything else is asked. Its
+integral is kept, with a standard error, and a few of the values, from which the model learns how it varies. From then
+on it is evaluated wherever another source is: that shows how the two differ, which is all that is left to learn.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .ledger import Ledger
 
 @dataclass(frozen=True)
 class BulkSettings:
-    """Which sources are evaluated in bulk, and how often."""
+    """Rules for which sources are evaluated in bulk, and how often."""
 
-    #: a source is evaluated in bulk if so many evaluations cost no more than that share of the budget and of the
-    #: evaluations of the primary source that it pays for, and no more than one of these
+    #: a source is evaluated in bulk if ``fewest`` evaluations cost no more than one of the primary source and than
+    #: ``budget_share`` of the budget, and if the bulk takes no more than that share of the primary source's evaluations
     fewest: int = 512
     budget_share: float = 0.1
-    #: evaluations, at most: the average of so many low-discrepancy points is far more precise than what the primary
-    #: source can be known to
+    #: most evaluations: the average over so many low-discrepancy points is far more precise than the integral of the
+    #: primary source can be
     most: int = 1 << 14
-    #: independent randomisations of the points, whose averages tell the error
+    #: independent randomisations of the points, whose averages give the standard error
     replicates: int = 8
-    #: values that the model learns from, for each input and at most
+    #: number of values that the model learns from, per input and in total
     modelled_per_input: int = 16
     most_modelled: int = 64
 
@@ -54,23 +54,23 @@ class Bulk:
     source : int
         Number of the source.
     n : int
-        How many there were.
+        Number of evaluations.
     seed : int
         Seed of the points.
     mean, std : float, or (M,) with several outputs
-        Its integral, and the standard error of that; NaN if there were failures.
+        Estimate of its integral, and the standard error; NaN if there were failures.
     cost : float
-        What all of them cost.
+        Total cost.
     digest : str
-        Of all values: two runs with the same digest had the same values.
+        Digest of all values: two runs with the same digest had the same values.
     X : (m, D) array
-        Locations of those that the model learns from.
+        Locations of the values that the model learns from.
     values, variances : (m,) or (m, M) array
-        Their values, NaN for outputs that are missing, and the variances of their noise.
+        Values at X, NaN for missing outputs, and the variances of their noise.
     failed : int
-        How many of all have failed.
+        Number of failed evaluations.
     reason : str
-        Why the first of these has failed.
+        Why the first of these failed.
     """
 
     source: int
@@ -87,17 +87,17 @@ class Bulk:
     reason: str = ""
 
     def with_those_beside(self, evaluations: Sequence[Evaluation]) -> tuple[int, float]:
-        """Return how often the source was evaluated, in bulk and beside evaluations of others, and what that cost."""
+        """Return the number and cost of all evaluations of the source, in bulk and beside those of other sources."""
         beside = sum(bool(e.free) for e in evaluations)
         return self.n + beside, self.cost * (1 + beside / self.n)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as numbers, text and lists."""
+        """Return all attributes as JSON types."""
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Bulk:
-        """Return the evaluations of which `to_dict` made ``content``; other entries are ignored."""
+        """Rebuild the evaluations from the output of `to_dict`; other entries are ignored."""
         plain = {name: content[name] for name in ("source", "n", "seed", "cost", "digest")}
         plain |= {"failed": int(content.get("failed", 0)), "reason": str(content.get("reason", ""))}
         numbers = {name: np.array(content[name], dtype=float) for name in ("mean", "std", "X", "values")}
@@ -111,12 +111,12 @@ class Bulk:
 
 
 def _rounded(n: float) -> int:
-    """Return the largest number, up to n, of which each replicate gets the same power of two."""
+    """Return the largest number up to n that gives each replicate the same power of two."""
     return int(SETTINGS.replicates << int(max(math.log2(max(n, 1) / SETTINGS.replicates), 0)))
 
 
 def _average(values: Array, logarithms: bool) -> tuple[float, float]:
-    """Return the average of values in replicates (R, n), and its standard error; or the logarithm of that of exp."""
+    """Return mean and standard error of values in replicates (R, n); of logarithms, log of the mean and its error."""
     top = values.max() if logarithms else 0.0
     averages = (np.exp(values - top) if logarithms else values).mean(axis=1)
     mean, error = averages.mean(), averages.std(ddof=1) / math.sqrt(len(averages))
@@ -124,7 +124,7 @@ def _average(values: Array, logarithms: bool) -> tuple[float, float]:
 
 
 def bulk_counts(problem: Problem, ledger: Ledger) -> dict[int, int]:
-    """Return the sources to be evaluated in bulk and how often; raise an error if that cannot be."""
+    """Return the number of evaluations of each source that is to be evaluated in bulk; ValueError if impossible."""
     costs, names, budget = ledger.costs.costs, problem.names, problem.budget
     counts = {}
     dear = math.inf if problem.sources[0].measured else ledger.costs.expected(0, problem.measure.median)
@@ -146,7 +146,7 @@ def bulk_counts(problem: Problem, ledger: Ledger) -> dict[int, int]:
             if isinstance(source.bulk, bool | None):
                 most = SETTINGS.most if own or source.vectorized else SETTINGS.fewest
                 counts[number] = _rounded(min(most, affordable))
-            else:  # as many as the user wants, the same for each replicate
+            else:  # as many as the user asks for, equally many in each replicate
                 counts[number] = max(source.bulk // SETTINGS.replicates, 1) * SETTINGS.replicates
             if counts[number] * cost.cost > budget:
                 raise ValueError(f"{counts[number]} evaluations of {name} in bulk cost more than the budget")
@@ -159,9 +159,9 @@ class InBulk:
     Attributes
     ----------
     counts : dict of int by source
-        How often each of them is to be evaluated.
+        Planned number of evaluations of each of them.
     made : list of Bulk
-        What was evaluated.
+        Evaluations made so far.
     """
 
     def __init__(self, problem: Problem, ledger: Ledger, counts: Mapping[int, int]) -> None:
@@ -169,7 +169,7 @@ class InBulk:
         self.keep(counts)
 
     def keep(self, counts: Mapping[int, int]) -> None:
-        """Evaluate these sources in bulk, so often, and others one by one."""
+        """Evaluate these sources in bulk, with these numbers of evaluations, and all others one by one."""
         self.counts = dict(counts)
         self.ledger.beside = math.fsum(self.price_of(source) for source in self.sources)
 
@@ -181,7 +181,7 @@ class InBulk:
 
     @property
     def wanted(self) -> list[int]:
-        """The sources that are to be evaluated in bulk before anything else is asked."""
+        """The sources that are still to be evaluated in bulk, before anything else is asked."""
         return [] if self.made else list(self.sources)
 
     def price_of(self, source: int) -> float:
@@ -189,22 +189,22 @@ class InBulk:
         return self.ledger.costs.expected(source, self.problem.measure.median)
 
     def may_be_slow(self, source: int) -> bool:
-        """Return whether a source is evaluated in bulk only if that does not take too long: nobody has asked for it."""
+        """Return whether bulk evaluation, if it proves slow, may be given up, as the user has not asked for it."""
         of = self.problem.sources[source]
         return of.bulk is None and self.price_of(source) > 0 and not of.vectorized
 
     def points(self, source: int) -> Array:
-        """Return the points at which a source is evaluated in bulk, randomisations of a set of them: (R, n/R, D).
+        """Return the points at which a source is evaluated in bulk, R randomisations of a point set: (R, n/R, D).
 
-        They are those of the measure that models are learned by, whose integral is known then: of many samples, it has
-        some.
+        They are drawn from the measure that the models use, so that the integral is that of the models: for samples of
+        the inputs this may be a subset of them.
         """
         rng, each = np.random.default_rng([self.problem.seed, source]), self.counts[source] // SETTINGS.replicates
         measure = self.problem.measure.for_learning()
         return np.array([measure.sobol(each, rng) for _ in range(SETTINGS.replicates)])
 
     def summary(self, source: int, X: Array, values: Array, variances: Array, reason: str = "") -> Bulk:
-        """Return what is kept of all evaluations of a source in bulk.
+        """Summarise all evaluations of a source in bulk.
 
         Parameters
         ----------
@@ -212,9 +212,9 @@ class InBulk:
         X : (R, n/R, D) array
             Its points.
         values, variances : (n,) or (n, M) array
-            Values at the points in turn, NaN where an evaluation has failed, and the variances of their noise.
+            Values at the points in order, NaN where an evaluation failed, and the variances of their noise.
         reason : str
-            Why the first one that has failed did so, if that is known.
+            Why the first failed evaluation failed, if known.
         """
         problem, n = self.problem, self.counts[source]
         columns, outputs = values.reshape(n, -1), problem.outputs or ("",)
@@ -231,20 +231,20 @@ class InBulk:
         if problem.outputs is None:
             mean, std, kept, noise = mean[0], std[0], kept[:, 0], noise[:, 0]
         if not len(some):
-            raise ValueError(f"{problem.names[source]} has failed at all {n} locations")
+            raise ValueError(f"{problem.names[source]} failed at all {n} locations")
         failed = int(np.count_nonzero(~good[:, own].all(axis=1)))
         if failed:
             why = f", the first time with: {reason}" if reason else ""
-            warn(f"{problem.names[source]} has failed at {failed} of {n} locations{why}. Its integral is not used")
+            warn(f"{problem.names[source]} failed at {failed} of {n} locations{why}. Its integral is not used")
         digest = sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()[:16]
         about = {"source": source, "n": n, "seed": problem.seed, "cost": self.price_of(source) * n, "digest": digest}
         about |= {"failed": failed, "reason": reason} if failed else {}
         return Bulk.from_dict({**about, "mean": mean, "std": std, "X": X[0][some], "values": kept, "variances": noise})
 
     def begun(self) -> None:
-        """Keep to what was evaluated in bulk when a run began: others are not any more.
+        """Fix the set of sources in bulk to those that were evaluated when the run began.
 
-        Sources that cost nothing are an exception: they cannot be asked for.
+        Sources that cost nothing are an exception, as they cannot be queried.
         """
         nothing = {source: n for source, n in self.counts.items() if not self.price_of(source)}
         self.keep({**nothing, **{bulk.source: bulk.n for bulk in self.made}})

@@ -1,4 +1,4 @@
-"""How the function of a source is called: with the array of its inputs, or with each of them by its name."""
+"""Calling conventions of a source's function: with the array of its inputs, or with each input by name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .observations import Observation, Wrapper
 
 @dataclass(frozen=True)
 class Call(Wrapper):
-    """A function of some inputs, as a function of x of all, shape (D,), or of X, shape (n, D).
+    """A function of some inputs, as a function of all inputs: x of shape (D,), or X of shape (n, D).
 
     Parameters
     ----------
     function : callable
-        Called with the array of its inputs, or with each of them by name. Values of categories are then their names.
+        Called with the array of its inputs, or with each input by name; categories are then passed as their names.
     own : tuple of int
         Numbers of its inputs.
     dim : int
@@ -41,7 +41,7 @@ class Call(Wrapper):
     categories: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def __call__(self, x: Array) -> Any:
-        """Return what the function returns at x, with derivatives, if it has any, by all inputs."""
+        """Return the function's value at x, with derivatives, if it has any, by all inputs."""
         found = self._called(x)
         if not isinstance(found, Observation):
             return found
@@ -56,7 +56,7 @@ class Call(Wrapper):
         return self.function(**dict(zip(self.names, plain, strict=True)))
 
     def by_all(self, gradient: Any) -> Any:
-        """Return derivatives by all inputs, from those by its own: zero by the others; of several outputs, for each."""
+        """Extend derivatives by its own inputs to all inputs, with zeros: (D,), or (M, D) with several outputs."""
         if isinstance(gradient, Mapping):
             return {name: self.by_all(slopes) for name, slopes in gradient.items()}
         slopes = np.asarray(gradient, dtype=float)
@@ -73,7 +73,7 @@ class Call(Wrapper):
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return what the function is, as JSON types: with its inputs, if it does not have all of them."""
+        """Return the definition of the function as JSON types, with its inputs if it lacks some."""
         fewer = {} if self.names or self.own == tuple(range(self.dim)) else {"inputs": list(self.own)}
         return {**definition_of(self.function), **fewer}
 
@@ -87,7 +87,7 @@ class GradientCall(Call):
 
 
 def own_inputs(wanted: Sequence[str] | None, names: Sequence[str], source: str) -> tuple[int, ...]:
-    """Return the numbers of the inputs of a source, all of them if it names none, or raise an error."""
+    """Return the numbers of the inputs of a source, by default all; ValueError if there is no such input."""
     if wanted is None:
         return tuple(range(len(names)))
     for name in wanted:
@@ -99,10 +99,10 @@ def own_inputs(wanted: Sequence[str] | None, names: Sequence[str], source: str) 
 
 
 def parameters_by_name(function: Any, names: Sequence[str], called: str = "the function") -> tuple[str, ...]:
-    """Return the inputs that a function takes by name; none, if it is to be called with an array.
+    """Return the inputs that a function takes by name; none if it takes an array.
 
-    It takes them by name if two or more parameters without defaults are all names of inputs, or if it cannot be called
-    with an array. If it can be called neither way, that is an error, which calls it ``called``.
+    It takes them by name if it has two or more parameters without defaults, all of them names of inputs, or if it
+    cannot be called with an array. If it can be called neither way, there is an error, in which its name is ``called``.
 
     >>> parameters_by_name(lambda speed, angle, drag=0.3: 0.0, ["speed", "angle", "wind"])
     ('speed', 'angle')
@@ -118,7 +118,7 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
     other = [p.name for p in required if p not in keywords or p.name not in names]
     if len(required) >= 2 and 0 < len(other) < len(required):
         raise ValueError(
-            f"{called} has the parameter {other[0]!r}, which is no input"
+            f"{called} has the parameter {other[0]!r}, which is not an input"
             f"{suggestion(other[0], names)}: the inputs are {', '.join(names)}"
         )
     if len(required) < 2 or other:
@@ -127,7 +127,7 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
             return ()
         if _misfit(signature.bind, [], dict.fromkeys(names)):
             own = [p.name for p in required]
-            remedy = f". If these are its inputs, in order, say names={own}" if len(own) == len(names) else ""
+            remedy = f". If these are its inputs, in order, give names={own}" if len(own) == len(names) else ""
             raise ValueError(
                 f"{called} cannot be called with one array x, which has a number for each input: {why_not}; nor with "
                 f"all inputs by name: {', '.join(names)}{remedy}"
@@ -139,7 +139,7 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
 
 
 def _signature(function: Any, called: str) -> inspect.Signature | None:
-    """Return the parameters of a function, with those left out that are fixed; None of a compiled function."""
+    """Return the signature of a function without parameters that are already bound; None for a compiled function."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
@@ -152,7 +152,7 @@ def _signature(function: Any, called: str) -> inspect.Signature | None:
 
 
 def _misfit(bind: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> str:
-    """Return why parameters cannot have these values, by the method of a signature that binds them; empty if they can.
+    """Return why ``bind``, a binding method of a signature, rejects these arguments; empty if it accepts them.
 
     >>> _misfit(inspect.signature(lambda x, h: 0.0).bind, ["x"], {"dt": 0.1})
     "missing a required argument: 'h'"
@@ -172,7 +172,7 @@ def as_call(
     called: str = "the function",
     kind: type[Call] = Call,
 ) -> Any:
-    """Return a function as one of x of all inputs: itself, if it is one.
+    """Return a function of some inputs as a function of all; unchanged if it already is one.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def as_call(
     own : tuple of int
         Numbers of the inputs that it has.
     categories : dict of tuple of str by input
-        The names of the values of inputs that have categories.
+        Names of the values of categorical inputs.
     called : str
-        What error messages call it.
+        Its name in error messages.
     kind : type
         `GradientCall` for the function of a gradient.
     """

@@ -1,9 +1,9 @@
-"""Costs: known ones, constant or a function of the input, and those learned from what evaluations have cost.
+"""Costs of evaluations: constant, a function of the input, or learned from the costs of earlier evaluations.
 
-A rate divides by cost, so an uncertain cost c counts by E[1/c]: its *effective* cost is 1 / E[1/c]. What is reserved in
-a budget is the *expected* cost E[c]. Where the cost is known, both are the cost itself. Where it is learned, by a
-Gaussian process over log c, with mean μ and variance σ², they are exp(μ - σ²/2) and exp(μ + σ²/2). Those of levels of
-one simulator, with knobs h_lk, are learned together: log c_l(x) = a - Σ_k b_k log h_lk + u_l + g_l(x).
+A rate divides by cost, so an uncertain cost c enters by E[1/c]: its *effective* cost is 1 / E[1/c]. The budget reserves
+the *expected* cost E[c]. If the cost is known, both are the cost itself. If it is learned, by a Gaussian process over
+log c with mean μ and variance σ², they are exp(μ - σ²/2) and exp(μ + σ²/2). Costs of levels of one simulator, with
+knobs h_lk, are learned together: log c_l(x) = a - Σ_k b_k log h_lk + u_l + g_l(x).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .sources import CostLike
 
 @dataclass(frozen=True)
 class CostSettings:
-    """How costs are checked, differentiated and added up."""
+    """Settings for checking, differentiating, summing and learning costs."""
 
     #: locations at which a cost function is tried before anything is spent: enough to meet most of its branches
     tried: int = 64
@@ -41,10 +41,10 @@ class CostSettings:
     difference_step: float = 1e-5
     #: relative rounding error that the sum of costs may have before it counts as above the budget
     rounding: float = 1e-12
-    #: standard deviation of the exponent b of a knob, from one: it is 2 for cells in two dimensions
+    #: standard deviation of the exponent b of a knob around one: it is 2 for cells in two dimensions
     exponent: float = 0.7
     departure: float = 0.2  #: standard deviation of u, by which a level departs from that power
-    own: float = 0.1  #: share of the variance of g that a level has to itself
+    own: float = 0.1  #: share of the variance of g that is specific to a level
 
 
 SETTINGS = CostSettings()
@@ -57,7 +57,7 @@ def affordable(cost: Any, budget: float) -> Any:
 
 
 def of_budget(spent: float, budget: float | None, digits: int = 6) -> str:
-    """Return what is spent of a budget in words; None or infinity is none.
+    """Return the spent part of a budget in words; None or infinity means that there is no budget.
 
     >>> of_budget(2, 5), of_budget(2, None), of_budget(8, 3)
     ('2 of 5', '2', '8, more than the budget of 3')
@@ -114,8 +114,8 @@ class CostFunction(Cost):
     """A cost given by a user's function of the input.
 
     The function must return a positive finite number wherever it is called. Anything else, or an exception in the
-    function, is an error that names the source and the location; it is not hidden, because a wrong cost would silently
-    change what is evaluated.
+    function, raises an error that names the source and the location, because a wrong cost would silently change what is
+    evaluated.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class CostFunction(Cost):
         Called with x of shape (D,). If it has a method ``gradient(x)`` that returns shape (D,), this is used instead of
         central differences.
     name : str
-        What error messages call it.
+        Its name in error messages.
     """
 
     def __init__(self, measure: Measure, function: Callable[[Array], Any], name: str = "cost") -> None:
@@ -162,8 +162,8 @@ class CostFunction(Cost):
 def log_cost_prior(log_knobs: Array) -> ModelPrior:
     """Return the prior of log c + Σ_k log h_k of the levels of one simulator, for log h_k of each, shape (knobs, L).
 
-    Another unit of cost only shifts it; it varies slowly with the inputs, by a factor of about e, and by about the same
-    one for all levels; timings are noisy by some percent.
+    Changing the unit of cost only shifts it. Costs vary slowly with the inputs, by a factor of about e, similarly for
+    all levels; timings are noisy by some percent.
     """
     one, each = np.ones((log_knobs.shape[1],) * 2), np.eye(log_knobs.shape[1])
     several = len(each) > 1
@@ -181,7 +181,7 @@ def log_cost_prior(log_knobs: Array) -> ModelPrior:
 
 
 class LearnedCosts:
-    """Log costs of the levels of one simulator, or of a single source, at the mode of their hyperparameters.
+    """Posterior of the log costs of the levels of one simulator, or of a single source, at the mode.
 
     Parameters
     ----------
@@ -190,17 +190,17 @@ class LearnedCosts:
     levels : (n,) array of int
         The level of each evaluation.
     X : (n, D) array
-        Where it was.
+        Its location.
     costs : (n,) array
-        What it cost.
+        Its cost.
     log_knobs : (knobs, L) array
-        Logarithms of the knobs of each level; without knobs it is a single one.
+        Logarithms of the knobs of each level; without knobs there is a single level.
     """
 
     def __init__(
         self, measure: Measure, levels: IntArray, X: Array, costs: Array, log_knobs: Array = ONE_SOURCE
     ) -> None:
-        self.expected_rise = -log_knobs.sum(axis=0)  # (L,), of log c
+        self.expected_rise = -log_knobs.sum(axis=0)  # (L,), prior mean of log c, up to a constant
         y = np.log(costs) - self.expected_rise[levels]
         data = Data(levels, X, y, np.zeros(len(y))).thinned(LEARNING.most_observations)
         log_posterior = LogPosterior(log_cost_prior(log_knobs), measure, data, ["learn"] * len(self.expected_rise))
@@ -209,7 +209,7 @@ class LearnedCosts:
 
     def log_cost(self, level: int, X: Array) -> tuple[Array, Array]:
         """Return mean and variance, shape (n,), of the log cost of one evaluation of a level at each X_i."""
-        mean, variance = self.posterior.predict(level, X)  # in standard units, of spread one and level zero
+        mean, variance = self.posterior.predict(level, X)  # in standard units: level zero, spread one
         noise = self.posterior.models.noise[0, level]
         return self.average + self.expected_rise[level] + mean[0], variance[0] + noise
 
@@ -222,11 +222,11 @@ class MeasuredCost(Cost):
     measure : Measure
         The distribution of the inputs.
     learned : LearnedCosts, optional
-        What they cost; None while there are none.
+        The posterior of their costs; None while there are no evaluations.
     level : int
-        Which one of these levels it is.
+        The level of this source.
     otherwise : float, optional
-        The cost to assume while there are no evaluations; None if nothing is known that could be assumed.
+        The cost to assume while there are no evaluations; None if it is unknown.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class MeasuredCost(Cost):
         self.learned, self.level, self.otherwise = learned, level, otherwise
 
     def assuming(self, cost: float) -> MeasuredCost:
-        """Return a copy that assumes another cost while there are no data."""
+        """Return a copy that assumes this cost while there are no evaluations."""
         other = copy(self)
         other.otherwise = cost
         return other
@@ -247,7 +247,7 @@ class MeasuredCost(Cost):
         return np.exp(mean - 0.5 * variance)
 
     def expected(self, X: Array) -> Array:
-        """Return exp(μ + σ²/2) at each X_i, shape (n,); zeros if nothing is known, so that nothing is reserved."""
+        """Return exp(μ + σ²/2) at each X_i, shape (n,); zeros if the cost is unknown, so that nothing is reserved."""
         if self.learned is None and self.otherwise is None:
             return np.zeros(len(X))
         mean, variance = self._log_cost(X)
@@ -261,7 +261,7 @@ class MeasuredCost(Cost):
 
 
 class CostWithGradient(Cost):
-    """The cost of a value and its gradient, which costs as much as the value, or a given number."""
+    """The cost of a value with its gradient; by default the gradient costs as much as the value."""
 
     def __init__(self, cost: Cost, gradient_cost: float | None) -> None:
         super().__init__(cost.measure)
@@ -277,9 +277,9 @@ class CostWithGradient(Cost):
 
 
 class SourceCosts:
-    """The costs of all sources; those that are "measured" are learned again on the schedule of hyperparameters.
+    """The costs of all sources; "measured" ones are relearned whenever the schedule refits hyperparameters.
 
-    Those of levels of one simulator are learned together, by its knobs.
+    Costs of levels of one simulator are learned together, as functions of its knobs.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class SourceCosts:
     measure : Measure
         The distribution of the inputs.
     gradients : dict of float or None by source
-        The cost of the gradient of each source that has one; None if it is that of the value.
+        The cost of the gradient, for each source that has one; None if it equals that of the value.
     fidelities : Fidelities, optional
         The knobs of sources.
     """
@@ -309,21 +309,21 @@ class SourceCosts:
         measured = [source for source, cost in enumerate(self._costs) if isinstance(cost, MeasuredCost)]
         alike = [source for source in measured if fidelities is not None and source in fidelities.declared]
         logs = np.zeros((0, len(costs))) if fidelities is None else fidelities.logarithms(len(costs))
-        #: sources whose costs are learned together, by their first one, and the logarithms of their knobs
+        #: groups of sources whose costs are learned together, keyed by the first source, with the logarithms of knobs
         self._learned = {source: ([source], ONE_SOURCE) for source in measured if source not in alike}
         self._learned |= {alike[0]: (alike, logs[:, alike])} if alike else {}
-        self._due: dict[int, list[int]] = {}  # of these, how many evaluations of each source to learn from
+        self._due: dict[int, list[int]] = {}  # per group to relearn: how many evaluations of each source to learn from
         self._largest = 0.0
         self._question_order(names)
 
     def _question_order(self, names: Sequence[str]) -> None:
-        """Warn if a secondary source costs more than the primary one, as if they had been exchanged."""
+        """Warn if a secondary source costs more than the primary one: the two may have been swapped by mistake."""
         known = {s: cost.cost for s, cost in enumerate(self._costs) if isinstance(cost, ConstantCost)}
         dearest = max(known, key=lambda source: known[source], default=0)
         if 0 in known and known[dearest] > known[0]:
             warn(
                 f"{names[dearest]} costs more than {names[0]} ({known[dearest]:.6g} and {known[0]:.6g}), whose "
-                "integral is estimated: the source whose integral is wanted comes first"
+                "integral is estimated: the source whose integral is wanted must come first"
             )
 
     def _cost(self, cost: CostLike, name: str) -> Cost:
@@ -335,7 +335,7 @@ class SourceCosts:
 
     @property
     def costs(self) -> list[Cost]:
-        """The cost of each source; learning what is due takes some milliseconds."""
+        """The cost of each source; a pending refit of measured costs takes some milliseconds."""
         for first, counts in self._due.items():
             sources, log_knobs = self._learned[first]
             # sorted: the order of evaluations must not matter
@@ -348,7 +348,7 @@ class SourceCosts:
         return self._costs
 
     def of_options(self) -> dict[Option, Cost]:
-        """Return the cost of each source, and of each that has a gradient, with that."""
+        """Return the cost of each option: of each source, and of each source with its gradient if it has one."""
         plain = {Option(source): cost for source, cost in enumerate(self.costs)}
         return plain | {Option(source, True): self._with_gradient(source) for source in self._gradients}
 
@@ -364,18 +364,18 @@ class SourceCosts:
         return [0, *sorted(range(1, len(prices)), key=lambda source: -prices[source])]
 
     def unknown(self, source: int) -> bool:
-        """Return whether nothing is known of the cost of a source."""
+        """Return whether the cost of a source is unknown."""
         together = [sources for sources, _ in self._learned.values() if source in sources]
         return bool(together) and not any(self._paid[each] for each in together[0])
 
     def expected(self, source: int, x: Array, gradient: bool = False) -> float:
-        """Return the cost to reserve for an evaluation at x, shape (D,), with its gradient or without."""
+        """Return the cost to reserve for an evaluation at x, shape (D,), with or without its gradient."""
         plain = self.costs[source]
         return float((self._with_gradient(source) if gradient else plain).expected(x[None])[0])
 
     def paid(self, source: int, x: Array, cost: float, gradient: bool = False) -> None:
-        """Record what an evaluation at x, shape (D,), has cost, with its gradient or without."""
-        if gradient and source in self._gradients:  # only what the value has cost is learned
+        """Record the cost of an evaluation at x, shape (D,), with or without its gradient."""
+        if gradient and source in self._gradients:  # only the cost of values is learned
             cost = 0.5 * cost if (extra := self._gradients[source]) is None else max(cost - extra, 0.1 * cost)
         self._paid[source].append((*x, cost))
         self._largest = max(self._largest, cost)

@@ -1,4 +1,4 @@
-"""`Decisions`: what to evaluate next, and the integral by what came of it. `amsbq.Integrator` is these and a result."""
+"""`Decisions`: what to evaluate next, and the integral given the answers. `amsbq.Integrator` adds a result to these."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AnyDecisions = TypeVar("AnyDecisions", bound="Decisions")
 
 
 class Decisions(Run):
-    """The decisions of a run, which evaluate nothing: `amsbq.Integrator` is what users have, and explains them.
+    """The decisions of a run, without any evaluation. Users have `amsbq.Integrator`, which explains them.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Decisions(Run):
 
     @property
     def starting(self) -> bool:
-        """Whether the initial design is not yet asked completely, or the primary source has no value."""
+        """Whether part of the initial design is still to be asked, or the primary source has no value."""
         return bool(self.policy.initial_design()) or not self.learner.has_primary
 
     @overload
@@ -72,18 +72,18 @@ class Decisions(Run):
 
     @locked
     def ask(self, n: int | None = None) -> Query | list[Query] | None:
-        """Return what to evaluate next: the best rate, conditioned on all observations and on the pending queries.
+        """Return the evaluation with the best rate, conditioned on all observations and on the pending queries.
 
         All sources that cost nothing are evaluated in bulk first.
 
         Parameters
         ----------
         n : int, optional
-            Ask for that many at once, chosen jointly: a list, shorter than n if the budget does not allow more.
+            Number of evaluations to choose jointly; returns a list, shorter than n if the budget does not allow more.
 
         Returns
         -------
-        A `Query`, or None if nothing more is to be asked; if nothing is pending either, ``stopped`` says why.
+        A `Query`, or None if there is nothing more to ask; if nothing is pending either, ``stopped`` says why.
         """
         wanted = 1 if n is None else count(n, "n")
         self._evaluate_in_bulk()
@@ -92,7 +92,7 @@ class Decisions(Run):
             while len(queries) < wanted and self.stopped is None:
                 choices, reason = self.policy.next(wanted - len(queries))
                 if not choices:
-                    self.stopped = None if self.ledger.pending else reason  # an answer may change it
+                    self.stopped = None if self.ledger.pending else reason  # a pending answer may change it
                     break
                 queries += [self.ledger.issue(choice) for choice in choices]
                 self.rate = queries[-1].rate
@@ -109,10 +109,10 @@ class Decisions(Run):
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
         gradient: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        """Add a value that exists already and costs nothing.
+        """Add an existing value, at no cost.
 
-        Its entry in ``evaluations`` has NaN for the mean and the standard deviation of the integral: it is used when
-        the integral is next estimated, so that many observations can be added quickly.
+        Its entry in ``evaluations`` has NaN for the mean and the standard deviation of the integral: the value is used
+        when the integral is next estimated, so that many observations can be added quickly.
 
         Parameters
         ----------
@@ -138,11 +138,11 @@ class Decisions(Run):
 
     @locked
     def estimate(self) -> AnyEstimate:
-        """Return the distribution of the integral, conditioned on all that was told or observed.
+        """Return the posterior distribution of the integral given all observations.
 
         Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters are those of
-        the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned before. With
-        several outputs, these are `Estimates`.
+        the latest scheduled refit, whose warnings are issued again; no refit is repeated. With several outputs, the
+        result is `Estimates`.
         """
         posterior = self._known_posterior("there is nothing to estimate from: tell or observe something first")
         for message in self.learner.refit_warnings:
@@ -157,7 +157,8 @@ class Decisions(Run):
         Parameters
         ----------
         source : int or str
-            Number or name of the source; "limit" is what sources tend to as they are refined, where that is wanted.
+            Number or name of the source; "limit" is what sources tend to as they are refined, in runs with
+            ``limit=True``.
         X : (n, D) array
             Locations.
         """
@@ -187,7 +188,7 @@ class Decisions(Run):
 
     @locked
     def preview(self) -> Choice | None:
-        """Return what would be asked next if the budget were unlimited; None if nothing is worth evaluating."""
+        """Return the next evaluation if the budget were unlimited; None if nothing is worth evaluating."""
         with threads_for(len(self.learner)):
             posterior = self.learner.posterior
             if posterior is None:
@@ -196,27 +197,27 @@ class Decisions(Run):
 
     @locked
     def forecast(self, budget: float, sources: Sequence[int | str] | None = None, steps: int = AHEAD.steps) -> Forecast:
-        """Return the standard deviation to expect if the budget were spent by the present model.
+        """Return the expected standard deviation if the budget were spent according to the current model.
 
         Parameters
         ----------
         budget : float
-            Total budget, with what is spent or reserved already: no less than that.
+            Total budget, including what is spent or reserved already.
         sources : list of int or str, optional
-            The only sources to be evaluated from now on: what would it be without the others?
+            The only sources to be evaluated from now on, to see what the others would contribute.
         steps : int
             The largest number of evaluations to look ahead.
 
         Returns
         -------
         A list of (total cost, standard deviation), from now until the budget is spent. It is exact if hyperparameters
-        are fixed; where they are learned it is an estimate, and its attribute ``exact`` says so.
+        are fixed. If they are learned it is an estimate, and ``exact`` is False.
         """
         budget, policy, price = budget_ahead(budget, self.ledger.committed), self.policy, self.ledger.price
         among = policy.worth_asking if sources is None else [self._used_source(source) for source in sources]
         unknown = [self.names[source] for source in among if self.ledger.costs.unknown(source)]
         if unknown:
-            raise ValueError(f"what {unknown[0]} costs is not known yet: forecast after its first evaluation")
+            raise ValueError(f"the cost of {unknown[0]} is not known yet: forecast after its first evaluation")
         with threads_for(len(self.learner)):
             posterior = self.learner.posterior
             if posterior is None:
@@ -232,7 +233,7 @@ class Decisions(Run):
         return Forecast(rows, exact, self.outputs, choices, self.problem.labels, self.problem.targets)
 
     def _known_posterior(self, otherwise: str, whole: bool = False) -> Posterior:
-        """Return the posterior on all observations, of all sources if it is to be whole, or raise an error."""
+        """Return the posterior given all observations, with all sources if ``whole``; ValueError if there is none."""
         with threads_for(len(self.learner)):
             posterior = (self.learner.whole() if whole else self.learner.posterior) if len(self.learner) else None
         if posterior is None:
@@ -240,7 +241,7 @@ class Decisions(Run):
         return posterior
 
     def _evaluate_in_bulk(self) -> None:
-        """Evaluate sources that cost nothing, unless that was done; this class has nothing to evaluate them with."""
+        """Evaluate sources that cost nothing, unless that was done; this class has no means to evaluate them."""
 
     def _use_bulk(self, bulk: Bulk) -> None:
         self.in_bulk.made.append(bulk)
@@ -264,7 +265,7 @@ class Decisions(Run):
         if made.reason:
             self.stopped = self.policy.failed(made) or self.stopped
             return
-        # There are none beside a failure that was corrected, or if there was no bulk when this was told.
+        # There are no values beside a corrected failure, or if nothing was evaluated in bulk before this answer.
         for other, (value, variance) in zip(self.in_bulk.sources, made.free, strict=True) if made.free else ():
             known, reason = usable(self.sources[other].valid, self.outputs, value, variance)
             if not reason:
@@ -274,7 +275,7 @@ class Decisions(Run):
         super()._use(made)
 
     def _learn(self, made: Evaluation) -> None:
-        """Add an evaluation to what the model learns from."""
+        """Add an evaluation to the data of the model."""
         self.learner.add(made.source, made.x, made.value, made.variance, made.gradient)
 
     def _integral(self) -> tuple[Values, Values]:
@@ -292,9 +293,9 @@ class Decisions(Run):
 
 @locked
 def of_output(it: AnyDecisions, output: str | int) -> AnyDecisions:
-    """Return the decisions on one of several outputs alone, by its name or number, with its values so far.
+    """Return a view of the decisions on one of several outputs, by its name or number, with its values so far.
 
-    It is for looking at: what is told to it, or asked of it, does not count in the run.
+    It is read-only in effect: queries and answers of the view do not count in the run.
     """
     if it.outputs is None:
         raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
@@ -309,14 +310,14 @@ def of_output(it: AnyDecisions, output: str | int) -> AnyDecisions:
 
 
 def tell_bulk(it: Decisions, source: int, X: Array, values: Array, variances: Array, reason: str = "") -> Bulk:
-    """Learn from all evaluations of a source in bulk, and return what is kept of them: see `InBulk.summary`."""
+    """Learn from all evaluations of a source in bulk, and return their summary: see `InBulk.summary`."""
     bulk = it.in_bulk.summary(source, X, values, variances, reason)
     it._use_bulk(bulk)
     return bulk
 
 
 def reinstate(it: Decisions) -> None:
-    """Give retired sources another chance, also if nothing was left to evaluate without them."""
+    """Give retired sources another chance, even if the run stopped because nothing was left without them."""
     if it.policy.failures.retired and it.stopped in ("failures", "exhausted"):
         it.stopped = None
     it.policy.reinstate()
@@ -331,11 +332,11 @@ def restore(
     unknown: int = 0,
     bulk: Sequence[Bulk] = (),
 ) -> None:
-    """Set the state of new decisions ``it`` to that of a run, without deciding or learning anything again.
+    """Set the state of new decisions ``it`` to that of a run, without repeating decisions or refits.
 
-    ``queries`` are all that were asked, in order, and ``evaluations`` all that answer one of them, as they were told.
-    ``fitted`` is the latest refit that is known, as `Learner.fitted` returned it. The last ``unknown``
-    evaluations do not have the integral after them: it is evaluated.
+    ``queries`` are all queries in order, and ``evaluations`` all answers, in the order in which they were told.
+    ``fitted`` is the latest known refit, as `Learner.fitted` returned it. For the last ``unknown`` evaluations the
+    integral after them is missing, and is computed.
     """
     for each in bulk:
         it._use_bulk(each)
@@ -348,7 +349,7 @@ def restore(
         if math.isnan(query.rate):
             remove_planned(planned, query.source, query.x)
     for number_of_evaluation, e in enumerate(evaluations, 1):
-        with collected_warnings():  # they were issued when it happened
+        with collected_warnings():  # the warnings were issued at the time
             it._use(e)
         it._charge_for(e)
         if fitted is not None and len(it.learner) >= fitted["n"] != it.learner.refitted_at:
@@ -359,7 +360,7 @@ def restore(
             e = replace(e, mean=mean, std=std)
         it.evaluations.append(e)
     answered = {e.id for e in evaluations}
-    for query in queries:  # the budget may be smaller than it was when they were asked
+    for query in queries:  # the budget may have been reduced since they were asked
         total = it.ledger.committed + query.cost + query.decision
         if query.id not in answered and affordable(total, it.budget):
             it.ledger.pending[query.id] = query

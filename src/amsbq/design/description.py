@@ -1,4 +1,4 @@
-"""The description of a run: everything that its values and its choices depend on, checked once. Journals store it."""
+"""`Problem`: everything that the values and choices of a run depend on, checked once. Journals store it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from .sources import Source, SourcesLike, as_sources, source_names
 
 #: (low, high), or a dictionary of them by output
 RangeLike: TypeAlias = tuple[float, float] | Mapping[str, tuple[float, float]]
-#: what to evaluate first
+#: the evaluations to begin with
 Initial: TypeAlias = Sequence[tuple[int | str, ArrayLike]]
 
 
 def input_names(dim: int) -> list[str]:
-    """Return names for inputs that have none: x0, x1, ..."""
+    """Return default names of inputs: x0, x1, ..."""
     return [f"x{d}" for d in range(dim)]
 
 
@@ -62,21 +62,21 @@ class Problem:
     seed : int
         Seed of all randomness.
     initial : list of Choice or None
-        What the user wants to be evaluated first; None for the default design.
+        The user's initial design; None for the default one.
     order : list of int or None
         The sources in order of fidelity, if the user gave it.
     targets : list of str, Exceedance or Quantile
-        What the evaluations are chosen to learn about each output, or about the only one.
+        For each output, the quantity that evaluations are chosen to learn.
     ranges : list of OutputRange or None
-        What is known about the values of each output, or of the only one, of all sources.
+        For each output, the range of the values of all sources, if known.
     goals : Goals
-        How accurate each output is to be, and how much it matters.
+        The accuracy that each output is to reach, and its weight.
     decision_cost : float
-        What a second of deciding costs.
+        The cost of a second of deciding.
     limit : bool
-        Whether the integral wanted is that of the limit to which the fidelities of the sources tend.
+        Whether the integral wanted is that of the limit to which sources tend as they are refined.
     labels : Labels
-        What the run is about, and the names and units of inputs, outputs and costs; no number depends on them.
+        The title of the run, and the names and units of inputs, outputs and costs; no number depends on them.
     """
 
     sources: tuple[Source, ...]
@@ -124,7 +124,7 @@ class Problem:
         units: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the description of a run from the arguments of `amsbq.integrate`, or raise an error."""
+        """Check the arguments of `amsbq.integrate` and return the description of the run."""
         distribution, inputs = named_measure(measure, names)
         several = None if outputs is None else output_names(outputs)
         given = as_sources(sources)
@@ -175,17 +175,17 @@ class Problem:
 
     @property
     def known_order(self) -> list[int] | None:
-        """The sources in order of fidelity: as the user gave it, or by their fidelities; None if neither is known."""
+        """The sources in order of fidelity, as given by the user or by their fidelities; None if unknown."""
         fidelities = self.model.fidelities
         return self.order or (None if fidelities is None else fidelities.order)
 
     def modelled_order(self, order: list[int] | None) -> list[int] | None:
-        """Return sources in order of fidelity with the limit, if that is wanted, as one more; None stays None."""
+        """Return sources in order of fidelity, with the limit as one more if the run is about it; None stays None."""
         return [*order, len(self.sources)] if order is not None and self.limit else order
 
     @property
     def modelled(self) -> list[str]:
-        """What the sources of the model are called: those of the run, and the limit, if that is wanted."""
+        """The names of the sources of the model: those of the run, and the limit if the run is about it."""
         return [*self.names, LIMIT] if self.limit else self.names
 
     @property
@@ -212,7 +212,7 @@ class Problem:
         return found
 
     def predicted_number(self, source: Any) -> int:
-        """Return the number of a source that the model predicts: one of the run, or the limit by its name."""
+        """Return the number of a source that the model predicts, which may also be "limit"."""
         if self.limit and source == LIMIT and LIMIT not in self.names:
             return len(self.sources)
         return self.source_number(source)
@@ -238,7 +238,7 @@ class Problem:
         return design
 
     def of_output(self, output: int) -> Self:
-        """Return the description of the same run of one of several outputs alone."""
+        """Return the description of the run for one of several outputs alone."""
         assert self.outputs is not None
         return replace(
             self,
@@ -250,7 +250,7 @@ class Problem:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as dictionaries, lists, text and numbers; the functions are described elsewhere."""
+        """Return the description as JSON types, without the functions, which are described elsewhere."""
         several = {} if self.outputs is None else {"outputs": self.outputs, "weights": self.goals.importance}
         return {
             "sources": [_described(name, source) for name, source in zip(self.names, self.sources, strict=True)],
@@ -268,10 +268,10 @@ class Problem:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], budget: float, labels: Labels | None = None) -> Self | None:
-        """Return what `to_dict` described, without functions; None if the measure or the model cannot be rebuilt.
+        """Rebuild a description from the output of `to_dict`; None if the measure or the model cannot be rebuilt.
 
-        ``labels`` are no part of that description, because nothing depends on them. Costs that were functions of the
-        input are learned from what was paid.
+        Its sources have no functions. ``labels`` are not part of the content, because no number depends on them. Costs
+        that were functions of the input become learned ones.
         """
         if content["model"] is None or content["measure"] is None:
             return None

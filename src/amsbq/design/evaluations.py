@@ -1,4 +1,4 @@
-"""Queries and evaluations: what is asked of sources, and what came of it."""
+"""Queries and evaluations: requests to evaluate a source, and their answers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ StopReason: TypeAlias = (
 #: value and variance of a source that is evaluated in bulk, at the location of another evaluation
 Beside: TypeAlias = tuple[Values, Values]
 
-#: how the note on an evaluation begins that the user has excluded
+#: beginning of the note on an evaluation that the user has excluded
 EXCLUDED = "excluded by the user: "
 
-#: how the note on an evaluation begins whose gradient cannot be used
+#: beginning of the note on an evaluation whose gradient cannot be used
 NO_GRADIENT = "its gradient is ignored: "
 
-#: the reason of an evaluation, if one looks at an output that it lacks
+#: the reason of an evaluation in the view of an output that it lacks
 MISSING = "this output has no value"
 
 
 class Option(NamedTuple):
-    """What can be evaluated at a location: a source, with its gradient or without."""
+    """What can be evaluated at a location: a source, with or without its gradient."""
 
     source: int
     gradient: bool = False
@@ -39,7 +39,7 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A source, where to evaluate it, the rate of doing so, and whether with its gradient."""
+    """A chosen evaluation: source, location, acquisition rate, and whether with its gradient."""
 
     source: int
     x: Array  # (D,)
@@ -69,9 +69,9 @@ class Query:
     rate : float
         The acquisition rate (utility per cost) at which it was chosen; NaN in the initial design.
     gradient : bool
-        Whether the gradient of the source is wanted too.
+        Whether the gradient of the source is requested too.
     decision : float
-        What deciding on it cost, which is charged with the evaluation; 0 unless decisions have a cost.
+        The cost of deciding on it, which is charged with the evaluation; 0 unless decisions have a cost.
     """
 
     id: int
@@ -90,7 +90,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An evaluation that was made or that failed, and the integral after it.
+    """A successful or failed evaluation, and the integral after it.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Evaluation:
     variance : float, or (M,)
         Variance of the noise on this value.
     cost : float
-        What was charged for it, and for deciding on it.
+        The cost charged for it, including that of deciding on it.
     status : str
         "ok" or "failed".
     reason : str
@@ -114,14 +114,13 @@ class Evaluation:
         Mean and standard deviation of the integral after this evaluation. NaN before the first value, and for data
         passed to `Integrator.observe`, which are used when the integral is next estimated.
     note : str
-        What the user did to it afterwards: excluded it, or corrected its value; or why its gradient is ignored. Empty
-        otherwise.
+        A later exclusion or correction by the user, or why its gradient is ignored; empty otherwise.
     free : tuple of (value, variance)
-        Those of the sources that are evaluated in bulk at the same location, NaN where they failed.
+        Values, at the same location, of the sources that are evaluated in bulk; NaN where they failed.
     gradient : (D,) array, or (M, D) with several outputs, or None
-        The derivatives of the value by each input, NaN where they are not known; None if none of them is.
+        The derivatives of the value by each input, NaN where unknown; None if all are unknown.
     decision : float
-        The part of the cost that was that of deciding on it.
+        The part of the cost that is for deciding on it.
     """
 
     id: int | None
@@ -141,11 +140,11 @@ class Evaluation:
 
     @property
     def excluded(self) -> bool:
-        """Whether the user has excluded it: it has not failed, but does not count."""
+        """Whether the user has excluded it: it is not used, but did not fail."""
         return self.note.startswith(EXCLUDED)
 
     def of_output(self, output: int) -> Evaluation:
-        """Return the same evaluation of one output alone: failed, if that output is missing."""
+        """Return the evaluation with one output alone; it counts as failed if that output is missing."""
         after, free = (self.mean, self.std), tuple((value[output], noise[output]) for value, noise in self.free)
         mean, std = (float(each[output]) if np.ndim(each) else math.nan for each in after)
         if self.status == "failed":

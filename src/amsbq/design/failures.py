@@ -1,4 +1,4 @@
-"""Failed evaluations: which values are refused, where not to ask again at once, and which sources to retire."""
+"""Failed evaluations: which values are rejected, which locations to avoid for a while, which sources to retire."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ..posterior.outputs import by_output
 #: failures in a row that retire a source: five in a row have a probability of 0.4 % if a third of them fails
 RETIRED_AFTER = 5
 
-#: evaluations for which the location of a source's first failure is avoided; each further failure doubles it, so that a
-#: region where a simulator always fails costs only a logarithmic number of evaluations
+#: number of evaluations for which the location of a source's first failure is avoided; each further failure doubles it,
+#: so that a region where a simulator always fails costs only a logarithmic number of evaluations
 AVOIDED_FOR = 4
 
-#: characters of a recorded reason: a long message with the end of a traceback, while journals and pages stay small
+#: most characters of a recorded reason: room for a long message with the end of a traceback, but journals stay small
 REASON_LENGTH = 2000
 
-#: of these, the characters from the end, where tracebacks and programs say what was wrong
+#: how many of these are from the end, where tracebacks and programs say what was wrong
 REASON_END = 800
 
-#: the largest size of a value and of its variance: floats end at 1.8e308, and models that are nearly singular have
-#: weights of observations up to about 1e7 times as large as the values
+#: largest absolute value, and largest variance: floats end at 1.8e308, and nearly singular models have weights of
+#: observations up to about 1e7 times as large as the values
 LARGEST = 2e300
 
 
-#: how the reason of an evaluation begins that took too long: the next one may be quicker
+#: beginning of the reason of an evaluation that took too long: the next one may be quicker
 TIMED_OUT = "it took more than"
 
-#: what follows in a reason is quoted from a simulator, and may differ each time
+#: marks in a reason after which text is quoted from a simulator, which may differ each time
 QUOTED = re.compile(r"; it said: |; it ends with: |; the simulator returned |is no number: |, got ")
-#: the value and the range in the reason of an evaluation whose value was refused
+#: value and range in the reason of an evaluation whose value was rejected
 OUTSIDE = re.compile(r"the value (\S+) is outside the valid range, ([^;]+)")
 NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 
@@ -43,13 +43,13 @@ NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 class Failures:
     """The failures of each source.
 
-    A failure by chance is soon forgotten. Where a simulator always fails it will fail again, and each time it takes
-    twice as long until that location is tried again.
+    The location of a failure is avoided for a number of evaluations, which doubles with each further failure there: a
+    chance failure is soon forgotten, and a region where a simulator always fails is rarely tried.
 
     Attributes
     ----------
     retired : set of int
-        The sources that are not asked any more.
+        The sources that are no longer asked.
     """
 
     def __init__(self, n_sources: int) -> None:
@@ -58,9 +58,9 @@ class Failures:
         self._avoided: list[tuple[int, Array, int]] = []  # source, x, and the number of evaluations until which
 
     def failed(self, source: int, x: Array, evaluations: int) -> bool:
-        """Record a failure at x (D,) after that many evaluations of any source; return whether it retires the source.
+        """Record a failure at x (D,) after so many evaluations of all sources; return whether it retires the source.
 
-        A source that is retired already is not retired again.
+        For a source that is already retired, this is False.
         """
         self._avoided.append((source, x, evaluations + AVOIDED_FOR * 2 ** self._total[source]))
         self._total[source] += 1
@@ -81,7 +81,7 @@ class Failures:
         self._in_a_row[source] = 0
 
     def avoided(self, evaluations: int) -> list[tuple[int, Array]]:
-        """Return the sources and locations (source, x) to be avoided after that many evaluations of any source."""
+        """Return the pairs (source, x) to be avoided after so many evaluations of all sources."""
         return [(source, x) for source, x, until in self._avoided if until > evaluations]
 
 
@@ -110,7 +110,7 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
 
 
 def wrong_range(reasons: Sequence[str]) -> str:
-    """Return that a range is probably wrong if all evaluations of a source have failed because of it; else nothing.
+    """Return a sentence saying that a range is probably wrong, if all evaluations failed because of it; else "".
 
     >>> wrong_range([rejection(212.0, (0, 100)), rejection(188.0, (0, 100))])
     'all values are outside the range that was declared, 0 to 100: they are between 188 and 212. That range is probably
@@ -127,9 +127,9 @@ def wrong_range(reasons: Sequence[str]) -> str:
 
 
 def usable(valid: Any, outputs: Sequence[str] | None, value: Values, variance: Values) -> tuple[Values, str]:
-    """Return what can be used of a value of a source, and why it cannot be used; an empty text if it can.
+    """Return the usable part of a source's value, and the reason why it is not usable ("" if it is).
 
-    Of several outputs, those that cannot be used are NaN; the value can be used if one of them can.
+    With several outputs, unusable ones become NaN, and the value is usable if any of them is.
     """
     if outputs is None:
         return value, rejection(value, valid, variance)
@@ -139,9 +139,7 @@ def usable(valid: Any, outputs: Sequence[str] | None, value: Values, variance: V
 def usable_outputs(
     values: Array, variances: Array, valid: Sequence[tuple[float, float] | None], names: Sequence[str]
 ) -> tuple[Array, str]:
-    """Return the values of M outputs, NaN in place of those that cannot be used, and why there are none.
-
-    The reason is an empty text if one of them can be used.
+    """Return the values of M outputs, with NaN for unusable ones, and the reason if none is usable ("" otherwise).
 
     >>> usable_outputs(np.array([12.0, 1.0]), np.zeros(2), [(0.0, 10.0), None], ["peak", "time"])
     (array([nan,  1.]), '')
@@ -155,7 +153,7 @@ def usable_outputs(
 
 
 def failure_kind(reason: str) -> str:
-    """Return what is the same each time that a simulator fails in one way: the reason without quotations and numbers.
+    """Return the part of a reason that stays the same when a failure repeats: no quotations, no numbers.
 
     >>> failure_kind("it ended with exit code 3; it said: no licence") == failure_kind("it ended with exit code 3")
     True
@@ -166,10 +164,10 @@ def failure_kind(reason: str) -> str:
 
 
 def recorded_reason(reason: object) -> str:
-    r"""Return the reason of a failure as it is recorded: one line of limited length without control characters.
+    r"""Return a failure's reason in the form that is recorded: one line of limited length, no control characters.
 
-    Messages of simulators may hold anything. What cannot be printed, such as undecodable bytes or commands to a
-    terminal, is written as an escape sequence. A reason that was recorded before stays as it is.
+    Messages of simulators may contain anything. What cannot be printed, such as undecodable bytes or terminal commands,
+    is written as an escape sequence. A recorded reason stays unchanged.
 
     >>> recorded_reason("no\n  licence \x1b[31m")
     'no licence \\x1b[31m'
@@ -184,24 +182,24 @@ def _on_one_line(text: str) -> str:
 
 
 def _without_middle(text: str) -> str:
-    """Return a text, or its beginning and its end if it is longer than a reason may be."""
+    """Return a text, shortened to its beginning and end if it is too long for a reason."""
     gap = " ... "
     begin = REASON_LENGTH - REASON_END - len(gap)
     return text if len(text) <= REASON_LENGTH else f"{text[:begin]}{gap}{text[-REASON_END:]}"
 
 
 def missing_text(name: str, output: str) -> str:
-    """Return what to warn of when a source seems to lack an output."""
+    """Return the warning for a source that seems to lack an output."""
     return (
-        f"{name} had no {output} {RETIRED_AFTER} times in a row: evaluations are no longer chosen for that output of "
-        "it. It is tried again when the run is resumed"
+        f"{name} returned no {output} {RETIRED_AFTER} times in a row: evaluations are no longer chosen for that output "
+        "of it. It is tried again when the run is resumed"
     )
 
 
 def retired_text(name: str, primary: bool, reason: str) -> str:
-    """Return what to warn of when a source is retired."""
+    """Return the warning for a source that is retired."""
     consequence = "the run ends with what it knows" if primary else "the run goes on without it"
     return (
         f"{name} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
-        f"It is tried again when the run is resumed. The last time: {reason}"
+        f"It is tried again when the run is resumed. The last failure: {reason}"
     )

@@ -18,20 +18,20 @@ from ..inference.structures import Fidelities
 
 Number: TypeAlias = float | int
 
-#: what the limit is called, to which the fidelities of sources tend
+#: name of the limit that sources tend to as they are refined
 LIMIT = "limit"
-#: levels that a range of a knob is divided into, at most
+#: most levels that the range of a knob is divided into
 MOST_LEVELS = 17
-#: combinations of several knobs up to which ranges are divided further: each of them is a source, which takes time
+#: most combinations of several knobs that ranges are divided into: each is a source, which takes time
 MOST_COMBINATIONS = 25
-#: levels of a range among others, at least
+#: fewest levels of a range if there are several knobs
 FEWEST_LEVELS = 3
-#: the least ratio between levels of a range
+#: smallest ratio between neighbouring levels of a range
 CLOSEST = math.sqrt(2)
 
 
 def settings_of_knobs(given: Mapping[str, Any]) -> dict[str, list[Number]]:
-    """Return the values of each knob, the finest first, from lists or ranges, or raise what is accepted."""
+    """Return the values of each knob, the finest first, from lists or ranges; an error says what is accepted."""
     listed = {name: knob_settings(name, values) for name, values in given.items() if not isinstance(values, tuple)}
     ranges = len(given) - len(listed)
     share = MOST_COMBINATIONS / math.prod(map(len, listed.values()))
@@ -42,7 +42,7 @@ def settings_of_knobs(given: Mapping[str, Any]) -> dict[str, list[Number]]:
 
 
 def knob_settings(name: str, given: Any, most: int = MOST_LEVELS) -> list[Number]:
-    """Return the values of a knob, the finest first, or raise an error that says what is accepted.
+    """Return the values of a knob, the finest first; an error says what is accepted.
 
     A range, a tuple of two numbers, is divided into no more than ``most`` levels.
     """
@@ -63,7 +63,7 @@ def knob_settings(name: str, given: Any, most: int = MOST_LEVELS) -> list[Number
 
 
 def _range_of(name: str, ends: Sequence[Number], most: int) -> list[Number]:
-    """Return levels of a range, with equal ratios but for rounding: to whole numbers, if both ends are such."""
+    """Return levels of a range with equal ratios, rounded to whole numbers if both ends are whole numbers."""
     if len(ends) != 2 or ends[0] == ends[1]:
         raise ValueError(
             f"a range of the knob {name} is two different numbers, (finest, coarsest), such as (1/256, 1/4); for "
@@ -77,7 +77,7 @@ def _range_of(name: str, ends: Sequence[Number], most: int) -> list[Number]:
 
 
 def level_sizes(values: Sequence[Number]) -> list[float]:
-    """Return the numbers of levels that tend to zero with the error, from settings of a knob, the finest first.
+    """Return the sizes of levels, which tend to zero with the error, from the settings of a knob, the finest first.
 
     >>> level_sizes([0.1, 0.2]), level_sizes([20, 10])
     ([0.1, 0.2], [0.05, 0.1])
@@ -87,7 +87,7 @@ def level_sizes(values: Sequence[Number]) -> list[float]:
 
 
 def level_texts(values: Sequence[Number]) -> list[str]:
-    """Return settings of a knob as they are best read: decimal numbers, or fractions where these are shorter.
+    """Return settings of a knob as text: as decimal numbers, or as fractions where these are shorter.
 
     >>> level_texts([1 / 32, 1 / 16]), level_texts([0.01, 0.1]), level_texts([128, 64])
     (['1/32', '1/16'], ['0.01', '0.1'], ['128', '64'])
@@ -100,7 +100,7 @@ def level_texts(values: Sequence[Number]) -> list[str]:
 
 
 class Level(NamedTuple):
-    """A setting of each knob, the numbers that tend to zero with the error, and what to call it."""
+    """A setting of each knob, its sizes, which tend to zero with the error, and its name."""
 
     settings: dict[str, Number]
     sizes: dict[str, float]
@@ -125,7 +125,7 @@ def combinations(knobs: Mapping[str, Sequence[Number]]) -> list[Level]:
 
 
 def checked_fidelity(given: Any) -> dict[str, float]:
-    """Return the fidelity of a source, or raise with what is accepted."""
+    """Return the fidelity of a source; an error says what is accepted."""
     wanted = "fidelity must be a dictionary of positive numbers that tend to zero with the error, such as {'h': 1/32}"
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
         raise TypeError(f"{wanted}; got {brief(given)}")
@@ -135,7 +135,7 @@ def checked_fidelity(given: Any) -> dict[str, float]:
 def fidelities_of(
     each: Sequence[Mapping[str, float] | None], names: Sequence[str], inputs: Sequence[str] | None
 ) -> Fidelities | None:
-    """Return the fidelities of the sources of a run with these names and inputs, None if none is known, or raise."""
+    """Check the fidelities of the sources of a run with these names and inputs; None if no source has one."""
     known = {name: fidelity for name, fidelity in zip(names, each, strict=True) if fidelity is not None}
     if not known:
         return None
@@ -157,9 +157,7 @@ def fidelities_of(
             )
     for knob in knobs:
         if knob in (inputs or ()):
-            raise ValueError(
-                f"{knob!r} is a knob of the sources and the name of an input: call one of them differently"
-            )
+            raise ValueError(f"{knob!r} is both a knob of the sources and the name of an input: rename one of them")
     found = Fidelities(
         tuple(knobs),
         tuple(None if fidelity is None else tuple(fidelity[knob] for knob in knobs) for fidelity in each),
@@ -172,7 +170,7 @@ def fidelities_of(
 
 
 def fidelities_of_data(given: Any, n_sources: int, inputs: Sequence[str] | None) -> Fidelities | None:
-    """Return the fidelities of numbered sources, from a list of one for each, or raise an error."""
+    """Check a list of the fidelities of numbered sources, one for each, and return them."""
     if isinstance(given, Mapping | str) or not isinstance(given, Sequence):
         raise TypeError(f"fidelity must be a list with a dictionary or None for each source, got {brief(given)}")
     if len(given) != n_sources and given:
@@ -182,15 +180,15 @@ def fidelities_of_data(given: Any, n_sources: int, inputs: Sequence[str] | None)
 
 
 def tells_limit(each: Sequence[Mapping[str, float] | None]) -> bool:
-    """Return whether sources have two values of each knob or more, so that they tell of a limit."""
+    """Return whether sources have at least two values of each knob, so that a limit can be inferred."""
     known = [fidelity for fidelity in each if fidelity is not None]
     return bool(known) and all(len({fidelity[knob] for fidelity in known}) > 1 for knob in known[0])
 
 
 def with_limit(fidelities: Fidelities | None, model: Any) -> Fidelities:
-    """Return fidelities of a run by a model whose answer is about their limit, or raise if they do not tell of it."""
+    """Return the fidelities of a run about their limit; an error says what is missing to infer it."""
     if model != "auto":
-        raise ValueError(f"limit=True is learned by the default model: leave out model={brief(model)}")
+        raise ValueError(f"limit=True needs the default model: omit model={brief(model)}")
     if fidelities is None or len(fidelities.declared) < 2:
         raise ValueError(
             "limit=True needs two sources with a fidelity, or more: amsbq.levels(solve, h=[...]) makes them, and "

@@ -1,7 +1,7 @@
-"""Forecasts: the error bar to expect if a budget were spent on the evaluations that the present model would choose.
+"""Forecasts: the error bar to expect if a budget were spent on the evaluations that the current model would choose.
 
-The posterior variance of an integral does not depend on the values to come, so with fixed hyperparameters the future
-can be computed: choose, condition on the choice with any value, and repeat. Where they are learned, it shrinks a little
+The posterior variance of an integral does not depend on future values, so with fixed hyperparameters it can be computed
+in advance: choose, condition on the choice with any value, and repeat. With learned hyperparameters it shrinks a little
 faster.
 """
 
@@ -27,9 +27,9 @@ from .search import Search
 
 @dataclass(frozen=True)
 class ForecastSettings:
-    """How far and how finely forecasts look ahead."""
+    """Length and precision of forecasts."""
 
-    #: evaluations, at most: each takes as long as a decision
+    #: most evaluations ahead: each takes as long as a decision
     steps: int = 300
     #: every how many of the posteriors to decide by take part: a forecast is many decisions, and needs less precision
     every: int = 2
@@ -45,8 +45,8 @@ class ForecastSettings:
 SETTINGS = ForecastSettings()
 
 
-#: what is said of a forecast that is not exact
-ESTIMATED = "an estimate: hyperparameters are learned on the way; half are right within a factor of two"
+#: remark on a forecast that is not exact
+ESTIMATED = "an estimate, as hyperparameters are learned on the way: half are right within a factor of two"
 
 
 class Forecast(list[tuple[float, Values]]):
@@ -59,14 +59,14 @@ class Forecast(list[tuple[float, Values]]):
     outputs : tuple of str or None
         Names of the outputs, if there are several.
     exact : bool
-        Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. Where they are
-        learned it is an estimate: what is learned later changes both the error bar and what is asked.
+        Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. If they are
+        learned it is an estimate, as later refits change both the error bar and the choices.
     labels : Labels
-        The units of costs and outputs, with which it is printed.
+        Units of costs and outputs, for printing.
     targets : tuple of Target
-        What the standard deviations are of, for each output.
+        The target of each output, whose standard deviations these are.
     choices : tuple of Choice
-        The evaluations that it foresees; the first row is before all of them, and each other one after one of them.
+        The forecast evaluations; the first row is before all of them, and each following row after one of them.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Forecast(list[tuple[float, Values]]):
         return "\n".join(lines if self.exact else [*lines, f"({ESTIMATED})"])
 
     def _repr_html_(self) -> str:
-        """Return the standard deviation against cost, on a logarithmic scale and as a table, for notebooks."""
+        """Return HTML for notebooks: the standard deviation against cost, on a logarithmic scale and as a table."""
         if self.outputs is not None:
             columns = self._columns()
             shown = [(f"{cost:.4g}", *(f"{stds[m]:.3g}" for _, m in columns)) for cost, stds in self._shown()]
@@ -130,7 +130,7 @@ class Forecast(list[tuple[float, Values]]):
         return picture + table(head, rows) + ("" if self.exact else f"<p><em>{ESTIMATED}</em></p>")
 
     def _columns(self) -> list[tuple[str, int]]:
-        """Return what the outputs that are printed are called, and their numbers: of many a few, from first to last."""
+        """Return labels and numbers of the outputs to print: of many outputs a few, from the first to the last."""
         names = self.outputs or ()
         every = np.linspace(0, len(names) - 1, min(len(names), SETTINGS.columns))
         return [(self._named(self.labels.label(names[round(m)]), round(m)), round(m)) for m in every.tolist()]
@@ -140,7 +140,7 @@ class Forecast(list[tuple[float, Values]]):
         return with_unit(text, self.labels.target_unit(self.targets[m], (self.outputs or [""])[m]))
 
     def _some(self, columns: Sequence[tuple[str, int]]) -> str:
-        """Return how many of the outputs are printed, if these are not all."""
+        """Return a remark on how many outputs are printed; empty if all are."""
         n = len(self.outputs or ())
         return "" if len(columns) == n else f" ({len(columns)} of {n} outputs)"
 
@@ -151,9 +151,9 @@ class Forecast(list[tuple[float, Values]]):
 
 
 def budget_ahead(budget: float, committed: float) -> float:
-    """Return a budget to look ahead to, or raise ValueError if more than that is spent or reserved already."""
+    """Return the budget of a forecast; ValueError if more than that is already spent or reserved."""
     if not affordable(committed, positive_number(budget, "budget")):
-        raise ValueError(f"budget is {budget:.6g}, but {committed:.6g} is spent or reserved: ask for a larger one")
+        raise ValueError(f"budget is {budget:.6g}, but {committed:.6g} is spent or reserved: give a larger one")
     return budget
 
 
@@ -164,7 +164,7 @@ Following: TypeAlias = Callable[[Rates, int, float], Choice | None]
 def planned_first(
     planned: Sequence[Choice], price: Callable[[Choice], float], budget: float, best: Following
 ) -> Following:
-    """Return the evaluations of a plan that a budget pays for, and then the best ones."""
+    """Return a rule for the next choice: first the plan, as far as the budget pays for it, then the best ones."""
     left = list(planned)
 
     def following(rate: Rates, n: int, cost: float) -> Choice | None:
@@ -185,12 +185,12 @@ def forecast_rows(
     steps: int,
     learning: float,
 ) -> tuple[list[tuple[float, Values]], list[Choice]]:
-    """Return (cost, std) now and after each of the evaluations to come, and these evaluations.
+    """Return (cost, std) now and after each forecast evaluation, and these evaluations.
 
     Parameters
     ----------
     posterior : Posterior
-        What is known now.
+        The current posterior.
     std : float; with several outputs an array (M,)
         Standard deviation of the integral now.
     before : (channels,) array
@@ -199,7 +199,7 @@ def forecast_rows(
     rate : Rates
         The acquisition rate by the same posteriors, extended by the pending queries.
     cost : float
-        What is spent, and what the pending queries will cost.
+        The cost that is spent or reserved for pending queries.
     next_choice : function of a Rate, the number of choices before, and the cost so far
         Returns the next choice, or None to end the forecast.
     price : function of a Choice
@@ -223,17 +223,17 @@ def forecast_rows(
 
 
 def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float, price: float, planned: int) -> float:
-    """Return what the best cheap evaluations that a price pays for are worth together, from a few of them.
+    """Return the utility of the best cheap evaluations that a price pays for together, extrapolated from a few.
 
     Parameters
     ----------
     rate : Rates
     search : Search
-        Among the cheap evaluations.
+        The search among the cheap evaluations.
     points : (n, D) array
-        Where they may be.
+        Candidate locations.
     committed, price : float
-        What is spent or reserved, and what they may cost.
+        The cost that is spent or reserved, and the cost that they may have.
     planned : int
         How many of them are chosen; the rest is extrapolated.
     """
@@ -249,9 +249,10 @@ def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float,
 
 
 def extrapolated(worth: Array, times: float) -> float:
-    """Return what a longer sequence of evaluations is worth, from that of its beginnings, none of them first.
+    """Extrapolate the utility of a sequence of evaluations to one that is ``times`` as long.
 
-    It is ``times`` as long. Each evaluation is taken to be worth less than the one before by the same factor.
+    ``worth`` has the utility of the first 0, 1, 2, ... evaluations. Each evaluation is assumed to add less than the one
+    before by a constant factor.
     """
     if not np.isfinite(worth[-1]):
         return float(worth[-1])

@@ -1,4 +1,4 @@
-"""Goals of a run: how accurate each output is to be, and how much each matters for decisions."""
+"""Goals of a run: the accuracy that each output is to reach, and its weight in decisions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..inference.preparation import is_constant
 from ..posterior.estimates import Estimates
 from ..posterior.outputs import by_output
 
-#: how much outputs matter: a number for each, in a list or by name
+#: weights of outputs: a number for each, in a list or by name
 Weights: TypeAlias = Sequence[float] | Mapping[str, float]
 #: a number; with several outputs also one for each of them, in a list or by name
 Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
@@ -22,10 +22,10 @@ Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class GoalSettings:
-    """How outputs are weighed against each other."""
+    """Settings for weighing outputs against each other."""
 
-    #: the smallest weight of an output, as a share of that of the one that is furthest from its goal: what the best
-    #: known one gets for nothing from evaluations for the others is still seen
+    #: smallest weight of an output, relative to that of the output furthest from its goal: positive, so that decisions
+    #: still count what well-known outputs gain from evaluations for others
     least_weight: float = 0.1
 
 
@@ -33,7 +33,7 @@ SETTINGS = GoalSettings()
 
 
 def checked_weights(weights: Weights, outputs: Sequence[str] | None) -> Array:
-    """Return a positive weight for each output, 1 for those that a dictionary leaves out, or raise an error."""
+    """Check the weights of outputs and return one for each, shape (M,); 1 for those that a dictionary leaves out."""
     if outputs is None:
         raise ValueError("weights are for several outputs: name them, as in outputs=['peak', 'time']")
     if isinstance(weights, Mapping):
@@ -46,16 +46,16 @@ def tolerances(
 ) -> tuple[Array, Array]:
     """Return the relative and the absolute tolerance of each output, shape (M,), or of the only one, shape ().
 
-    Zero where there is none. An output that has neither, because dictionaries leave it out, has an infinite one.
+    A tolerance that is not given is zero. An output that dictionaries leave out of both has an infinite one.
     """
     share, size = (_of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
     if (share >= 1).any():
-        raise ValueError(f"rel_tol is a share of the mean, such as 0.05 for 5 %, and below 1, got {brief(relative)}")
+        raise ValueError(f"rel_tol is a fraction of the mean, such as 0.05 for 5 %, and below 1, got {brief(relative)}")
     return share, np.where((share == 0) & (size == 0), np.inf, size)
 
 
 def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | None) -> Array:
-    """Return a tolerance of each output, zero where there is none, or raise an error."""
+    """Check a tolerance and return it for each output, zero where it is not given."""
     if given is None:
         return np.zeros(() if outputs is None else len(outputs))
     if outputs is None:
@@ -67,12 +67,12 @@ def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | Non
 
 
 def constant(values: Array) -> NDArray[np.bool_]:
-    """Return whether each output has had one value only, in several of the evaluations (n, M): shape (M,)."""
+    """Return which outputs have had the same value in all of several evaluations (n, M): shape (M,)."""
     return np.array([len(y := column[np.isfinite(column)]) > 1 and is_constant(y) for column in values.T], dtype=bool)
 
 
 def spreads(values: Array) -> Array:
-    """Return the standard deviation of the values (n, M) of each output, shape (M,), without those that are NaN."""
+    """Return the standard deviation of the values (n, M) of each output, ignoring NaN, shape (M,)."""
     return np.array([np.std(y[np.isfinite(y)]) if np.isfinite(y).any() else 0.0 for y in values.T])
 
 
@@ -83,10 +83,10 @@ class Goals:
     Attributes
     ----------
     relative, absolute : (M,) or () array, or None
-        Tolerances: shares of the means, and numbers in the units of the integrals, of which the larger one counts. By
-        default all outputs are to reach the same relative accuracy.
+        Tolerances: fractions of the means, and numbers in the units of the integrals; the larger one counts. By default
+        all outputs are to reach the same relative accuracy.
     importance : (M,) array or None
-        How much each output matters to the user; by default all matter equally.
+        The user's weight of each output; by default all are equal.
     """
 
     relative: Array | None = None
@@ -101,17 +101,17 @@ class Goals:
         weights: Weights | None,
         outputs: Sequence[str] | None,
     ) -> Self:
-        """Return the goals that tolerances and weights describe, each optional, or raise an error."""
+        """Check tolerances and weights, each optional, and return the goals."""
         importance = None if weights is None else checked_weights(weights, outputs)
         wanted = relative is not None or absolute is not None
         share, size = tolerances(relative, absolute, outputs) if wanted else (None, None)
         return cls(share, size, importance)
 
     def distances(self, estimates: Estimates, primary: Array) -> Array:
-        """Return how far each output is from its goal, shape (M,); infinite where nothing is known.
+        """Return how far each output is from its goal, shape (M,); infinite where the integral is unknown.
 
-        That is its standard deviation over its tolerance; without tolerances, over its absolute mean, or over the
-        spread of the values of the primary source (n, M) if that is larger.
+        The distance is the standard deviation divided by the tolerance; without tolerances, by the absolute mean, or by
+        the spread of the values of the primary source (n, M) if that is larger.
         """
         mean, std = np.abs(estimates.mean), estimates.std
         if self.relative is not None and self.absolute is not None:
@@ -123,10 +123,10 @@ class Goals:
         return np.where(np.isnan(found), np.inf, found)
 
     def weights(self, estimates: Estimates, primary: Array) -> Array:
-        """Return how much what is learned of each output counts, shape (M,); the largest weight is 1.
+        """Return the weight of each output in decisions, shape (M,); the largest weight is 1.
 
-        Outputs count by their distances from their goals, so that all of these are reached together. Those that have
-        not varied so far count least: there is nothing to learn of them.
+        Weights are proportional to the distances from the goals, so that all goals are reached together. Outputs that
+        have not varied so far have the smallest weight, as there is nothing to learn about them.
         """
         far = self.distances(estimates, primary)
         known = np.isfinite(far)

@@ -1,7 +1,7 @@
-"""The initial design: what is evaluated before there is a model to choose by.
+"""The initial design: the evaluations before there is a model to choose by.
 
-By default all sources are evaluated at the same few locations: how they are related shows best where they are
-compared. A user may give other evaluations instead.
+By default all sources are evaluated at the same few locations, where their relation shows best. A user may give other
+evaluations instead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .ledger import Ledger
 class InitialDesignSettings:
     """The size of the default initial design."""
 
-    #: locations at which all sources are evaluated: one cannot show a difference that varies; benchmarks/loop.py
-    #: compares one, two and three
+    #: locations at which all sources are evaluated: a single one cannot show a difference that varies;
+    #: benchmarks/loop.py compares one, two and three
     shared_locations: int = 2
-    #: levels of one simulator that are evaluated, beside one for each knob; the finest and the coarsest are among them
+    #: number of levels of one simulator in the design, plus one per knob; they include the finest and the coarsest
     levels: int = 3
     #: largest share of the budget that the whole design may cost; the first location is evaluated in any case
     budget_share: float = 0.5
-    #: locations at which a source is evaluated with its gradient: they show which inputs matter, for which the rate has
-    #: no eyes, as it takes hyperparameters as known; from then on it decides. benchmarks/gradients.py compares numbers.
+    #: locations at which a source is evaluated with its gradient, to learn which inputs matter. The acquisition rate
+    #: cannot value this, as it treats hyperparameters as known; benchmarks/gradients.py compares other numbers
     gradient_locations: int = 5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
@@ -45,7 +45,7 @@ SETTINGS = InitialDesignSettings()
 
 
 def candidate_locations(measure: Measure, rng: np.random.Generator) -> Array:
-    """Return different locations (n, D) that cover the measure, in the order in which they are to be evaluated."""
+    """Return distinct locations (n, D) that cover the measure, in the order of evaluation."""
     X = measure.sobol(SETTINGS.candidates, rng)
     return X[np.sort(np.unique(X, axis=0, return_index=True)[1])]
 
@@ -53,8 +53,8 @@ def candidate_locations(measure: Measure, rng: np.random.Generator) -> Array:
 def spread_out(measure: Measure, rng: np.random.Generator, n: int, taken: Sequence[Array]) -> Array | None:
     """Return the only location (1, D) to consider next, if there are many inputs and fewer observations than inputs.
 
-    It is the next one of those that cover the measure and are not taken: the largest rate would then be at the ends of
-    inputs of which nobody knows whether they matter. None if all locations are to be considered.
+    It is the next unused one of the locations that cover the measure. The largest rate would be at the ends of inputs
+    that may not matter at all. None if all locations are to be considered.
     """
     if measure.dim < SETTINGS.many_inputs or n >= measure.dim:
         return None
@@ -63,28 +63,28 @@ def spread_out(measure: Measure, rng: np.random.Generator, n: int, taken: Sequen
 
 
 def first_sources(sources: Sequence[int], fidelities: Fidelities | None) -> list[int]:
-    """Return the sources to evaluate at first: of many levels of one simulator a few that are far from each other."""
+    """Return the sources of the initial design: among many levels of one simulator, a few that are far apart."""
     return list(sources) if fidelities is None else fidelities.spread(sources, SETTINGS.levels + len(fidelities.knobs))
 
 
 def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger: Ledger, primary: str) -> list[Choice]:
     """Return evaluations of all sources at shared locations.
 
-    Locations at which the primary source was observed already come first, and what was observed is left out. There is
-    at least one location; more are added if half of the budget pays for all of them.
+    Locations at which the primary source was already observed come first, and existing observations are left out. There
+    is at least one location; more are added as long as half of the budget pays for all of them.
 
     Parameters
     ----------
     candidates : (n, D) array
         Locations to choose from, in order.
     data : Data
-        What was observed already.
+        Existing observations.
     sources : list of int
         The sources to evaluate.
     ledger : Ledger
-        What evaluations cost, and the budget.
+        Costs and budget.
     primary : str
-        Name of the primary source, for the error that is raised if the budget does not pay for it once.
+        Name of the primary source, for the error if the budget does not pay for one evaluation of it.
     """
     data = data.values
     known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
@@ -115,9 +115,9 @@ def with_first_gradients(
     sources: Sequence[int],
     ledger: Ledger,
 ) -> list[Choice]:
-    """Return a design in which the first evaluations of sources that have gradients are with these.
+    """Add gradients to a design: the first evaluations of sources that have gradients are made with these.
 
-    They are made with gradients, and more of them are added, as far as half of the budget pays for the whole design.
+    Further evaluations with gradients are added as long as half of the budget pays for the whole design.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ def with_first_gradients(
     candidates : (n, D) array
         Locations to choose from, in order.
     data : Data
-        What was observed already.
+        Existing observations.
     known : list of int
-        The source of each evaluation with a gradient.
+        The source of each existing evaluation with a gradient.
     sources : list of int
-        Those that have gradients.
+        The sources that have gradients.
     ledger : Ledger
-        What evaluations cost, and the budget.
+        Costs and budget.
     """
     design, most, price = list(design), SETTINGS.budget_share * ledger.budget, ledger.price
     total = math.fsum(price(choice) for choice in design)
@@ -154,23 +154,23 @@ def with_first_gradients(
 
 
 def check_cost(design: Sequence[Choice], ledger: Ledger) -> None:
-    """Raise an error if the budget does not pay for all evaluations of a design."""
+    """Raise ValueError if the budget does not pay for all evaluations of a design."""
     total = math.fsum(ledger.price(choice) for choice in design)
     if not affordable(total, ledger.budget):
         raise ValueError(f"the initial evaluations cost {total:.6g}, more than the budget of {ledger.budget:.6g}")
 
 
 def next_planned(planned: list[Choice], waiting: Collection[int], possible: Callable[[Choice], bool]) -> Choice | None:
-    """Take the next choice out of what is left of a design, or return None if there is none.
+    """Remove the next possible choice from a design and return it; None if there is none.
 
     Parameters
     ----------
     planned : list of Choice
-        What is left of the design; choices that are not possible are removed.
+        The remaining design; choices that are not possible are removed from it.
     waiting : set of int
         Sources that cannot be asked now, but later: their choices stay in the design.
     possible : function of a Choice
-        Whether it can be asked and paid.
+        Whether the choice can be asked and afforded.
     """
     for choice in [choice for choice in planned if choice.source not in waiting]:
         planned.remove(choice)
@@ -180,7 +180,7 @@ def next_planned(planned: list[Choice], waiting: Collection[int], possible: Call
 
 
 def remove_planned(planned: list[Choice], source: int, x: Array) -> None:
-    """Remove the first evaluation of a source at x, with its gradient or without, from a design, if it is there."""
+    """Remove the first evaluation of a source at x, with or without its gradient, from a design, if it is there."""
     for i, choice in enumerate(planned):
         if choice.source == source and np.array_equal(choice.x, x):
             del planned[i]

@@ -1,6 +1,6 @@
-"""`Labels`: what a run is about, and what its inputs, outputs and costs are called and measured in; and texts of these.
+"""`Labels`: title of a run, names and units of its inputs, outputs and costs, and texts made of these.
 
-They change no number. Whatever is shown to people, on a terminal, in a figure or on a page, gets its words here.
+They change no number. Terminal, figures and pages all take their words from here.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..posterior.estimates import AnyEstimate
 from ..posterior.targets import Exceedance, Target
 from .costs import of_budget
 
-#: what the only output and the costs are called in ``units`` and ``labels``
+#: keys of the only output and of costs in ``units`` and ``labels``
 OUTPUT, COST = "output", "cost"
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What a run is about, and the names and units of its inputs, outputs and costs.
+    """Title of a run, and names and units of its inputs, outputs and costs.
 
     Attributes
     ----------
     title : str
-        What the run is about; empty if nobody has said it.
+        Title of the run; may be empty.
     units, names : dictionary of str
-        Units, and labels to show in place of names, of inputs and outputs by their names, of the only output as
-        "output", and of costs as "cost".
+        Units, and labels to show in place of names; keys are the names of inputs and outputs, "output" for the only
+        output, and "cost".
 
     Examples
     --------
@@ -53,27 +53,27 @@ class Labels:
         inputs: Sequence[str],
         outputs: Sequence[str] | None,
     ) -> Self:
-        """Return what a user has given, or raise an error."""
+        """Check the user's title, units and labels and return them."""
         if not isinstance(title, str | None):
             raise TypeError(f"title must be a text, got {brief(title)}")
         known = list(dict.fromkeys([*inputs, *(outputs or [OUTPUT]), COST]))
         return cls(title or "", _checked(units, "units", known), _checked(labels, "labels", known))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known as JSON types, by the names of the arguments of `amsbq.integrate`."""
+        """Return non-empty entries as JSON types, keyed by the arguments of `amsbq.integrate`."""
         all_of_them = {"title": self.title, "units": dict(self.units), "labels": dict(self.names)}
         return {name: value for name, value in all_of_them.items() if value}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` has described; there may be other entries beside it."""
+        """Rebuild labels from the output of `to_dict`; other entries are ignored."""
         title, units, names = content.get("title", ""), content.get("units", {}), content.get("labels", {})
         if not all(isinstance(text, str) for text in [title, *units.values(), *names.values()]):
             raise TypeError(f"titles, units and labels must be texts, got {brief([title, units, names])}")
         return cls(title, units, names)
 
     def of_output(self, output: str) -> Self:
-        """Return those of a run of one of several outputs alone."""
+        """Return the labels of a run of one of several outputs alone."""
         own = [
             {**known, OUTPUT: known[output]} if output in known and OUTPUT not in known else known
             for known in (self.units, self.names)
@@ -81,11 +81,11 @@ class Labels:
         return replace(self, units=own[0], names=own[1])
 
     def unit(self, name: str = "") -> str:
-        """Return the unit of an input, an output or costs by its name, of the only output by default; empty if none."""
+        """Return the unit of an input, an output or costs by name, by default of the only output; empty if none."""
         return self.units.get(name or OUTPUT, "")
 
     def label(self, name: str) -> str:
-        """Return what an input or an output is called: its label, or its name if it has none."""
+        """Return the label of an input or an output, or its name if it has no label."""
         return self.names.get(name, name)
 
     def measured(self, text: str, name: str = "") -> str:
@@ -93,7 +93,7 @@ class Labels:
         return f"{text} {self.unit(name)}".rstrip()
 
     def axis(self, name: str, otherwise: str = "") -> str:
-        """Return the title of an axis along an input, an output or costs; ``otherwise`` is what it is without a label.
+        """Return the title of an axis for an input, an output or costs; ``otherwise`` is used without a label.
 
         >>> Labels(units={"a": "m"}, names={"a": "width"}).axis("a"), Labels().axis("output", "average output")
         ('width (m)', 'average output')
@@ -101,7 +101,7 @@ class Labels:
         return with_unit(self.names.get(name, otherwise or name), self.unit(name))
 
     def expected(self, output: str = "", log: bool = False, limit: bool = False) -> str:
-        """Return what the answer is called: the integral, or what the label of the output says."""
+        """Return the name of the answer: "integral", or "expected ..." with the label of the output."""
         label = self.names.get(output or OUTPUT, "")
         wanted = f"expected {label}" if label else output or "integral"
         if log and (label or not output):
@@ -131,7 +131,7 @@ class Labels:
         return squared(unit) if target == "variance" else "" if isinstance(target, Exceedance) else unit
 
     def of_budget(self, spent: float, budget: float | None, digits: int = 6) -> str:
-        """Return what is spent of a budget in words."""
+        """Return the spent part of a budget in words."""
         return self.measured(of_budget(spent, budget, digits), COST)
 
     def at(self, names: Sequence[str], x: Sequence[float] | Any, digits: int = 4) -> str:
@@ -159,7 +159,7 @@ def squared(unit: str) -> str:
 
 
 def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -> dict[str, str]:
-    """Return texts by name, or raise an error that calls them ``what``."""
+    """Check a dictionary of texts by name and return it; ``what`` is its name in errors."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):

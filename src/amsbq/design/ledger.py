@@ -1,4 +1,4 @@
-"""The ledger of a run: what was spent, what is reserved for pending queries, and what evaluations will cost."""
+"""The ledger of a run: the spent cost, the cost reserved for pending queries, and expected costs of evaluations."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .evaluations import Choice, Query
 
 @dataclass(frozen=True)
 class DecisionCostSettings:
-    """How the cost of the next decision is foreseen."""
+    """Settings for predicting the cost of the next decision."""
 
-    recent: int = 5  #: latest decisions whose average it is
+    recent: int = 5  #: number of most recent decisions to average over
 
 
 SETTINGS = DecisionCostSettings()
 
 
 class DecisionCosts:
-    """What decisions cost: the time that they take, and what is learned from answers for them.
+    """The cost of decisions: the time they take, including learning from the answers.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DecisionCosts:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the time that is spent inside towards the next decision."""
+        """Count the time spent inside this context towards the next decision."""
         began = time.perf_counter()
         try:
             yield
@@ -53,40 +53,40 @@ class DecisionCosts:
 
     @property
     def expected(self) -> float:
-        """What the next decision is expected to cost."""
+        """The expected cost of the next decision."""
         recent = self._charged[-SETTINGS.recent :]
         return sum(recent) / len(recent) if recent else 0.0
 
     def charge(self, most: float) -> float:
-        """Return what the time since the last decision costs, but no more than is left."""
+        """Return the cost of the time since the last decision, at most what is left of the budget."""
         cost = min(self.per_second * self._seconds, max(most, 0.0))
         self._seconds = 0.0
         self.charged(cost)
         return cost
 
     def charged(self, cost: float) -> None:
-        """Record what a decision has cost, unless it was nothing: it was then a part of another one."""
+        """Record the cost of a decision, unless it is zero: it was then part of another decision."""
         if cost:
             self._charged.append(cost)
 
 
 class Ledger:
-    """What was spent, what is reserved for pending queries, and what evaluations will cost.
+    """Spent cost, cost reserved for pending queries, and expected costs of evaluations.
 
     Attributes
     ----------
     budget : float
         In units of cost; infinite if there is no limit.
     costs : SourceCosts
-        What evaluations of each source cost.
+        Costs of evaluations of each source.
     decisions : DecisionCosts
-        What decisions cost.
+        Costs of decisions.
     pending : dict of Query by id
-        Queries that were asked and have no answer yet.
+        Queries without an answer.
     asked : int
-        How many queries were asked.
+        Number of queries so far.
     beside : float
-        What the sources that are evaluated in bulk cost at the location of each evaluation of another one.
+        Cost of the sources that are evaluated in bulk, at the location of each evaluation of another source.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -114,15 +114,15 @@ class Ledger:
         return self.spent + self.reserved + len(self.pending) * self.beside
 
     def price(self, choice: Choice) -> float:
-        """Return the expected cost of an evaluation, with the decision on it."""
+        """Return the expected cost of an evaluation, including the decision on it."""
         return self.costs.expected(choice.source, choice.x, choice.gradient) + self.decisions.expected
 
     def affords(self, choice: Choice) -> bool:
-        """Return whether the rest of the budget pays for an evaluation."""
+        """Return whether the remaining budget pays for an evaluation."""
         return bool(affordable(self.committed + self.price(choice) + self.beside, self.budget))
 
     def strands(self, choice: Choice, price: float) -> bool:
-        """Return whether fewer evaluations of that price can be paid after a choice than before it."""
+        """Return whether a choice reduces the number of evaluations of that price that the budget still pays for."""
         rest = self.budget * (1 + COSTS.rounding) - self.committed
         return math.isfinite(rest) and bool((rest - self.price(choice)) // price != rest // price)
 
@@ -140,16 +140,16 @@ class Ledger:
         return query
 
     def charge_decision(self, query: Query) -> Query:
-        """Return a pending query that is charged with the time since the last decision."""
+        """Return the pending query, charged with the time since the last decision."""
         charged = replace(query, decision=self.decisions.charge(self.budget - self.committed))
         self.pending[query.id] = charged
         return charged
 
     def waiting(self, query: Query) -> Query:
-        """Return the query if it is pending, or raise an error that says why it is not."""
+        """Return the query if it is pending; an error says why it is not."""
         if not isinstance(query, Query):
             raise TypeError(f"query must be one that ask() returned, got {brief(query)}")
         known = self.pending.get(query.id)
         if known is None or known.source != query.source or not np.array_equal(known.x, query.x):
-            raise ValueError(f"query {query.id} is not waiting for an answer: it has one, or it is of another run")
+            raise ValueError(f"query {query.id} is not pending: it has an answer, or belongs to another run")
         return query

@@ -11,12 +11,12 @@ from ..common.validation import brief
 from .fidelities import Number, combinations, settings_of_knobs
 from .sources import Source
 
-#: what all levels may have in common
+#: parameters that all levels share
 COMMON = [name for name in inspect.signature(Source).parameters if name not in ("function", "fidelity")]
 
 
 def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[Source]:
-    """Return the sources that one simulator is at several settings of its knobs, the finest of all first.
+    """Make a source of each setting of a simulator's knobs, the finest first.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
         For each knob, by its name, a list of values, the finest first: numbers that rise tend to zero with the error,
         as the width of a cell, and numbers that fall do so by their inverse, as the number of cells. With several knobs
         every combination is a source. A tuple (finest, coarsest) is a range, divided into at most 17 levels with equal
-        ratios, of which the run evaluates those that pay. With several knobs there are fewer levels, so that there are
-        at most 25 combinations where that leaves three of each range.
+        ratios, of which the run evaluates those that are worth their cost. With several knobs there are fewer levels,
+        so that there are at most 25 combinations, but at least three levels of each range.
 
-        ``cost`` and ``noise`` may be functions of the knobs, called with them by name; ``cost``, ``noise``, ``timeout``
-        and all other parameters of `Source` are those of all levels. With a ``name``, that of each source begins with
+        ``cost`` and ``noise`` may be functions of the knobs, called with them by name. ``cost``, ``noise``, ``timeout``
+        and all other parameters of `Source` apply to all levels. With a ``name``, the names of all sources begin with
         it. A function ``gradient`` is called with the knobs, too.
 
     Returns
@@ -66,7 +66,7 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
 
 
 def _at_level(name: str, value: Any, knobs: Mapping[str, Number]) -> Any:
-    """Return a parameter of all levels for one of them."""
+    """Return the value of a common parameter at one level."""
     if name == "gradient" and callable(value):
         return partial(value, **knobs)
     if name in ("cost", "noise") and isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a source returns when it knows more than a number: `Observation`, of one output or of several."""
+"""`Observation`: a source's return value with a variance, a cost or a gradient, for one output or several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..posterior.outputs import by_output, output_values
 
 @dataclass(frozen=True)
 class Observation:
-    """The return value of a source that knows more than a number.
+    """A return value of a source with more than a number: variance, cost or gradient.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Observation:
     cost : float, optional
         The cost of this evaluation, if it differs from the ``cost`` of the source.
     gradient : D numbers; with several outputs an array (M, D), or a dictionary of D numbers by output; optional
-        The derivative of the value by each input, in the units of the user; NaN where it is not known.
+        The derivative of the value by each input, in the user's units; NaN where unknown.
 
     >>> Observation(2.0, gradient=[0.5, -1.0])
     Observation(value=2.0, variance=0.0, cost=None, gradient=[0.5, -1.0])
@@ -42,29 +42,29 @@ class Observation:
 
 @dataclass(frozen=True)
 class WithGradient:
-    """A function of a source, and then the one for its gradient."""
+    """A source's function, followed by a call of its gradient function."""
 
     function: Callable[[Array], Any]
     gradient: Callable[[Array], ArrayLike]
 
     def __call__(self, x: Array) -> Observation:
-        """Return the value at x with its gradient, or with the reason why that could not be had."""
+        """Return the value at x with its gradient, or with the reason why there is none."""
         found = self.function(x)
         observation = found if isinstance(found, Observation) else Observation(found)
         return replace(observation, gradient=gradient_or_reason(self.gradient, x))
 
 
 class CheckedObservation(Observation):
-    """An observation of M outputs in their order: arrays of values, NaN where there is none, and of variances."""
+    """An observation of M outputs in their order: arrays (M,) of values, NaN where missing, and of variances."""
 
 
 def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str]) -> CheckedObservation:
-    """Return what a source with several outputs returned in one form, or raise if it is not valid.
+    """Check what a source with several outputs returned, and bring it into one form.
 
     Parameters
     ----------
     returned : array, sequence, dictionary by name, or Observation
-        Of all M outputs, or of those that the source has.
+        Values of all M outputs, or of those that the source has.
     names : list of str
         Names of all outputs.
     own : list of str
@@ -83,7 +83,7 @@ def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str])
 
 
 def checked_values(value: Any, variance: Any, names: Sequence[str], own: Sequence[str]) -> tuple[Array, Array]:
-    """Return values and variances of M outputs, NaN and zero where there is none; raise if they are not numbers.
+    """Check values and variances and return them for M outputs, NaN and zero for missing ones.
 
     Outputs that a dictionary of variances leaves out have no noise.
     """
@@ -107,7 +107,7 @@ class Wrapper:
     function: Callable[..., Any]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "numbered":  # it works in a directory that is named after the evaluation
+        if name == "numbered":  # simulators that work in a directory named after the evaluation
             numbered = self.function.numbered  # type: ignore[attr-defined]
             return lambda *evaluation: replace(self, function=numbered(*evaluation))  # type: ignore[type-var]
         if name not in ("__name__", "one_by_one"):
@@ -117,7 +117,7 @@ class Wrapper:
 
 @dataclass(frozen=True)
 class OutputsFunction(Wrapper):
-    """A function of a source that returns several outputs, all of them in one form.
+    """A source's function with several outputs, which returns them all in one form.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class OutputsFunction(Wrapper):
     names, own : tuple of str
         Names of all outputs, and of those that the source has.
     rows : function of X (n, D), optional
-        Of a vectorized source, in place of ``function``: returns an array (n, M).
+        The function of a vectorized source, in place of ``function``: returns an array (n, M).
     """
 
     function: Callable[[Array], Any]
@@ -140,7 +140,7 @@ class OutputsFunction(Wrapper):
         return checked_observation(returned, self.names, self.own)
 
     def many(self, X: Array) -> list[CheckedObservation]:
-        """Return all outputs at each X_i, of a vectorized source."""
+        """Return all outputs at each X_i, for a vectorized source."""
         assert self.rows is not None
         rows, M = self.rows(X), len(self.names)
         if rows.dtype.kind not in "fiu" or rows.shape[1] not in (len(self.own), M):
@@ -151,5 +151,5 @@ class OutputsFunction(Wrapper):
         return [CheckedObservation(row, read_only(np.zeros(M))) for row in found]
 
     def source_definition(self) -> dict[str, Any]:
-        """Return what the function is, as JSON types."""
+        """Return the definition of the function as JSON types."""
         return definition_of(getattr(self.function, "__self__", self.function))

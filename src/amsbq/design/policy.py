@@ -1,7 +1,7 @@
-"""What to ask next: the evaluation with the best rate, conditioned on what was told and on the pending queries.
+"""The next query: the evaluation with the best rate, conditioned on all observations and on the pending queries.
 
 The k-th query draws its randomness from ``default_rng([seed, k])``, and hyperparameters are refitted on a schedule that
-depends only on the number of observations: a run is a function of its seed and of what it was told.
+depends only on the number of observations: a run is a function of its seed and of the answers.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .search import Search
 
 @dataclass(frozen=True)
 class DecisionSettings:
-    """How the rest of a budget is spent."""
+    """Settings for spending the rest of a budget."""
 
-    #: nothing more is asked if the rest of the budget, at the present rate, would take less than this off the log
-    #: variance of the integral
+    #: nothing more is asked if the rest of the budget, at the current rate, would reduce the log variance of the
+    #: integral by less than this
     worthwhile: float = 0.01
-    #: cheap evaluations that are planned ahead, before they use up what an evaluation of the primary source costs
+    #: cheap evaluations to plan ahead before they use up the cost of an evaluation of the primary source
     planned: int = 8
-    #: a source that costs less than this share of a decision is asked for sets, of so many evaluations at most
+    #: a source that costs less than this share of a decision is asked in sets of at most ``largest_set`` evaluations
     far_cheaper: float = 0.5
     largest_set: int = 32
 
@@ -61,14 +61,14 @@ class Policy:
         The observations, and the posterior that decisions are based on.
     in_bulk : InBulk
     evaluations : list of Evaluation
-        Those of the run, to which others are appended.
+        The evaluations of the run, to which others are appended.
 
     Attributes
     ----------
     failures : Failures
         The failures of each source.
     missing : list of Failures
-        Of each of several outputs, where it was missing, and sources that seem to have none.
+        For each of several outputs, the locations at which it was missing, and the sources that seem to lack it.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Policy:
         self.problem, self.ledger, self.learner, self.in_bulk = problem, ledger, learner, in_bulk
         self.evaluations, self.failures = evaluations, Failures(len(problem.sources))
         self.missing = [Failures(len(problem.sources)) for _ in problem.outputs or ()]
-        self._set: list[Choice] = []  # evaluations that were decided on together, and are not asked yet
+        self._set: list[Choice] = []  # chosen jointly, not asked yet
         if problem.initial is not None:
             initial.check_cost(problem.initial, ledger)
-        #: what is left of the initial design; None until it is made, and when observations have changed the default one
+        #: the remaining initial design; None until it is made, or if observations have changed the default one
         self._planned = None if problem.initial is None else list(problem.initial)
         self.initial_design()
 
@@ -91,7 +91,7 @@ class Policy:
 
     @property
     def available(self) -> list[int]:
-        """The sources that can be asked: those of unknown cost one evaluation at a time."""
+        """The sources that can be asked; those of unknown cost only one evaluation at a time."""
         unknown = self.ledger.costs.unknown
         waiting = {query.source for query in self.ledger.pending.values() if unknown(query.source)}
         out = self.failures.retired | waiting | set(self.in_bulk.sources)
@@ -99,29 +99,29 @@ class Policy:
 
     @property
     def worth_asking(self) -> list[int]:
-        """The sources that can be asked, of those that the model uses."""
+        """The available sources that the model uses."""
         return [source for source in self.available if source in self.used]
 
     @property
     def foreseen(self) -> bool:
-        """Whether what is asked next does not depend on any answer: it is part of the initial design or of a set."""
+        """Whether the next query does not depend on any answer, as part of the initial design or of a set."""
         return bool(self._set) or any(self._possible(choice) for choice in self.initial_design())
 
     @property
     def within_set(self) -> bool:
-        """Whether evaluations that were decided on together are still to be asked."""
+        """Whether evaluations of a jointly chosen set are still to be asked."""
         return bool(self._set)
 
     def options(self, sources: Sequence[int]) -> list[Option]:
-        """Return what can be asked of sources: values, and values with gradients."""
+        """Return the options of sources: values, and values with gradients."""
         of = self.problem.sources
         plain = [Option(source) for source in sources if of[source].gradient is not True]
         return plain + [Option(source, True) for source in sources if of[source].gradient is not None]
 
     def next(self, n: int) -> tuple[list[Choice], StopReason | None]:
-        """Return what to ask next, of n evaluations that are wanted, or why nothing more is to be asked.
+        """Return the next choices if n evaluations are wanted, or why nothing more is to be asked.
 
-        It is of the initial design, of a set that was decided on, or has the best rate.
+        They are part of the initial design or of a jointly chosen set, or have the best rate.
         """
         choices = self._next_of_design()
         if not choices and self.learner.posterior is None:
@@ -130,7 +130,7 @@ class Policy:
         return (choices, None) if choices else self._chosen(n)
 
     def initial_design(self) -> list[Choice]:
-        """Return what is left of the initial design: removing a choice takes it out of the design."""
+        """Return the remaining initial design as a list; removing a choice from it takes it out of the design."""
         if self._planned is None:
             data, candidates = self.learner.data, initial.candidate_locations(self.problem.measure, self._rng(0))
             first = initial.first_sources(self.available, self.problem.model.fidelities)
@@ -141,12 +141,12 @@ class Policy:
         return self._planned
 
     def observed(self) -> None:
-        """Make the default initial design anew, after observations that were not asked for."""
+        """Remake the default initial design after unsolicited observations."""
         if self.problem.initial is None and not self.ledger.asked:
             self._planned = None
 
     def rate(self, posterior: Posterior, every: int = 1) -> Rates:
-        """Return the acquisition rate by a posterior, made of every so many of its members."""
+        """Return the acquisition rate by a posterior, using one in ``every`` of its members."""
         weights = np.ones(1)
         if self.problem.outputs is not None:
             weights = self.problem.goals.weights(posterior.estimate, self.learner.data.of_source(0).y)
@@ -154,11 +154,11 @@ class Policy:
         return Rates(tuple(map(self._rate_of, parts)), np.array([part.weight for part in parts]))
 
     def next_rate(self, posterior: Posterior) -> Rates:
-        """Return the rate conditioned on the pending queries, and as if observed where a source has just failed."""
+        """Return the rate conditioned on the pending queries and, as if observed, on recent failures."""
         return self.having(self.rate(posterior), [*self._pending(), *self._failed()])
 
     def having(self, rate: AnyRate, choices: Sequence[Choice]) -> AnyRate:
-        """Return a rate conditioned on other evaluations as well, whatever their values."""
+        """Return a rate conditioned on further evaluations, whatever their values."""
         used = [choice for choice in choices if choice.source in self.used]
         X = np.array([choice.x for choice in used]).reshape(-1, self.problem.measure.dim)
         return rate.having([choice.option for choice in used], X)
@@ -170,20 +170,20 @@ class Policy:
     def best(
         self, rate: Rates, k: int = 0, committed: float = 0.0, *, sources: Sequence[int], budget: float = math.inf
     ) -> Choice | None:
-        """Return the best of all evaluations, k queries from now; None if nothing is worth evaluating."""
+        """Return the best evaluation k queries from now; None if nothing is worth evaluating."""
         rng = self._rng(self.ledger.asked + k)
         choice = Search(self.problem.measure, self.options(sources), rng, budget, committed).best(rate)
         return None if choice is None or self._worthless(choice) else choice
 
     def failed(self, made: Evaluation) -> StopReason | None:
-        """Note a failure; return a reason to stop if the primary source is retired for it."""
+        """Record a failure; return a reason to stop if it retires the primary source."""
         if not self.failures.failed(made.source, made.x, len(self.evaluations)):
             return None
         warn(retired_text(self.problem.names[made.source], made.source == 0, made.reason))
         return "failures" if made.source == 0 else None
 
     def succeeded(self, made: Evaluation) -> None:
-        """Note a value, and which of several outputs are missing in it, although its source should have them."""
+        """Record a value, and which of several outputs it lacks although its source should have them."""
         self.failures.succeeded(made.source)
         for m, (name, missing) in enumerate(zip(self.problem.outputs or (), self.missing, strict=True)):
             if np.isfinite(made.value[m]):
@@ -196,11 +196,11 @@ class Policy:
     def of_output(
         self, problem: Problem, ledger: Ledger, learner: Learner, evaluations: list[Evaluation], lacking: set[int]
     ) -> Policy:
-        """Return a policy of one of several outputs, which some sources lack, for looking at."""
+        """Return a view of the policy for one of several outputs, which ``lacking`` sources do not have."""
         view = copy(self)
         view.problem, view.ledger, view.learner, view.evaluations = problem, ledger, learner, evaluations
         view.failures, view.missing = deepcopy(self.failures), []
-        view.failures.retired |= lacking  # they would tell nothing of it
+        view.failures.retired |= lacking  # they are not informative about it
         return view
 
     def reinstate(self) -> None:
@@ -218,11 +218,11 @@ class Policy:
         return [Choice(query.source, query.x, gradient=query.gradient) for query in self.ledger.pending.values()]
 
     def _failed(self) -> list[Choice]:
-        """Return where sources failed a short while ago."""
+        """Return choices at which sources failed recently."""
         return [Choice(source, x) for source, x in self.failures.avoided(len(self.evaluations))]
 
     def _missing(self, outputs: Sequence[int]) -> list[Choice]:
-        """Return where all of some outputs were missing a short while ago."""
+        """Return choices at which all of some outputs were missing recently."""
         if not self.missing:
             return []
         found = [self.missing[m].avoided(len(self.evaluations)) for m in outputs]
@@ -230,7 +230,7 @@ class Policy:
         return [Choice(s, x) for s, x in found[0] if (s, *x) in everywhere]
 
     def _next_of_design(self) -> list[Choice]:
-        """Return the next evaluation of the initial design that can be paid."""
+        """Return the next affordable evaluation of the initial design."""
         waiting = set(self.problem.usable) - self.failures.retired - set(self.available)
         choice = initial.next_planned(self.initial_design(), waiting, self._possible)
         return [] if choice is None else [choice]
@@ -246,7 +246,7 @@ class Policy:
         return [], "budget" if more else "exhausted"
 
     def _next_of_set(self) -> list[Choice]:
-        """Return the next evaluation of a set, unless it cannot be paid or strands one of the primary source."""
+        """Return the next evaluation of a set, unless it is not affordable or strands one of the primary source."""
         primary = Choice(0, self.problem.measure.median)
         possible = self._set and self._possible(self._set[0])
         if possible and not self.ledger.strands(self._set[0], self.ledger.price(primary)):
@@ -267,7 +267,7 @@ class Policy:
         points = initial.spread_out(problem.measure, self._rng(0), len(self.learner.data.y), taken)
         one = None if points is None or n > 1 else search.best(rate, points)
         choices = search.best_set(rate, n) if n > 1 else [c for c in [one or search.best(rate)] if c is not None]
-        # Where posteriors disagree, any of them says that little is left to gain; more evaluations tell which is right.
+        # If posteriors disagree, each of them may see little left to gain; more evaluations show which is right.
         rest = (problem.budget - ledger.committed) / max(rate.within, np.finfo(float).tiny)
         if choices and not all(self._worthless(choice, rest) for choice in choices):
             return (
@@ -277,20 +277,21 @@ class Policy:
         return [], "budget" if too_expensive else "exhausted"
 
     def _or_set(self, choice: Choice, rate: Rates, search: Search) -> list[Choice]:
-        """Return a choice, or the first of a set if it costs much less than the decision; the others are asked next."""
+        """Return the choice; if it costs much less than a decision, extend it to a set whose others are asked next."""
         cheap = self.ledger.price(choice) <= (1 + SETTINGS.far_cheaper) * self.ledger.decisions.expected
         first, *self._set = (search.rising_set(rate, SETTINGS.largest_set) if cheap else []) or [choice]
         return [first]
 
     def _worthless(self, choice: Choice, rest: float = math.inf) -> bool:
-        """Return whether the rest of a budget, spent at the rate of a choice, would tell next to nothing."""
+        """Return whether the rest of a budget, spent at the rate of a choice, would be almost uninformative."""
         pathological = self.problem.acquisition in PATHOLOGIES
         return not pathological and (choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile)
 
     def _or_last_primary(self, cheap: Choice, rate: Rates, search: Search) -> Choice:
         """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
 
-        It is if they leave too little to pay for it, and all that it could be spent on otherwise are worth less.
+        It is stranded if they leave too little budget for it. It is chosen if the cheap evaluations that its cost would
+        pay for are worth less.
         """
         of_primary, ledger = self.options([0]), self.ledger
         unlimited = self.problem.acquisition in PATHOLOGIES or math.isinf(ledger.budget)
@@ -318,12 +319,12 @@ class Policy:
             between,
             paid=self.ledger.decisions.expected,
             given=tuple(source for source in self.in_bulk.sources if source < used),
-            silent=frozenset({*range(used, len(self.problem.sources)), *self._lacking(part.outputs)}),
+            uninformative=frozenset({*range(used, len(self.problem.sources)), *self._lacking(part.outputs)}),
         )
-        return self.having(rate, self._missing(part.outputs))  # as if observed there: they would be missing again
+        return self.having(rate, self._missing(part.outputs))  # as if observed there: it would be missing again
 
     def _lacking(self, outputs: Sequence[int]) -> set[int]:
-        """Return the sources that have none of some outputs."""
+        """Return the sources that lack all of these outputs."""
         if self.problem.outputs is None:
             return set()
         names = {self.problem.outputs[m] for m in outputs}

@@ -29,7 +29,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def locked(method: Method) -> Method:
-    """Return a method, or a function of a run, that only one thread at a time executes, of all that are locked."""
+    """Make a method, or a function of a run, hold the run's lock: only one thread at a time executes locked ones."""
 
     @wraps(method)
     def one_at_a_time(self: Run, *args: Any, **kwargs: Any) -> Any:
@@ -40,9 +40,9 @@ def locked(method: Method) -> Method:
 
 
 class Run(ABC):
-    """Queries and answers of a run; subclasses decide what to ask for next.
+    """Queries and answers of a run; subclasses decide what to ask next.
 
-    It may be used by several threads.
+    A run may be used by several threads.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ class Run(ABC):
         The description of the run, of which ``sources``, ``names``, ``measure``, ``inputs``, ``outputs`` and ``budget``
         are attributes of the run too.
     ledger : Ledger
-        What was spent and what is reserved for pending queries.
+        Spent cost, and cost reserved for pending queries.
     in_bulk : InBulk
         The sources that are evaluated in bulk.
     evaluations : list of Evaluation
-        In the order in which they were told.
+        All evaluations, in the order in which they were told.
     stopped : str or None
         Why nothing more is asked; None while more can be asked.
     """
@@ -68,7 +68,7 @@ class Run(ABC):
         self._describe()
 
     def _describe(self) -> None:
-        """Take over what is often looked at from the description."""
+        """Copy frequently used attributes from the description."""
         problem = self.problem
         self.sources, self.names, self.measure = problem.sources, problem.names, problem.measure
         self.inputs, self.outputs, self.budget = problem.inputs, problem.outputs, problem.budget
@@ -97,12 +97,12 @@ class Run(ABC):
     @property
     @locked
     def pending(self) -> list[Query]:
-        """The queries that were asked and have no answer yet."""
+        """The queries without an answer."""
         return list(self.ledger.pending.values())
 
     @abstractmethod
     def ask(self) -> Query | None:
-        """Return what to evaluate next, or None if nothing more is to be asked."""
+        """Return the next query, or None if there is nothing more to ask."""
 
     @locked
     def tell(
@@ -123,21 +123,21 @@ class Run(ABC):
         query : Query
             A pending query, as `ask` returned it.
         value : float; with several outputs M numbers, or a dictionary by name; or an Observation
-            The value of the source at ``query.x``; NaN for an output that has none. An `Observation` has its variance,
-            cost and gradient with it.
+            The value of the source at ``query.x``; NaN for an output that has none. An `Observation` includes variance,
+            cost and gradient.
         variance : float, or M numbers
             Variance of the noise on this value.
         cost : float, optional
             The actual cost; by default the expected one. Required if the cost of the source is "measured".
         free : list of (value, variance), optional
-            Those of the sources that are evaluated in bulk, at ``query.x``; by default they are evaluated now.
+            Values, at ``query.x``, of the sources that are evaluated in bulk; by default they are evaluated now.
         gradient : D numbers; with several outputs (M, D), or a dictionary by output; optional
-            The derivatives of the value by each input, whether they were asked for or not; NaN where not known.
+            The derivatives of the value by each input, whether requested or not; NaN where unknown.
         """
         query = self.ledger.waiting(query)
         if isinstance(value, Observation):
             if not (np.isscalar(variance) and variance == 0) or cost is not None or gradient is not None:
-                raise TypeError("an Observation has its variance, cost and gradient with it: give them there")
+                raise TypeError("an Observation includes variance, cost and gradient: give them there")
             told: Any = value
             value, variance, cost, gradient = told.value, told.variance, told.cost, told.gradient
         slopes = self._checked_gradient(query.source, query.x, gradient)
@@ -146,7 +146,7 @@ class Run(ABC):
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; if the evaluation failed, call fail(query, reason)") from None
         if cost is None and self.sources[query.source].measured:
-            raise ValueError(f"the cost of {self.names[query.source]} is measured: tell it, as in tell(..., cost=1.5)")
+            raise ValueError(f"the cost of {self.names[query.source]} is measured: give it, as in tell(..., cost=1.5)")
         charged = query.cost if cost is None else positive_number(cost, "cost")
         y, reason = usable(self.sources[query.source].valid, self.outputs, y, noise)
         beside = self._beside(query.x) if free is None else free
@@ -170,16 +170,13 @@ class Run(ABC):
         record(self, _evaluation(query, math.nan, 0.0, charged, recorded_reason(reason)))
 
     def _checked(self, source: int, value: Any, variance: Any) -> tuple[Values, Values]:
-        """Return a value of a source and its variance: two floats, or with several outputs two arrays (M,)."""
+        """Check a value and its variance and return them: two floats, or with several outputs two arrays (M,)."""
         if self.outputs is not None:
             return checked_values(value, variance, self.outputs, self.sources[source].outputs or self.outputs)
         return number(value, "value"), non_negative_number(variance, "variance")
 
     def _checked_gradient(self, source: int, x: Array, gradient: Any) -> Array | None:
-        """Return the gradient (D,) of a value of a source at x, or those (M, D) of several outputs, or raise an error.
-
-        It is None if nothing is known about it.
-        """
+        """Check the gradient of a value at x and return it: (D,), or (M, D) with several outputs; None if unknown."""
         if gradient is None:
             return None
         if isinstance(gradient, NoGradient):
@@ -188,7 +185,7 @@ class Run(ABC):
             try:
                 found = checked_gradients(self.measure, x[None], np.asarray(gradient)[None])[0]
             except ValueError:
-                wanted = f"{len(x)} numbers, one for each input, NaN where it is not known"
+                wanted = f"{len(x)} numbers, one for each input, NaN where unknown"
                 raise ValueError(f"gradient must be {wanted}, got {brief(gradient)}") from None
         else:
             own = self.sources[source].outputs or self.outputs
@@ -197,7 +194,7 @@ class Run(ABC):
         return None if np.isnan(found).all() else read_only(found)
 
     def _beside(self, x: Array) -> Sequence[Beside]:
-        """Return values and variances at x of the sources that are evaluated in bulk; nothing if they cannot be."""
+        """Return values and variances at x of the sources that are evaluated in bulk; empty if that is impossible."""
         return ()
 
     def _use(self, made: Evaluation) -> None:
@@ -206,7 +203,7 @@ class Run(ABC):
             self.ledger.costs.paid(made.source, made.x, made.cost - made.decision, made.gradient is not None)
 
     def _integral(self) -> tuple[Values, Values]:
-        """Return mean and standard deviation of the integral, NaN if there is no model to tell them."""
+        """Return mean and standard deviation of the integral, NaN if there is no model."""
         return math.nan, math.nan
 
     def _foreseen(self) -> bool:
@@ -222,9 +219,9 @@ class Run(ABC):
 def answer(
     it: Run, query: Query, found: Observation | None, reason: str, cost: float, free: Sequence[Beside] = ()
 ) -> Evaluation:
-    """Return the evaluation that an answer makes of a query, for `record`: failed, if it cannot be used.
+    """Make an evaluation of a query and its answer, for `record`; it counts as failed if the answer is unusable.
 
-    ``found`` is None if the source has returned nothing; ``free`` is of the sources that are evaluated in bulk.
+    ``found`` is None if the source returned nothing; ``free`` has the values of the sources that are evaluated in bulk.
     """
     if found is None:
         return _evaluation(query, math.nan, 0.0, cost, recorded_reason(reason))
@@ -247,10 +244,10 @@ def answer(
 
 @locked
 def record(it: Run, made: Evaluation) -> None:
-    """Use the evaluation of a pending query, then append it, complete with the integral after it.
+    """Learn from the evaluation of a pending query, then append it together with the integral after it.
 
-    What was paid for is kept even if its use is interrupted or raises an error: the evaluation is then appended
-    with NaN for the mean and the standard deviation of the integral.
+    A paid evaluation is kept even if learning from it is interrupted or raises an error: it is then appended with NaN
+    for the mean and the standard deviation of the integral.
     """
     assert made.id is not None
     del it.ledger.pending[made.id]
@@ -277,7 +274,7 @@ def _evaluation(
     free: tuple[Beside, ...] = (),
     gradient: Array | None = None,
 ) -> Evaluation:
-    """Return the evaluation that answers a query: failed, if there is a reason why it has no value."""
+    """Return the evaluation that answers a query; it is failed if there is a reason why it has no value."""
     about, charged = (query.id, query.source, query.x), cost + query.decision
     if reason:
         return Evaluation(*about, math.nan, 0.0, charged, "failed", reason, decision=query.decision)

@@ -1,7 +1,7 @@
 """The search for the largest rate over sources and inputs, for one observation or for a set.
 
-It works in coordinates u with x = median + A u, so that units do not matter. Points of the measure are screened
-together, and the best local maxima are polished with exact gradients, while discrete inputs keep values that exist.
+The search works in coordinates u with x = median + A u, so that units do not matter. Points of the measure are screened
+together, and the best local maxima are polished with exact gradients; discrete inputs keep their values.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from .evaluations import Choice, Option
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How hard to look for the largest rate; u are coordinates in units of the widths of the inputs."""
+    """Effort of the search for the largest rate; u are coordinates in units of the widths of the inputs."""
 
     starts_per_input: int = 256  #: points of the measure at which the rate is screened
     most_starts: int = 512
-    fewest_starts: int = 64  #: lower limit where there are many observations
-    many_observations: int = 1000  #: above which fewer points are screened
+    fewest_starts: int = 64  #: lower limit for many observations
+    many_observations: int = 1000  #: number of observations above which fewer points are screened
     polished: int = 6  #: local maxima of the screening that are polished: twice as many find rates 0.7 % larger
-    worth_polishing: float = 0.3  #: share of the best rate seen, for a source to be polished
-    tolerance: float = 3e-4  #: share of the best rate seen that is given up when polishing ends
-    hopeless: float = 0.02  #: share of the best rate that a run is behind when it ends early
-    longest_step: float = 0.2  #: of polishing, in u
-    digits: int = 6  #: of u: nobody needs locations to more than a millionth of the width
-    avoided_distance: float = 0.05  #: in u, around a location that is avoided
-    sweeps: int = 2  #: through the members of a set, each in turn exchanged for a better one if there is one
-    #: points at which a value with its gradient is looked at: half of them where the value alone is best, and others
+    worth_polishing: float = 0.3  #: smallest share of the best screened rate for which a source is polished
+    tolerance: float = 3e-4  #: share of the best rate that may be lost by ending the polishing
+    hopeless: float = 0.02  #: an ascent ends early if it is behind the best one by this share of the best rate
+    longest_step: float = 0.2  #: longest step of polishing, in u
+    digits: int = 6  #: decimals of u: locations need not be finer than a millionth of the width
+    avoided_distance: float = 0.05  #: radius, in u, around a location that is avoided
+    sweeps: int = 2  #: passes through a set, in which each member may be exchanged for a better one
+    #: points at which values with gradients are screened: half of them where the value alone is best, half others
     with_gradient: int = 64
-    batch_starts: int = 256  #: most_starts, for the members of a set
-    batch_polished: int = 4  #: polished, for the members of a set
+    batch_starts: int = 256  #: ``most_starts`` for the members of a set
+    batch_polished: int = 4  #: ``polished`` for the members of a set
 
 
 SETTINGS = SearchSettings()
@@ -66,12 +66,12 @@ class Search:
     ----------
     measure : Measure
     options : list of Option
-        Those to choose from.
+        Options to choose from.
     rng : Generator
     budget, committed : float
-        Nothing is chosen whose expected cost, added to what is committed, is above the budget.
+        No choice has an expected cost that, added to the committed cost, exceeds the budget.
     avoided : list of (source, x)
-        Nothing is chosen of that source near x.
+        No choice of that source is near x.
     """
 
     def __init__(
@@ -123,18 +123,18 @@ class Search:
         ]
         if not found:
             return None
-        # of several perfect steps the cheapest
+        # among several perfect steps, take the cheapest
         return max(found, key=lambda c: (c.rate, -float(rate.costs[c.option].effective(c.x[None])[0])))
 
     def points(self, rate: Rates, most: int = SETTINGS.most_starts) -> Array:
-        """Return points of the measure at which a rate is screened, fewer where that is much work."""
+        """Return points of the measure at which a rate is screened, fewer if there are many observations."""
         starts = min(SETTINGS.starts_per_input * self.measure.dim, most)
         while starts > SETTINGS.fewest_starts and starts * rate.n_observations > most * SETTINGS.many_observations:
             starts //= 2
         return self._x(np.clip(self._u(self.measure.sobol(starts, self.rng)), *self.measure.reach.T))
 
     def _with_gradient(self, rate: Rates, option: Option, X: Array, found: Sequence[Choice]) -> Choice | None:
-        """Return the best choice of a source with its gradient, at some of the points X and where it was found best."""
+        """Return the best choice of a source with its gradient, among some points X and the best choices without."""
         source, n = option.source, SETTINGS.with_gradient // 2
         order = np.argsort(-rate.values([Option(source)], X)[0], kind="stable")
         some = np.concatenate([order[:n], order[n :: max((len(X) - n) // n, 1)]])
@@ -146,7 +146,7 @@ class Search:
     def best_set(self, rate: Rates, n: int) -> list[Choice]:
         """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
 
-        The set may be smaller than n if no more can be paid or nothing more can be learned.
+        The set may be smaller than n if the budget pays for no more or nothing more can be learned.
         """
         found = self._greedy(rate, n)
         if len(found.X) > 1:
@@ -160,7 +160,7 @@ class Search:
         return found.choices
 
     def rising_set(self, rate: Rates, most: int) -> list[Choice]:
-        """Return a greedy set that grows as long as its joint rate rises: its members share what a decision costs."""
+        """Return a greedy set that grows as long as its joint rate rises; its members share the cost of a decision."""
         return self._greedy(rate, most, rising=True).choices
 
     def _greedy(self, rate: Rates, n: int, rising: bool = False) -> _Set:
@@ -178,7 +178,7 @@ class Search:
         return found
 
     def _exchanged(self, rate: Rates, found: _Set, i: int) -> _Set:
-        """Return the set with the best observation of all in place of its i-th."""
+        """Return the set with its i-th observation replaced by the best one."""
         others = _Set((*found.options[:i], *found.options[i + 1 :]), np.delete(found.X, i, axis=0), 0.0)
         so_far = rate.after(others.options, others.X)
         choice = self._after(rate, others).best(so_far, None, SETTINGS.batch_starts, SETTINGS.batch_polished)
@@ -189,7 +189,7 @@ class Search:
         return _Set(options, X, rate.joint(options, X))
 
     def _after(self, rate: Rates, found: _Set) -> Search:
-        """Return the search for one more choice, after these are paid too."""
+        """Return the search for one more choice, with the cost of these committed."""
         return self.among(self.options, committed=self._total(rate, found))
 
     def _total(self, rate: Rates, found: _Set) -> float:
@@ -235,14 +235,14 @@ class Search:
         return values
 
     def _near(self, X: Array, source: int) -> NDArray[np.bool_]:
-        """Return which of the points are too near to a location that is avoided."""
+        """Return which points are too near to an avoided location."""
         near = np.zeros(len(X), dtype=bool)
         for _, x in (pair for pair in self.avoided if pair[0] == source):
             near |= (np.abs(self._u(X) - self._u(x)) <= SETTINGS.avoided_distance).all(axis=1)
         return near
 
     def _neighbours(self, X: Array) -> IntArray:
-        """Return the nearest few of the points to each of them, itself among them."""
+        """Return the indices of the nearest few points to each point, including itself."""
         u = self._u(X)
         _, neighbours = scipy.spatial.cKDTree(u).query(u, k=min(2 * self.measure.dim + 1, len(u)))
         return np.asarray(neighbours)
@@ -257,7 +257,7 @@ class Search:
                 values, gradient = np.nan_to_num(values, nan=-np.inf), _finite(gradient)
             return values / unit, self._by_u(gradient) / unit
 
-        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where cost makes no sense
+        with np.errstate(invalid="ignore", over="ignore"):  # next to a perfect step, or where costs are degenerate
             u = self._u(np.concatenate([X for _, X in starts]))
             u, _, _ = maximise_batch(
                 scaled, u, self.measure.reach, SETTINGS.tolerance, SETTINGS.longest_step, SETTINGS.hopeless
@@ -274,7 +274,7 @@ class Search:
         return self.measure.nearest(clip(self.measure.median + u @ self.axes.T, low, high))
 
     def _by_u(self, gradient: Array) -> Array:
-        """Return gradients by x, shape (n, D), as gradients by u; those by discrete inputs, which stay, are zero."""
+        """Return gradients by u from gradients by x, shape (n, D); zero by discrete inputs, which stay."""
         gradient[:, list(self.measure.discrete)] = 0.0
         return np.asarray(gradient @ self.axes)
 
@@ -284,7 +284,7 @@ class Search:
 
 
 def _peaks(values: Array, neighbours: IntArray, n: int) -> IntArray:
-    """Return the best of those points that are better than their neighbours."""
+    """Return the indices of the best n local maxima among the points."""
     higher = values >= values[neighbours].max(axis=1)
     order = np.lexsort((-values, ~higher))[:n]
     return order[np.isfinite(values[order])]

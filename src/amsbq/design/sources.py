@@ -27,7 +27,7 @@ CostLike: TypeAlias = float | Callable[[Array], float] | Literal["measured"]
 
 
 class WrongShape(ValueError):
-    """What a vectorized function returns has not the shape that it must have, wherever it is called."""
+    """Error: a vectorized function returns an array of the wrong shape."""
 
 
 class Source:
@@ -44,7 +44,7 @@ class Source:
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
         that evaluations take or from the costs that are reported.
     name : str, optional
-        By default the name of the function.
+        Name of the source; by default that of the function.
     noise : float or "learn", or a dictionary of them by output
         Variance of the noise on its values.
     timeout : float, optional
@@ -59,20 +59,20 @@ class Source:
         evaluations of it cost no more than a tenth of the budget and than one evaluation of the primary source.
     gradient : callable or True, optional
         A function of x (D,) that returns the derivatives of the value by each input, NaN where they are not known. It
-        is called after ``function`` where the gradient is worth its cost. True if ``function`` returns them with each
-        value, as an `Observation`, or if they are told with each value.
+        is called after ``function`` where the gradient is worth its cost. True if ``function`` returns gradients with
+        each value, as an `Observation`, or if they are told with each value.
     gradient_cost : float, optional
         Cost of a gradient, on top of that of the value; by default as much as the value. Gradients that come with each
         value cost nothing more.
     outputs : list of str, optional
-        The outputs that it has, if it lacks some of those of the run; it then returns these only, in that order, or NaN
+        The outputs that it has, if it lacks some of those of the run; it then returns only these, in that order, or NaN
         for the others.
     inputs : list of str, optional
-        The inputs that it knows, by name, if these are fewer than those of the run: x then has only these, in that
+        The inputs that it uses, by name, if these are fewer than those of the run: x then has only these, in that
         order, and so has the array of its derivatives.
     fidelity : dictionary of float, optional
-        How far its errors are refined, by a number for each knob of the simulator that tends to zero with the error,
-        such as ``{"h": 1/32}`` for the width of its cells. With `amsbq.levels`, several sources are made at once.
+        Its fidelity: for each knob of the simulator a number that tends to zero with the error, such as
+        ``{"h": 1/32}`` for the width of its cells. `amsbq.levels` makes several sources at once.
 
     >>> Source(abs, cost=0.05)
     Source(abs, cost=0.05)
@@ -127,14 +127,14 @@ class Source:
         return f"Source({self.label('function')}, cost={cost})"
 
     def label(self, otherwise: str) -> str:
-        """Return its name, or that of its function, or else the text ``otherwise``."""
+        """Return the name of the source, or that of its function, or else ``otherwise``."""
         return self.name or getattr(self.function, "__name__", None) or otherwise
 
     def definition(self) -> dict[str, Any] | None:
-        """Return what its function is, as JSON types: two that differ in it are different functions.
+        """Return the definition of the source's function as JSON types; None if there is no function.
 
-        That of a Python function is its qualified name: a change of its code is not seen. Callables with a method
-        ``source_definition`` say themselves what they are. None if there is no function.
+        Functions with different definitions are different. A Python function is defined by its qualified name, so a
+        change of its code is not noticed. Callables may define themselves by a method ``source_definition``.
 
         >>> Source(abs).definition()
         {'callable': 'builtins.abs'}
@@ -142,7 +142,7 @@ class Source:
         return None if self.function is None else definition_of(self.function)
 
     def after(self, transformation: Function | None) -> Source:
-        """Return the source whose function, and function for its cost, are called with what another one returns."""
+        """Return the source with its functions, also that for the cost, applied to the output of a transformation."""
         if transformation is None:
             return self
         other = copy(self)
@@ -157,16 +157,16 @@ class Source:
         return other
 
     def of_inputs(self, names: Sequence[str], categories: Mapping[int, tuple[str, ...]], source: str) -> Source:
-        """Return the source whose functions are called with x of all inputs, whatever form they take them in.
+        """Return the source with functions of x of all inputs, whatever inputs and calling convention they had.
 
         Parameters
         ----------
         names : list of str
             Names of all inputs.
         categories : dict of tuple of str by input
-            The names of the values of inputs that have categories.
+            Names of the values of categorical inputs.
         source : str
-            What error messages call it.
+            Its name in error messages.
         """
         called = partial(as_call, names=names, own=own_inputs(self.inputs, names, source), categories=categories)
         other = copy(self)
@@ -181,9 +181,9 @@ class Source:
         return other
 
     def of_outputs(self, names: Sequence[str] | None, name: str) -> Source:
-        """Return the source of a run with these outputs, None if it has one, or raise an error that begins with a name.
+        """Return the source for a run with these outputs; ``names`` is None for a single output.
 
-        With several outputs its function returns them in one form, `CheckedObservation`.
+        With several outputs its function returns them in one form, `CheckedObservation`. Errors begin with ``name``.
         """
         settings = [each for each in (self.noise, self.valid) if isinstance(each, Mapping)]
         if names is None:
@@ -203,7 +203,7 @@ class Source:
         return other
 
     def of_output(self, names: Sequence[str], output: int) -> Source:
-        """Return the source as one of a single output of several, without its function."""
+        """Return the source for one of several outputs, without its function."""
         other = copy(self)
         other.function, other.outputs, other.name = None, None, self.label("") or None
         other.noise = by_output(self.noise, names)[output] or 0.0
@@ -211,7 +211,7 @@ class Source:
         return other
 
     def within(self, ranges: Sequence[OutputRange | None], outputs: Sequence[str] | None) -> Source:
-        """Return the source with acceptable values that are no wider than the known range of each output."""
+        """Return the source with its acceptable values restricted to the known range of each output."""
         if all(known is None or known.log for known in ranges):
             return self
         own = by_output(self.valid, outputs or ("",))
@@ -235,7 +235,7 @@ class Source:
 
 @dataclass(frozen=True)
 class _OneByOne:
-    """A function of many locations, called with one."""
+    """A vectorized function as a function of one location."""
 
     function: Callable[[Array], Any]
     transformation: Callable[[Array], Any] | None = None
@@ -244,7 +244,7 @@ class _OneByOne:
         return float(self.many(x[None])[0])
 
     def _apart(self, X: Array) -> tuple[Array, ...]:
-        """Return locations in parts that have not as many rows as columns: mistaken axes would go unnoticed."""
+        """Split locations so that no part has as many rows as columns: swapped axes would go unnoticed there."""
         return (X[:-1], X[-1:]) if 1 < len(X) == X.shape[1] else (X,)
 
     def rows(self, X: Array) -> Array:
@@ -282,7 +282,7 @@ class _OneByOne:
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return what the function is, as JSON types."""
+        """Return the definition of the function as JSON types."""
         of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
         return {**definition_of(self.function), **of}
 
@@ -329,7 +329,7 @@ def source_names(sources: Sequence[Source]) -> list[str]:
 
 
 def _narrowed(valid: Range | None, known: OutputRange | None, source: Source) -> Range | None:
-    """Return the acceptable values of an output, no wider than its range."""
+    """Return the acceptable values of an output, restricted to its range."""
     if known is None or known.log:
         return valid
     lowest, highest = valid or (known.low, known.high)
@@ -342,5 +342,5 @@ def _narrowed(valid: Range | None, known: OutputRange | None, source: Source) ->
 
 
 def _each(given: Any, checked: Callable[[Any], Any]) -> Any:
-    """Return a setting, or those of a dictionary by output, checked."""
+    """Check a setting, or each entry of a dictionary by output, and return it."""
     return {name: checked(value) for name, value in given.items()} if isinstance(given, Mapping) else checked(given)

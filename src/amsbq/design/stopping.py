@@ -20,12 +20,12 @@ StopRule: TypeAlias = Callable[[Any], StopReason | None]
 
 @dataclass(frozen=True)
 class ToleranceSettings:
-    """When a tolerance is met."""
+    """Settings for when a tolerance counts as met."""
 
-    level: float = 0.95  #: of the interval whose half width it is compared with
-    #: latest evaluations after all of which it must have been met, and values of the primary source among them; or so
-    #: many of these alone: along a run, the first interval that is narrow enough is one that happens to look narrow,
-    #: and holds the truth less often. Chosen on runs of the arena's development problems.
+    level: float = 0.95  #: level of the interval whose half width is compared with the tolerance
+    #: number of latest evaluations after all of which the tolerance must have been met, and of values of the primary
+    #: source among them; or number of values of the primary source that suffices. The first narrow interval of a run
+    #: may be narrow by chance, and covers the truth less often. Chosen on the arena's development problems.
     confirmed: int = 5
     primary: int = 2
     primary_alone: int = 3
@@ -39,16 +39,16 @@ def tolerance(
 ) -> StopRule:
     """Return a rule that stops when half the width of the 95 % interval stays within a tolerance.
 
-    It must have been within it after each of the latest five evaluations, with two of the primary source among them, or
-    after three of the primary source: an interval that is narrow for the first time may happen to look so. The rule
-    waits until the initial design is evaluated. Outputs that have had one value only are not waited for, unless all
-    have: how much they vary is a guess. With fixed hyperparameters, and for another target than the mean, the first
-    narrow interval is taken.
+    It must have been met after each of the latest five evaluations, with two of the primary source among them, or after
+    each of the latest three of the primary source, as the first narrow interval may be narrow by chance. The rule waits
+    until the initial design is evaluated. It does not wait for outputs whose values were all equal, unless all outputs
+    are such: how much they vary is a guess. With fixed hyperparameters, and for targets other than the mean, the first
+    narrow interval suffices.
 
     Parameters
     ----------
     relative : float, optional
-        Tolerance as a share of the absolute mean.
+        Tolerance as a fraction of the absolute mean.
     absolute : float, optional
         Tolerance in units of the integral, or of the target of the run. With both, the larger one counts.
     outputs : list of str, optional
@@ -73,7 +73,7 @@ def within(share: Array, size: Array) -> StopRule:
         low, high = estimate.interval(SETTINGS.level)
         half, goal = 0.5 * (np.asarray(high) - low), np.fmax(share * np.abs(estimate.mean), size)
         if it.outputs is not None and not (same := constant(it.learner.data.of_source(0).y)).all():
-            goal = np.where(same, np.inf, goal)  # how much those vary that never did is a guess
+            goal = np.where(same, np.inf, goal)  # how much constant outputs vary is a guess
         if not ((half <= goal) | np.isinf(goal)).all():  # an output without a tolerance may have no values
             return None
         if it.problem.model.given or any(target != "mean" for target in it.problem.targets):
@@ -86,9 +86,9 @@ def within(share: Array, size: Array) -> StopRule:
 
 
 def _stayed_below(it: Decisions, widest: Array) -> bool:
-    """Return whether the standard deviation has been small enough for some evaluations.
+    """Return whether the standard deviation has been small enough after each of the latest evaluations.
 
-    Values that were there before the run were not looked at one by one.
+    Values from before the run have no estimates after them, so the check goes back no further.
     """
     made = primary = 0
     for e in reversed(it.evaluations):
@@ -107,14 +107,13 @@ def _stayed_below(it: Decisions, widest: Array) -> bool:
 def repeated_failure(since: int) -> StopRule:
     """Return a rule that stops when the primary source has no value and fails in the same way again.
 
-    What is wrong with a simulator that has never worked, such as a file that is missing or an output that is not
-    understood, is wrong everywhere: further evaluations would only spend the budget. Time-outs do not count: the next
-    evaluation may be quicker.
+    A simulator that has never worked, because a file is missing or its output cannot be parsed, will fail everywhere:
+    further evaluations would only spend the budget. Time-outs do not count: the next evaluation may be quicker.
 
     Parameters
     ----------
     since : int
-        The number of evaluations after which failures count: those from before a run was resumed do not.
+        Number of evaluations before the run was resumed, whose failures do not count.
     """
 
     def rule(it: Decisions) -> StopReason | None:
@@ -128,7 +127,7 @@ def repeated_failure(since: int) -> StopRule:
 
 
 def evaluations(most: int) -> StopRule:
-    """Return a rule that stops after that many evaluations, failed and pending ones included."""
+    """Return a rule that stops after that many evaluations, including failed and pending ones."""
     limit = count(most, "max_evaluations")
     if limit < 1:
         raise ValueError(f"max_evaluations must be at least 1, got {limit}")
