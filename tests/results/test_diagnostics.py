@@ -408,6 +408,7 @@ def test_the_outlook_of_another_target_is_about_that_target():
     assert "integral" not in outlook.text
 
 
+@pytest.mark.filterwarnings("ignore:.*scatter")  # the last of the principal components vary fast
 def test_findings_on_one_of_many_outputs_are_in_terms_of_its_error_bar():
     z = np.linspace(0, 1, 25)
     sources = [lambda x: np.exp(-(((z - x[0]) / 0.1) ** 2)), lambda x: 0.9 * np.exp(-(((z - x[0]) / 0.12) ** 2))]
