@@ -50,17 +50,20 @@ class Rows:
             lambda: amsbq.integrate(lambda a, bb: 0.0, SQUARE, budget=3),
             r"has the parameter 'bb', which is not an input \(did you mean 'b'\?\): the inputs are a, b",
         ),
-        (lambda: amsbq.GaussianCopula([(1, 0), (0, 2)], np.eye(2)), r"marginals\[0\] is \(1, 0\), and an interval is"),
+        (lambda: amsbq.GaussianCopula([(1, 0), (0, 2)], np.eye(2)), r"marginals\[0\] is \(1, 0\), but an interval is"),
         (lambda: amsbq.Gaussian([0, 0], [[1, 2], [2, 1]]), "or a negative one"),
         (lambda: amsbq.external.PythonFunction("sim.py:fine"), "a module is named without .py: sim:fine"),
         (
             lambda: amsbq.integrate(spent, {"a": 3.0, "b": (0, 1)}, budget=3),
-            r"the input 'a' is 3.0, and needs a distribution, .* or a pair of limits.*constant is no input",
+            r"the input 'a' is 3.0, and needs a distribution, .* or a pair of limits.*a constant is not an input",
         ),
-        (lambda: amsbq.integrate(spent, {0: (0, 1)}, budget=3), r"0 is no name of an input: .*\{'speed': \(0, 1\)\}"),
+        (
+            lambda: amsbq.integrate(spent, {0: (0, 1)}, budget=3),
+            r"0 is not the name of an input: .*\{'speed': \(0, 1\)\}",
+        ),
         (
             lambda: amsbq.integrate(spent, {"a": (0, math.inf)}, budget=3),
-            r"a is \(0, inf\), and the ends .* are finite",
+            r"a is \(0, inf\), but the ends .* are finite",
         ),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, stop=3), "stop must be functions of the Integrator"),
         (lambda: amsbq.integrate(spent, {}, budget=3), "a dictionary of inputs must have one at least"),
@@ -143,7 +146,7 @@ def test_mistakes_are_said_before_anything_is_spent(wrong, message):
 def test_a_value_in_place_of_another_distribution_points_to_given():
     result = amsbq.integrate(lambda a, b: a + b, SQUARE, budget=3, progress=False)
     for other in ({"a": 0.5}, {"a": 0.5, "b": 1}, {"a": 0.5, "b": (0, 1)}):
-        with pytest.raises(ValueError, match=r"a is 0.5, which is no distribution; .*result\.given\(a=0.5\)"):
+        with pytest.raises(ValueError, match=r"a is 0.5, which is not a distribution; .*result\.given\(a=0.5\)"):
             result.under(other)
     with pytest.raises(ValueError, match=r"a is \{'max': 1.0\}, which has a single value; .*given\(a='max'\)"):
         result.under({"a": {"max": 1.0}})

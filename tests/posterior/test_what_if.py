@@ -133,7 +133,7 @@ def test_inputs_that_a_dictionary_leaves_out_stay_as_they_are(result):
 def test_where_inputs_depend_on_each_other_all_are_needed():
     dependent = amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]])
     result = amsbq.integrate(lambda x: x[0] + x[1], dependent, budget=4, names=["a", "b"], model="vbq")
-    with pytest.raises(ValueError, match="the inputs depend on each other, so the dictionary must have all of them"):
+    with pytest.raises(ValueError, match="the inputs are dependent, so the dictionary must have all of them"):
         result.under({"a": stats.norm(1, 1)})
 
 

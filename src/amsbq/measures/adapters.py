@@ -1,4 +1,4 @@
-"""Make measures of what people have at hand, `as_measure`, and of dictionaries, `measure_from_dict`."""
+"""Conversions to measures: of anything that users pass, `as_measure`, and of dictionaries, `measure_from_dict`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping
 #: Rows of an array that are taken for intervals of inputs, at most: more of them are probably samples.
 MOST_INTERVALS = 20
 
-#: Everything that is used wherever a measure is.
+#: Everything that is accepted in place of a measure.
 MeasureLike: TypeAlias = Measure | MultivariateNormal | InputLike | Sequence[InputLike] | NDArray[Any]
 
-#: The same, or a dictionary of the distribution of each input by its name: everything that `as_measure` takes.
+#: Everything that `as_measure` accepts: `MeasureLike`, or a dictionary of the distribution of each input by name.
 NamedMeasureLike: TypeAlias = MeasureLike | Mapping[str, InputLike]
 
 CLASSES: dict[str, type[Measure]] = {
@@ -107,9 +107,9 @@ def as_measure(obj: NamedMeasureLike) -> Measure:
 
 
 def measure_from_dict(content: Mapping[str, Any]) -> Measure:
-    """Return the measure of which `Measure.to_dict` made ``content``.
+    """Rebuild a measure from the output of `Measure.to_dict`.
 
-    Draws and kernel means of the rebuilt measure are those of the first one, to the last digit.
+    Draws and kernel means of the rebuilt measure equal those of the original to the last digit.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def measure_from_dict(content: Mapping[str, Any]) -> Measure:
 
 
 def _with_measures(part: Any) -> Any:
-    """Return what a measure was made of, with the measures in it rebuilt."""
+    """Rebuild the measures inside the parts of a measure's dictionary."""
     if isinstance(part, Mapping) and "class" in part:
         return measure_from_dict(part)
     return (
@@ -144,11 +144,11 @@ def _check_interval(pair: Sequence[float], name: str) -> None:
     """Raise ValueError if the first of two numbers is not below the second."""
     low, high = pair
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"{name} is {brief(pair)}, and the ends of an interval are finite; others need a distribution")
+        raise ValueError(f"{name} is {brief(pair)}, but the ends of an interval are finite; else give a distribution")
     if low >= high:
         normal = f"; with mean {low:g} and standard deviation {high:g} it is stats.norm({low:g}, {high:g})"
         raise ValueError(
-            f"{name} is {brief(pair)}, and an interval is (low, high), with low below high{normal * (high > 0)}"
+            f"{name} is {brief(pair)}, but an interval is (low, high), with low below high{normal * (high > 0)}"
         )
 
 
@@ -160,7 +160,7 @@ def _uniform(pair: Sequence[float]) -> Distribution:
 
 
 def _has_names(measure: Mapping[Any, Any]) -> bool:
-    """Return whether a dictionary has an input by name in each entry, and not the probability of a value.
+    """Return whether the entries of a dictionary are inputs by name, not probabilities of values.
 
     ValueError if it has both, inputs without names, or nothing.
     """
@@ -174,23 +174,23 @@ def _has_names(measure: Mapping[Any, Any]) -> bool:
     for key, part in measure.items():
         if not isinstance(key, str):
             raise ValueError(
-                f"{key!r} is no name of an input: name each of them, as in {{'speed': {brief(part)}}}, or give a list"
+                f"{key!r} is not the name of an input: name them all, as in {{'speed': {brief(part)}}}, or give a list"
             )
     return True
 
 
 def _needs_distribution(name: Any, given: Any) -> str:
-    """Return what to say of an input that has a number in place of a distribution."""
+    """Return the error message for an input with a number in place of a distribution."""
     return (
         f"the input {name!r} is {brief(given)}, and needs a distribution, such as stats.norm(0, 1), or a pair of "
-        "limits, (low, high); what is constant is no input: write it into the function"
+        "limits, (low, high); a constant is not an input: write it into the function"
     )
 
 
 def in_order_of(names: Sequence[str] | None, X: Any) -> Any:
-    """Return locations with their columns in the order of the inputs, if both have names: those of a data frame.
+    """Return the columns of a data frame in the order of the inputs; other locations are returned unchanged.
 
-    ValueError if they have other names.
+    ValueError if the names of columns and inputs differ.
     """
     columns = getattr(X, "columns", None)
     if names is None or columns is None or not all(isinstance(column, str) for column in columns):
@@ -234,9 +234,9 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
 
 
 def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str], present: Measure) -> Measure:
-    """Return another measure of inputs that have names: a dictionary has an entry for some of them, in any order.
+    """Return another measure of named inputs; a dictionary may have entries for some of them, in any order.
 
-    The others are as they are in the present measure.
+    The other inputs keep their distributions in the ``present`` measure.
 
     >>> measure_of_inputs({"size": (2, 3), "load": (0, 1)}, ["load", "size"], Uniform([0, 0], 1))
     Uniform([0.0, 2.0], [1.0, 3.0])
@@ -246,7 +246,7 @@ def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str], present: 
     for name, value in measure.items() if isinstance(measure, Mapping) else ():
         if name in names and isinstance(value, Real | str):
             raise ValueError(
-                f"{name} is {value!r}, which is no distribution; for a value of it, there is "
+                f"{name} is {value!r}, which is not a distribution; for a value of it, there is "
                 f"result.given({name}={value!r})"
             )
         if name in names and isinstance(value, Mapping) and len(value) == 1:
@@ -264,8 +264,6 @@ def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str], present: 
     if len(measure) == len(names):
         return as_measure(cast(NamedMeasureLike, {name: measure[name] for name in names}))
     if present.marginals is None:
-        raise ValueError(
-            f"the inputs depend on each other, so the dictionary must have all of them: {', '.join(names)}"
-        )
+        raise ValueError(f"the inputs are dependent, so the dictionary must have all of them: {', '.join(names)}")
     given = {name: as_measure(cast(NamedMeasureLike, {name: part})) for name, part in measure.items()}
     return Independent([given.get(name) or present.over([d]) for d, name in enumerate(names)])

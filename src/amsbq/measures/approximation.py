@@ -1,8 +1,8 @@
 """`approximate_density`: the density of any continuous distribution as piecewise polynomials, to near rounding.
 
 Intervals between quantiles are bisected until a Legendre series of G coefficients fits the density p on each of them.
-Next to a singularity, where they become too narrow for that, their mass is kept as a few atoms. Only the methods pdf,
-cdf, sf, ppf, isf and support of the distribution are used.
+Intervals next to a singularity that become too narrow for that are replaced by a few atoms with their mass. Only the
+methods pdf, cdf, sf, ppf, isf and support of the distribution are used.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .piecewise import NODES, WEIGHTS, PiecewiseDensity, gauss_legendre
 
 @dataclass(frozen=True)
 class ApproximationSettings:
-    """When a polynomial fits a density, and when to stop bisecting; errors are relative to the largest coefficient."""
+    """Criteria for the fit of polynomials and for bisection; errors are relative to the largest coefficient."""
 
     #: Probabilities, from either tail, of the quantiles between which the first intervals lie.
     probabilities: tuple[float, ...] = (1e-16, 1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.5)
     #: Infinite tails end where the density times the distance from the last quantile is this small: scipy's densities
     #: may overflow much further out.
     tail_mass: float = 1e-18
-    #: Largest error of a polynomial that fits: a few hundred roundings, which is what scipy's densities are good for.
+    #: Largest error of a polynomial that fits: a few hundred roundings, the accuracy of scipy's densities.
     tolerance: float = 1e-13
     #: Mass of an interval that needs no resolution, and roundings of t, relative to the width, that p(t) may show.
     negligible_mass: float = 1e-17
@@ -48,7 +48,7 @@ class ApproximationSettings:
     narrowest_spacings: float = 1e8
     #: Distance from the ends of an interval, in its half-widths, at which the polynomial is checked.
     end_distance: float = 2e-8
-    #: Atoms for each interval that is too narrow.
+    #: Atoms per interval that is too narrow.
     n_atoms: int = 4
     #: Polynomials of neighbouring intervals are compared this share of the narrower one beyond their common end; if
     #: they differ by more than the tolerance, p is not smooth there.
@@ -61,7 +61,7 @@ class ApproximationSettings:
     slowest_thousand: float = 0.3
     #: Densities by which that is measured, at most twice, as a first call may load something.
     n_timed: int = 25
-    #: Largest error of the total mass: what is further from 1 is no density on the line.
+    #: Largest error of the total mass: with a larger one, the function is not a density on the line.
     total_tolerance: float = 1e-6
 
 
@@ -96,7 +96,7 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
                 "1,000 values; give samples instead, as in amsbq.Empirical(distribution.rvs(size=(10_000, 1))), or a "
                 "histogram of them, stats.rv_histogram"
             )
-        # where scipy's own accuracy suffers, the total mass below shows it
+        # if scipy itself is inaccurate, the total mass below shows it
         density, exhausted = _bisect(distribution)
     total = density.total_mass()
     if not abs(total - 1) < SETTINGS.total_tolerance:
@@ -114,7 +114,7 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
 
 
 def _seconds_for_a_thousand(distribution: Distribution) -> float:
-    """Return how long 1,000 densities take, in seconds of this thread."""
+    """Return the time that 1,000 densities take, in seconds of this thread."""
     low, high = distribution.ppf(np.array([0.1, 0.9]))
     t = np.linspace(low, high, SETTINGS.n_timed)
     fastest = np.inf
@@ -217,7 +217,7 @@ def _misses_structure(distribution: Distribution, lower: float, upper: float, co
 
 
 def _atoms(distribution: Distribution, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return locations and masses of atoms for the mass of narrow intervals, at quantiles inside of them."""
+    """Return locations and masses of atoms for narrow intervals, at quantiles inside them."""
     below, above = distribution.cdf(lower), distribution.sf(upper)
     from_above = above < below  # the smaller tail has more digits
     start = np.where(from_above, above, below)
@@ -229,7 +229,7 @@ def _atoms(distribution: Distribution, lower: Array, upper: Array) -> tuple[Arra
 
 
 def _discontinuities(lower: Array, upper: Array, coefficients: Array) -> Array:
-    """Return the ends between intervals whose polynomials do not continue each other."""
+    """Return the points between intervals whose polynomials do not join smoothly."""
     width = upper - lower
     beyond = SETTINGS.overlap * np.minimum(width[:-1], width[1:])
     left = legval(1 + 2 * beyond / width[:-1], coefficients[:, :-1], tensor=False)

@@ -1,10 +1,10 @@
-"""`Measure`: what the rest of the package may ask of a distribution of the inputs, a probability measure π on R^D.
+"""`Measure`: the interface of distributions of the inputs, probability measures π on R^D.
 
 A measure with independent inputs has one-dimensional ``marginals``, against which kernels are integrated one input at a
 time. `Gaussian` with correlated inputs and `Empirical` have none; kernels are integrated against them as a whole.
 
-Whitened coordinates u, with x = median + axes @ u, are those in which locations are searched: inputs are of the same
-size there, and uncorrelated.
+Locations are searched in whitened coordinates u, with x = median + axes @ u, in which inputs have equal scales and are
+uncorrelated.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ NORMAL_WIDTH = 4 * float(ndtri(0.75))
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """Tolerances that all measures share."""
+    """Tolerances and thresholds that all measures share."""
 
     #: Probability of each tail that is left out of the box in which locations are searched: a thousandth hardly
     #: changes an integral, and simulators often fail at extreme inputs.
     tail_probability: float = 1e-3
     #: Sobol points keep this distance from the faces of the unit cube, where quantiles may be infinite.
     smallest_probability: float = 2.0**-40
-    #: Points outside the support by this share of its width are accepted: rounding to single precision does that.
+    #: Points outside the support by this share of its width are accepted: rounding to single precision may cause that.
     support_slack: float = 1e-7
-    #: An input spans many scales if this box is wider than so many widths, as models have lengthscales of up to 150;
-    #: it is clustered if the box is so many times as wide as the clusters.
+    #: An input spans many scales if its search box is wider than this many widths, as models have lengthscales of up to
+    #: 150; it is clustered if the box is this many times as wide as the clusters together.
     widest_reach: float = 200.0
-    #: Share of that box which is the width then: with it, error bars for gamma(0.01) and the like hold the truth.
+    #: Width of such an input as a share of its search box: with it, error bars for gamma(0.01) and the like are valid.
     reach_to_width: float = 1 / 30
-    #: Unless tails are heavy, so that the box says little of the scale on which sources vary: with this probability,
-    #: they are so many times as long ...
+    #: Inputs with heavy tails are an exception, as their box is not the scale on which sources vary. Tails are heavy if
+    #: the range without tails of this probability is this many times as wide as the box ...
     far_tail_probability: float = 1e-6
     heavy_tail: float = 10.0
-    #: ... or even so many times as long, if the box is so many widths wide: seen from a middle half that is next to a
-    #: point, as that of gamma(0.001), all tails are long.
+    #: ... or this many times, if the box is this many widths wide: relative to a middle half that is almost a point, as
+    #: that of gamma(0.001), all tails are long.
     heaviest_tail: float = 1e3
     singular_reach: float = 1e8
-    #: Points of each input that the picture of a measure is made of: a few for each bar.
+    #: Points per input for the histogram of a measure in notebooks: a few for each bar.
     pictured: int = 400
-    #: Mass farther than so many widths from all observations has not been seen, as usual lengthscales are below one
-    #: width. Estimates warn of more than this share: with tails up to those of t(2) there is less.
+    #: Mass farther than this many widths from all observations counts as unobserved, as usual lengthscales are below
+    #: one width. Estimates warn if it is more than this share: tails up to those of t(2) have less.
     far_widths: float = 10.0
     unseen_share: float = 0.01
 
@@ -65,7 +65,7 @@ SETTINGS = MeasureSettings()
 
 
 def inside_cube(U: Array) -> Array:
-    """Return points of the unit cube, those next to its faces a little away from them: quantiles there are finite."""
+    """Move points of the unit cube slightly away from its faces, where quantiles may be infinite."""
     return np.clip(U, SETTINGS.smallest_probability, 1 - SETTINGS.smallest_probability)
 
 
@@ -79,9 +79,8 @@ class Measure(ABC):
     bounds : (D, 2) array
         Smallest and largest value of each input, ±inf where there is none.
     width : (D,) array
-        Twice the interquartile range of each input; for a uniform input that is its whole range. It is larger where
-        next to nothing of the input varies on that scale, as for gamma(0.01), and smaller where narrow clusters are
-        far apart.
+        Twice the interquartile range of each input; for a uniform input that is its whole range. It is larger if hardly
+        any mass is on that scale, as for gamma(0.01), and smaller if there are narrow clusters far apart.
     marginals : tuple of D marginals, or None
         One-dimensional distributions of the inputs if these are independent, else None.
     """
@@ -90,7 +89,7 @@ class Measure(ABC):
     bounds: Array
     width: Array
     marginals: tuple[Marginal, ...] | None
-    #: what sources are called with, as a function of the location; None if it is the location itself
+    #: function of the location whose value sources are called with; None if that is the location itself
     function: Callable[[Array], Any] | None = None
 
     def sample(self, n: int, rng: RNGLike = None) -> Array:
@@ -106,7 +105,7 @@ class Measure(ABC):
 
     @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Return n independent draws for arguments that were checked."""
+        """Return n independent draws; the arguments have been checked."""
 
     def sobol(self, n: int, rng: RNGLike = None) -> Array:
         """Return n points that cover the measure evenly, shape (n, D): quantiles of a scrambled Sobol sequence."""
@@ -116,9 +115,9 @@ class Measure(ABC):
         return self.from_cube(inside_cube(U))
 
     def spread_out(self, n: int, rng: RNGLike = None) -> Array:
-        """Return n draws of which each n-th part of the cube has one, in every coordinate, shape (n, D).
+        """Return a Latin hypercube: n draws, one in each n-th part of the cube in every coordinate, shape (n, D).
 
-        Each of them alone is a draw of the measure, and their average over any function is unbiased: a Latin hypercube.
+        Each draw alone follows the measure, and averages of any function over the draws are unbiased.
         """
         n, rng = count(n, "n"), np.random.default_rng(rng)
         cells = rng.permuted(np.tile(np.arange(n)[:, None], self.dim), axis=0)
@@ -167,10 +166,10 @@ class Measure(ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Measure:
-        """Return the measure of which `to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+        """Rebuild a measure from the output of `to_dict`; ValueError if that is impossible."""
 
     def _repr_html_(self) -> str:
-        """Return a table of the inputs, each with its quantiles and its shape, for notebooks."""
+        """Return an HTML table of the inputs with their quantiles and shapes, for notebooks."""
         rows = []
         for d in range(self.dim):
             one = self.over([d])
@@ -181,7 +180,7 @@ class Measure(ABC):
         return table(("input", "distribution", "median", "95 % between", ""), rows)
 
     def same_as(self, other: Measure) -> bool:
-        """Return whether two measures are of the same class with the same parameters or samples."""
+        """Return whether another measure has the same class and the same parameters or samples."""
         return self is other or self.to_dict() == other.to_dict()
 
     @property
@@ -195,7 +194,7 @@ class Measure(ABC):
         return {}
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Measure:
-        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
         return self
 
     @property
@@ -205,11 +204,11 @@ class Measure(ABC):
 
     @property
     def continuous(self) -> IntArray:
-        """The inputs that have no isolated values: those by which there are derivatives."""
+        """The inputs without isolated values: derivatives exist by these."""
         return np.setdiff1d(np.arange(self.dim), [*self.discrete, *self.categorical])
 
     def nearest(self, X: Array) -> Array:
-        """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""
+        """Return the nearest valid locations (n, D): discrete inputs move to the nearest of their values."""
         return X
 
     @property
@@ -226,30 +225,30 @@ class Measure(ABC):
         return None
 
     def for_learning(self) -> Measure:
-        """Return the measure for use with many lengthscales: with tabulated kernel variances, or fewer samples."""
+        """Return the measure for learning hyperparameters: with tabulated kernel variances, or fewer samples."""
         return self
 
     @property
     def resolution(self) -> float:
-        """Standard deviation of the error of integrals, as a share of that of the output, where points stand for it."""
+        """Standard error of integrals relative to the standard deviation of the output, if points represent π."""
         return 0.0
 
     @property
     def whole(self) -> Measure:
-        """The measure that this one stands for where the same answer takes less work with fewer samples."""
+        """The full measure, if this one is a smaller representation of it that saves work."""
         return self
 
     def cautions(self, X: Array) -> list[str]:
         """Return a sentence for each input whose error bar may be too small, given observations at X (n, D).
 
-        A model with one lengthscale cannot describe an input that spans many scales, and nobody knows what a source
-        does where much of the mass is far from all observations.
+        A model with one lengthscale cannot describe an input that spans many scales, and the source is unknown where
+        much of the mass is far from all observations.
         """
         return []
 
     @cached_property
     def _widened_bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest accepted values, each (D,): the bounds with a slack for rounding."""
+        """Return the lowest and highest accepted values, each (D,): the bounds with a tolerance for rounding."""
         low, high = self.bounds.T
         with np.errstate(invalid="ignore"):
             slack = SETTINGS.support_slack * np.where(
@@ -286,7 +285,7 @@ class Measure(ABC):
 
 
 class MarginalMeasure(Measure):
-    """Inputs of which each has a marginal distribution, some of them a discrete one: in ``distributions``."""
+    """A measure with a marginal distribution of each input in ``distributions``, some of which may be discrete."""
 
     distributions: tuple[Any, ...]
 
@@ -301,7 +300,7 @@ class MarginalMeasure(Measure):
         return {d: labels for d in self.discrete if (labels := self._discrete(d).labels)}
 
     def nearest(self, X: Array) -> Array:
-        """Return the nearest locations (n, D) that exist: discrete inputs have the nearest of their values."""
+        """Return the nearest valid locations (n, D): discrete inputs move to the nearest of their values."""
         X = X.copy()
         for d in self.discrete:
             X[:, d] = self._discrete(d).nearest(X[:, d])
@@ -318,12 +317,12 @@ class MarginalMeasure(Measure):
 
 
 class Spread(NamedTuple):
-    """Ranges of one input, which tell on what scale sources vary with it."""
+    """Ranges of one input, which indicate the scale on which sources vary with it."""
 
     middle: float  # interquartile range
     central: float  # range without a tail of a thousandth on either side
     extreme: float  # range without a tail of a millionth on either side
-    length: float  # of the shortest intervals that together hold all but a thousandth
+    length: float  # total length of the shortest intervals that hold all but a thousandth of the mass
 
     @property
     def clustered(self) -> bool:
@@ -338,7 +337,7 @@ class Spread(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Width of the input: twice the interquartile range, if that tells its scale."""
+        """Width of the input: twice the interquartile range, unless that is not its scale."""
         if self.clustered:
             return SETTINGS.reach_to_width * self.length if self.many_scales else min(2 * self.middle, self.length)
         singular = self.central > SETTINGS.singular_reach * 2 * self.middle
@@ -349,7 +348,7 @@ class Spread(NamedTuple):
 
 
 def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
-    """Return the total length of intervals of given masses, without the least dense ones that hold ``left_out``.
+    """Return the total length of intervals of given masses, without the least dense ones, of mass ``left_out``.
 
     >>> shortest_length(np.array([1.0, 8.0]), np.array([0.75, 0.25]), left_out=0.125)
     5.0
@@ -361,7 +360,7 @@ def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
 
 
 def cautions_on(name: str, spread: Spread, seen: Array, below: Callable[[Array], Array]) -> list[str]:
-    """Return what to tell users of an input of that name: that it spans many scales, or that mass was never seen.
+    """Return warnings about an input: that it spans many scales, or that part of its mass was never observed.
 
     Parameters
     ----------
@@ -386,18 +385,18 @@ def cautions_on(name: str, spread: Spread, seen: Array, below: Callable[[Array],
     if unseen <= SETTINGS.unseen_share:
         return []
     return [
-        f"{100 * unseen:.0f} % of {name} is far from all observations: the error bar takes for granted that the source "
-        "is there as it is elsewhere"
+        f"{100 * unseen:.0f} % of {name} is far from all observations: the error bar assumes that the source behaves "
+        "there as it does elsewhere"
     ]
 
 
 def is_list(obj: Any) -> bool:
-    """Return whether an object is a list, a tuple or another sequence that is no text."""
+    """Return whether an object is a list, a tuple or another sequence that is not text."""
     return isinstance(obj, Sequence) and not isinstance(obj, (str, bytes))
 
 
 def broadcast_vectors(a: Array, b: Array, name_a: str, name_b: str) -> tuple[Array, Array]:
-    """Return two vectors of one length; a single number stands for all entries."""
+    """Broadcast two vectors to one length; a single number stands for all entries."""
     if max(a.ndim, b.ndim) > 1 or (a.ndim and b.ndim and a.shape != b.shape) or not a.size or not b.size:
         raise ValueError(
             f"{name_a} and {name_b} must be numbers or sequences of one length, got shapes {a.shape} and {b.shape}"

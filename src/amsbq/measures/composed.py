@@ -16,22 +16,22 @@ from .empirical import Empirical
 
 #: Rounding error that the sum of the weights of a mixture may have.
 WEIGHT_TOLERANCE = 1e-9
-#: Points of a mixture that tell its scales and its range.
+#: Number of points from which the scales and the range of a mixture are computed.
 N_CLOUD = 4096
 
 
 class Transformed(Measure):
     """Inputs that are a function of others: a random field of its coefficients, ratios, rotations.
 
-    Locations are those of ``base``: what is asked and told, sampled, plotted and modelled. Sources, and functions for
-    their cost, are called with ``function(x)``.
+    Queries, samples, plots and models use the locations x of ``base``. Sources, and functions for their cost, are
+    called with ``function(x)``.
 
     Parameters
     ----------
     base : measure, or anything that `as_measure` takes
         The distribution of the inputs of the function.
     function : callable
-        Called with x of shape (D,); what it returns is what sources are called with, an array of any shape.
+        Called with x of shape (D,); returns the argument of the sources, an array of any shape.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Transformed(Measure):
         return self.base.categories
 
     def nearest(self, X: Array) -> Array:
-        """Return the nearest locations (n, D) that exist."""
+        """Return the nearest valid locations (n, D)."""
         return self.base.nearest(X)
 
     @property
@@ -104,7 +104,7 @@ class Transformed(Measure):
         return self.base.latent_slopes(X)
 
     def for_learning(self) -> Measure:
-        """Return the base for use with many lengthscales."""
+        """Return the base for learning hyperparameters."""
         return self.base.for_learning()
 
     def cautions(self, X: Array) -> list[str]:
@@ -125,7 +125,7 @@ class Transformed(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Transformed:
-        """Return the measure that `to_dict` wrote, with its base rebuilt: all but the function, which is not stored."""
+        """Rebuild the measure from the output of `to_dict`, without the function, which is not stored."""
         return cls(content["base"], _NotStored(content["function"]))
 
 
@@ -135,9 +135,9 @@ class Mixture(Measure):
     Parameters
     ----------
     components : sequence of measures
-        Of the same number of inputs: `Uniform`, `Gaussian`, `Product` of continuous inputs, or `Empirical`.
+        Measures with the same number of inputs: `Uniform`, `Gaussian`, `Product` of continuous inputs, or `Empirical`.
     weights : sequence of float
-        The probability of each; they sum to one.
+        The probability of each component; they sum to one.
 
     Examples
     --------
@@ -216,11 +216,11 @@ class Mixture(Measure):
 
     @property
     def whole(self) -> Mixture:
-        """The mixture with all samples of its components, if this one is made to learn by."""
+        """The mixture with all samples of its components, if this one is the subset for learning."""
         return self._whole or self
 
     def for_learning(self) -> Mixture:
-        """Return the mixture of the components for use with many lengthscales."""
+        """Return the mixture of the components for learning hyperparameters."""
         if self._whole is not None:
             return self
         other = copy(self)

@@ -18,7 +18,7 @@ LEFT_OUT = 1e-13
 MOST_VALUES = 5_000
 #: Rounding error that the sum of probabilities may have.
 TOTAL_TOLERANCE = 1e-9
-#: What is added to errors of dictionaries, as they may have been meant for something else.
+#: Added to errors about dictionaries, which may have been meant for something else.
 OTHERS = "a dictionary has {value: probability}, an interval is (low, high), a normal input stats.norm(mean, std)"
 
 
@@ -35,7 +35,7 @@ class DiscreteDistribution:
     labels : tuple of str
         The names of categories, which have no order; empty for numbers.
     text : str
-        What a user would type for it.
+        Code that a user would type for it.
     """
 
     values: Array
@@ -85,7 +85,7 @@ class DiscreteDistribution:
         return DiscreteDistribution(self.values, masses, labels, repr(dict(zip(labels, masses.tolist(), strict=True))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain lists, numbers and text."""
+        """Return the distribution as JSON types."""
         content: dict[str, Any] = {
             "discrete": self.text,
             "values": self.values.tolist(),
@@ -95,7 +95,7 @@ class DiscreteDistribution:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> DiscreteDistribution:
-        """Return the distribution that `to_dict` wrote, to the last digit."""
+        """Rebuild the distribution from the output of `to_dict`, exact to the last digit."""
         values, masses = (read_only(np.array(content[key], dtype=float)) for key in ("values", "masses"))
         return cls(values, masses, tuple(content.get("labels", ())), content["discrete"])
 
@@ -113,7 +113,7 @@ class DiscreteDistribution:
 
 
 def is_discrete(obj: Any) -> bool:
-    """Return whether an object is meant as a discrete distribution: a dictionary, or one of scipy.stats."""
+    """Return whether an object is a discrete distribution, valid or not: a dictionary, or one of scipy.stats."""
     return (
         isinstance(obj, Mapping | DiscreteDistribution | scipy.stats.rv_discrete)
         or isinstance(getattr(obj, "dist", None), scipy.stats.rv_discrete)
@@ -122,7 +122,7 @@ def is_discrete(obj: Any) -> bool:
 
 
 def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteDistribution:
-    """Return the distribution of a dictionary from values, or names of categories, to their probabilities."""
+    """Return the distribution of a dictionary {value or name of a category: probability}."""
     keys, given = list(probabilities), list(probabilities.values())
     if not keys:
         raise ValueError(f"{name} must have at least one value: {{value: probability, ...}}, got {{}}")
@@ -143,9 +143,9 @@ def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteD
 
 
 def from_scipy(distribution: Any, text: str, name: str) -> DiscreteDistribution:
-    """Return the values of a frozen discrete scipy.stats distribution and their probabilities.
+    """Return the distribution of a frozen discrete scipy.stats distribution's values.
 
-    Of infinitely many values those in the tails are left out, with a probability of 1e-13 on either side.
+    If there are infinitely many values, tails with a probability of 1e-13 on either side are left out.
     """
     low, high = (float(end) for end in distribution.support())
     if np.isnan([low, high]).any():
@@ -176,7 +176,7 @@ def _made(values: Array, masses: Array, labels: tuple[str, ...], text: str, name
     possible = masses > 0
     if possible.sum() < 2:
         hint = f"; {OTHERS}" if labels else ""
-        raise ValueError(f"{name} has a single value, {text}: leave out an input that is constant{hint}")
+        raise ValueError(f"{name} has a single value, {text}: omit an input that is constant{hint}")
     if not labels:  # categories keep their numbers
         values, masses = values[possible], masses[possible]
     return DiscreteDistribution(read_only(values), read_only(masses / masses.sum()), labels, text)

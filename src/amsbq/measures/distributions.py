@@ -4,9 +4,9 @@ Three kinds are accepted: frozen distributions (``stats.gamma(5)``), the random 
 (``stats.Normal(mu=0.0)``), and histograms (``stats.rv_histogram``). Only public attributes of scipy are read, except
 for the bin edges of a histogram, which have no public name.
 
-A distribution of scipy's own is told by its name and parameters. Others (a user's subclass of ``rv_continuous``, a
-random variable, a histogram) hold code or data that a dictionary cannot hold: they get a digest of their quantiles and
-densities instead, which tells two of them apart.
+One of scipy's own distributions is identified by its name and parameters. Others (a user's subclass of
+``rv_continuous``, a random variable, a histogram) contain code or data that cannot be serialised: they get a digest of
+their quantiles and densities instead, which distinguishes them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RandomVariable(Protocol):
 
 @dataclass(frozen=True)
 class DigestSettings:
-    """What the digest of a distribution is made of."""
+    """Resolution of the digest of a distribution."""
 
     #: Quantiles come from root finding for a user's own density: few of them, so that a digest takes milliseconds.
     n_quantiles: int = 31
@@ -108,18 +108,18 @@ class RandomVariableAdapter:
 
 
 def is_distribution(obj: Any) -> bool:
-    """Return whether an object is meant as a one-dimensional distribution, valid or not."""
+    """Return whether an object is a one-dimensional distribution, valid or not."""
     return hasattr(obj, "support") or is_discrete(obj) or isinstance(obj, scipy.stats.rv_continuous)
 
 
 def checked_distribution(obj: Any, name: str) -> Distribution:
-    """Return a distribution with its parameters, or raise an error that says what ``name`` is instead."""
+    """Return a frozen distribution; an error says what ``name`` is instead."""
     if isinstance(obj, type):
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
     if isinstance(obj, tuple | list) and len(obj) == 2 and all(isinstance(end, Real) and end == end for end in obj):
         low, high = map(float, obj)
         if not low < high:
-            raise ValueError(f"{name} is {brief(obj)}, and an interval is (low, high), with low below high")
+            raise ValueError(f"{name} is {brief(obj)}, but an interval is (low, high), with low below high")
         obj = scipy.stats.uniform(low, high - low)
     if isinstance(obj, scipy.stats.rv_histogram):
         obj = obj()
@@ -156,7 +156,7 @@ def checked_distribution(obj: Any, name: str) -> Distribution:
 
 
 def describe(distribution: Any) -> str:
-    """Return what a user would type for a distribution: the same text for the same name and parameters.
+    """Return the code that a user would type for a distribution; it depends only on name and parameters.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def describe(distribution: Any) -> str:
 
 
 def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
-    """Return the name and the parameters of a distribution, and a digest if these do not tell all of it.
+    """Return the name and the parameters of a distribution, and a digest if these do not define it.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
 
 
 def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
-    """Return the distribution of which `distribution_to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+    """Rebuild a distribution from the output of `distribution_to_dict`; ValueError if that is impossible."""
     if "discrete" in content:
         return DiscreteDistribution.from_dict(content)
     name = content["name"]
@@ -218,7 +218,7 @@ def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
 
 
 def is_named(distribution: Distribution) -> bool:
-    """Return whether a distribution is scipy's own, so that its name and parameters tell all of it."""
+    """Return whether a distribution is one of scipy's own, defined by its name and parameters."""
     family = _family(distribution)
     own: Any = getattr(scipy.stats, family.name, None) if isinstance(family, scipy.stats.rv_continuous) else None
     if own is None or type(own) is not type(family):
@@ -244,14 +244,14 @@ def histogram_edges(distribution: Distribution) -> Array | None:
 
 
 def _family(distribution: Distribution) -> Any:
-    """Return the scipy.stats object that was frozen; None for what is no frozen distribution."""
+    """Return the scipy.stats family of a frozen distribution; None for other objects."""
     return getattr(distribution, "dist", None)
 
 
 def _parameters(distribution: Any) -> dict[str, float]:
     """Return the parameters of a frozen distribution by name: its shapes, then loc and scale.
 
-    Whole numbers stay whole numbers, so that a distribution is rebuilt from exactly what was given.
+    Integers stay integers, so that a distribution is rebuilt from exactly the given parameters.
     """
     shapes = distribution.dist.shapes
     names = [*(shapes.split(", ") if shapes else []), "loc", "scale"]
@@ -260,7 +260,7 @@ def _parameters(distribution: Any) -> dict[str, float]:
 
 
 def _label(distribution: Distribution) -> str:
-    """Return a short text for a distribution that its name does not tell, without memory addresses."""
+    """Return a short text for a distribution that has no name, without memory addresses."""
     family = _family(distribution)
     if family is not None and not isinstance(family, scipy.stats.rv_histogram):
         return describe(distribution)

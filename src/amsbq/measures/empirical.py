@@ -15,24 +15,24 @@ from ..common.messages import warn
 from ..common.validation import Array, IntArray, count, non_negative, numbers, points, read_only
 from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest_length
 
-#: Largest relative change of stored weights if they were normalised again: more means that they were not normalised.
+#: Largest relative change of stored weights by normalising them again: more means that they were not normalised.
 WEIGHT_TOLERANCE = 1e-9
 
 #: Samples of more numbers than this are serialised as a digest: a journal would begin with a line of megabytes.
 MOST_SERIALISED_NUMBERS = 100_000
 
-#: Samples, at most, over which the variance of an integral is a double sum while locations are chosen and error bars
-#: are made: each sum then takes half a millisecond, and error bars differ by ten percent from those with all samples.
+#: Most samples over which the variance of an integral is a double sum when locations are chosen and error bars are
+#: computed: each sum then takes half a millisecond, and error bars differ by ten percent from those with all samples.
 MOST_LEARNING_SAMPLES = 128
 
-#: Samples at either end, or gaps between clusters of samples, that do not tell the scale of an input: two, and a half
-#: for rounding.
+#: Samples at either end, or gaps between clusters of samples, that are ignored for the scale of an input: two, and a
+#: half for rounding.
 OUTLIERS = 2.5
 
 
 #: Samples that `Empirical.sampled` makes by default: a step then takes less than three times as long as with none.
 SAMPLED = 10_000
-#: Draws for each that is in a region, at most, and draws at a time.
+#: Most draws per accepted sample, and most draws at a time.
 MOST_REJECTED, MOST_AT_A_TIME = 10_000, 100_000
 
 
@@ -41,8 +41,8 @@ class Empirical(Measure):
 
     ``bounds`` is the box around the samples. Sources may be evaluated anywhere, inside the box or outside.
 
-    The mean of an integral is that over all samples. If there are more than 128 of them, locations are chosen, and the
-    error bar is made, by an evenly spread subset of 128: a double sum over thousands of samples would take minutes.
+    The mean of an integral is over all samples. If there are more than 128 of them, an evenly spread subset of 128 is
+    used to choose locations and to compute the error bar: a double sum over thousands of samples would take minutes.
 
     Parameters
     ----------
@@ -87,21 +87,21 @@ class Empirical(Measure):
         n: int = SAMPLED,
         seed: int = 0,
     ) -> Empirical:
-        """Return samples of a distribution that can only be drawn from, or of a measure under a condition.
+        """Return samples of a distribution that can only be drawn from, or of a measure restricted by a condition.
 
-        Draws that do not meet the condition are rejected, and as many are made as are needed for n that do.
+        Draws that do not meet the condition are rejected, until there are n that do.
 
         Parameters
         ----------
         sampler : measure, or function of a number m and a numpy Generator
-            What to draw from; a function returns m draws, shape (m, D).
+            The distribution to draw from; a function returns m draws, shape (m, D).
         condition : callable, optional
             Called with x of shape (D,): whether x is in the region.
         n : int
             Number of samples: with 10,000, integrals differ from those of the distribution by about one percent of the
             standard deviation of the output, and by less if they are those of a measure, which is covered evenly.
         seed : int
-            Of the draws.
+            Seed of the draws.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class Empirical(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Empirical:
-        """Return the measure that `to_dict` wrote; ValueError if only a digest of its samples is stored."""
+        """Rebuild the measure from the output of `to_dict`; ValueError if only a digest of its samples is stored."""
         if "digest" in content:
             n, dim = content["shape"]
             raise ValueError(
@@ -199,11 +199,11 @@ class Empirical(Measure):
 
     @property
     def whole(self) -> Empirical:
-        """The measure with all samples, if this one is a subset to learn by."""
+        """The measure with all samples, if this one is the subset for learning."""
         return self._whole or self
 
     def for_learning(self) -> Empirical:
-        """Return a measure with at most 128 of the samples, spread evenly over them; its width is that of all."""
+        """Return a measure with at most 128 evenly spread samples, and the width of all samples."""
         return self if len(self.samples) <= MOST_LEARNING_SAMPLES else self._subset
 
     @cached_property
@@ -219,9 +219,9 @@ class Empirical(Measure):
         return other
 
     def _neighbours_in_order(self) -> IntArray:
-        """Return indices (M,) of all samples in an order in which neighbours follow each other, as in a k-d tree.
+        """Return indices (M,) of all samples in an order that keeps neighbours together, as in a k-d tree.
 
-        The samples are halved at a median of one input after the other.
+        The samples are split recursively at the median of one input after the other.
         """
         order, cell = np.argsort(self.samples[:, 0], kind="stable"), np.zeros(len(self.samples), dtype=np.intp)
         for level in range(int(np.log2(MOST_LEARNING_SAMPLES)) + 2):
@@ -241,7 +241,7 @@ class Empirical(Measure):
 
 
 def _spread(column: Array, weights: Array) -> Spread:
-    """Return ranges of weighted values, of which the outermost ones are the extremes."""
+    """Return the ranges of weighted values; the outermost values are the extremes."""
     order = np.argsort(column)
     tail = min(max(SETTINGS.tail_probability, OUTLIERS / len(column)), 0.25)
     values, masses = column[order], weights[order]

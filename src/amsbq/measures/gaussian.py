@@ -1,4 +1,4 @@
-"""`Gaussian`: the multivariate normal distribution, and `GaussianCopula`: its dependence with any other marginals."""
+"""`Gaussian`: the multivariate normal distribution, and `GaussianCopula`: its dependence with arbitrary marginals."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ SMALLEST_CORRELATION_EIGENVALUE = 1e-10
 EIGENVALUE_TOLERANCE = 1e-8
 #: Normal scores of locations are no larger than this: beyond it, the normal distribution function rounds to 0 or 1.
 LARGEST_SCORE = 8.0
-#: Points that stand for a copula with discrete marginals, and the error of averages over them, as a share of the
+#: Points that represent a copula with discrete marginals, and the error of averages over them, relative to the
 #: standard deviation.
 POINTS, RESOLUTION = 4096, 1e-3
-#: Bins of an empirical marginal, of the same probability: fewer samples than ten in each would be noise.
+#: Bins of an empirical marginal, with equal probabilities: fewer than ten samples in each would be noise.
 MOST_BINS, SAMPLES_PER_BIN = 100, 10
 
 
@@ -107,7 +107,7 @@ class Gaussian(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Gaussian:
-        """Return the normal distribution that `to_dict` wrote."""
+        """Rebuild the normal distribution from the output of `to_dict`."""
         return cls(content["mean"], content["cov"])
 
     @property
@@ -131,9 +131,9 @@ class GaussianCopula(MarginalMeasure):
     """Dependent inputs: any marginals, with the dependence of correlated normal variables.
 
     Every input is a function of its normal score, and the scores have the given correlations. Models work with these
-    scores, and are integrated against their multivariate normal distribution in closed form; everything that users see,
-    and what sources are called with, is in the units of the inputs. If some marginals are discrete, integrals are
-    averages over 4,096 low-discrepancy points, right to about 0.001 standard deviations of the output.
+    scores, and are integrated against their multivariate normal distribution in closed form; users and sources only see
+    the inputs in their own units. If some marginals are discrete, integrals are averages over 4,096 low-discrepancy
+    points, accurate to about 0.001 standard deviations of the output.
 
     Parameters
     ----------
@@ -185,9 +185,7 @@ class GaussianCopula(MarginalMeasure):
         self.width = read_only(width)
         if not (self.width > 0).all():
             at = int(np.argmin(self.width > 0))
-            raise ValueError(
-                f"half of {describe(self.distributions[at])} is at a single point: leave out such an input"
-            )
+            raise ValueError(f"half of {describe(self.distributions[at])} is at a single point: omit such an input")
 
     @classmethod
     def fit(
@@ -200,14 +198,14 @@ class GaussianCopula(MarginalMeasure):
         samples : (M, D) array
             At least three draws of all inputs.
         marginals : sequence of D distributions, optional
-            By default the empirical ones: histograms with bins of the same probability.
+            By default the empirical ones: histograms with bins of equal probability.
         """
         X = points(samples, None, "samples")
         if len(X) < 3:
             raise ValueError(f"samples must hold at least three draws, got shape {X.shape}")
         constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
         if len(constant):
-            raise ValueError(f"input {constant[0]} is the same in all samples: leave out an input that is constant")
+            raise ValueError(f"input {constant[0]} is the same in all samples: omit an input that is constant")
         scores = ndtri(scipy.stats.rankdata(X, axis=0) / (len(X) + 1))
         correlation = np.atleast_2d(np.corrcoef(scores.T))
         return cls([_empirical_marginal(column) for column in X.T] if marginals is None else marginals, correlation)
@@ -234,7 +232,7 @@ class GaussianCopula(MarginalMeasure):
 
     @cached_property
     def latent(self) -> Measure:
-        """The joint distribution of the normal scores, and of the values of discrete inputs as they are."""
+        """The joint distribution of the normal scores of continuous inputs and the values of discrete ones."""
         return Empirical(self.to_latent(self.sobol(POINTS, 0))) if self.discrete else self._scores
 
     @property
@@ -244,11 +242,11 @@ class GaussianCopula(MarginalMeasure):
 
     @property
     def whole(self) -> GaussianCopula:
-        """The copula with all points that stand for it, if this one is made to learn by."""
+        """The copula with all points that represent it, if this one is the version for learning."""
         return self._whole or self
 
     def for_learning(self) -> GaussianCopula:
-        """Return the copula with fewer points, if points stand for it."""
+        """Return the copula with fewer points, if points represent it."""
         return self._to_learn_by if self.discrete and self._whole is None else self
 
     @cached_property
@@ -266,7 +264,7 @@ class GaussianCopula(MarginalMeasure):
         return self._scores_and_slopes(X)[1]
 
     def _scores_and_slopes(self, X: Array) -> tuple[Array, Array]:
-        """Return both, from the latest locations of each kind if they are the same: a search asks many times."""
+        """Return latent coordinates and their slopes, cached for the latest locations: a search asks repeatedly."""
         known = self.__dict__.get("_known", ())
         for locations, scores, slopes in known:
             if locations is X or (locations.shape == X.shape and np.array_equal(locations, X)):
@@ -309,11 +307,11 @@ class GaussianCopula(MarginalMeasure):
         return ends
 
     def nearest(self, X: Array) -> Array:
-        """Return locations (n, D) moved into the box without tails, and to values of discrete inputs."""
+        """Return locations (n, D) moved into the box without tails, and discrete inputs to their nearest values."""
         return super().nearest(np.clip(X, *self._ends.T))
 
     def over(self, inputs: Sequence[int]) -> Measure:
-        """Return the copula of some of the inputs; a discrete one alone has exact sums."""
+        """Return the copula of some of the inputs; a single discrete input gets exact sums."""
         chosen = list(inputs)
         distributions = [self.distributions[d] for d in chosen]
         if len(chosen) == 1 and chosen[0] in self.discrete:
@@ -328,7 +326,7 @@ class GaussianCopula(MarginalMeasure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GaussianCopula:
-        """Return the copula that `to_dict` wrote; ValueError if only a digest of a marginal is stored."""
+        """Rebuild the copula from the output of `to_dict`; ValueError if only a digest of a marginal is stored."""
         return cls([_marginal_from_dict(d) for d in content["marginals"]], content["correlation"])
 
 
@@ -348,7 +346,7 @@ def _covariance(cov: Array) -> Array:
 
 
 def _correlation(matrix: Array, dim: int) -> Array:
-    """Return a correlation matrix, made exactly symmetric and safely positive definite, or raise an error."""
+    """Check a correlation matrix and return it exactly symmetric and safely positive definite."""
     if matrix.shape != (dim, dim):
         raise ValueError(f"correlation must be a {dim} × {dim} matrix, one row per marginal, got shape {matrix.shape}")
     if np.abs(np.diagonal(matrix) - 1).max() > EIGENVALUE_TOLERANCE:
@@ -368,14 +366,14 @@ def _correlation(matrix: Array, dim: int) -> Array:
 
 
 def _empirical_marginal(column: Array) -> Any:
-    """Return a histogram of samples with bins of the same probability, and of their whole range."""
+    """Return a histogram of samples over their whole range, with bins of equal probability."""
     n_bins = int(np.clip(len(column) // SAMPLES_PER_BIN, 2, MOST_BINS))
     edges = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)))
     return scipy.stats.rv_histogram(np.histogram(column, bins=edges), density=False)
 
 
 def _marginal_to_dict(distribution: Any) -> dict[str, Any]:
-    """Return a marginal as plain numbers and text; the bins of an empirical one, all of them."""
+    """Return a marginal as JSON types; an empirical one with all its bins."""
     if histogram_edges(distribution) is None or distribution.args or distribution.kwds:
         return distribution_to_dict(distribution)
     counts, edges = distribution.dist._histogram
@@ -384,7 +382,7 @@ def _marginal_to_dict(distribution: Any) -> dict[str, Any]:
 
 
 def _marginal_from_dict(content: Mapping[str, Any]) -> Any:
-    """Return the marginal of which `_marginal_to_dict` made ``content``."""
+    """Rebuild a marginal from the output of `_marginal_to_dict`."""
     if "counts" not in content:
         return distribution_from_dict(content)
     counts, edges = (np.array(content[key]) for key in ("counts", "edges"))

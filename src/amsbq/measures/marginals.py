@@ -1,4 +1,4 @@
-"""One-dimensional marginals of measures with independent inputs, by the way in which kernels are integrated.
+"""One-dimensional marginals of measures with independent inputs, one class per way of integrating kernels.
 
 For `UniformMarginal` and `NormalMarginal` there are closed forms, for `DiscreteMarginal` and `CategoricalMarginal`
 sums. A `NumericMarginal` holds its density as piecewise polynomials, and a `TabulatedMarginal` also holds tables of
@@ -36,7 +36,7 @@ class UniformMarginal:
 
 @dataclass(frozen=True)
 class NormalMarginal:
-    """The normal distribution with that mean and standard deviation."""
+    """The normal distribution with a given mean and standard deviation."""
 
     mean: float
     sd: float
@@ -69,19 +69,19 @@ class CategoricalMarginal:
 
 
 class NumericMarginal:
-    """Any other continuous distribution, by the piecewise polynomials that approximate its density."""
+    """Any other continuous distribution, with its density approximated by piecewise polynomials."""
 
     def __init__(self, density: PiecewiseDensity) -> None:
         self.density = density
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """The mean and the standard deviation of the approximated density; heavy tails make them meaningless."""
+        """The mean and the standard deviation of the approximated density; meaningless for heavy tails."""
         return mean_and_sd(*self.density.rule)
 
     @cached_property
     def tabulated(self) -> TabulatedMarginal:
-        """Equal marginal for use with many lengthscales."""
+        """The marginal with tables, for learning hyperparameters."""
         return TabulatedMarginal(self.density)
 
 
@@ -90,7 +90,7 @@ class TabulatedMarginal(NumericMarginal):
 
     def __init__(self, density: PiecewiseDensity) -> None:
         super().__init__(density)
-        #: kernel means and variances by kernel and range of lengthscales, filled by the embedding that uses them
+        #: tables of kernel means and variances, by kernel and range of lengthscales; filled by the embedding
         self.tables: dict[Any, Array] = {}
 
 
@@ -100,7 +100,7 @@ Marginal: TypeAlias = UniformMarginal | NormalMarginal | DiscreteMarginal | Cate
 #: a minute (one whose every value is an integral) to approximate, and the tables that learning fills a second.
 _CACHE: dict[str, NumericMarginal] = {}
 
-#: Marginals that are kept, the oldest dropped first: more than any problem has, in a few megabytes.
+#: Size of this cache, which drops the oldest first: more than any problem has, in a few megabytes.
 CACHE_SIZE = 64
 
 
@@ -112,7 +112,7 @@ def mean_and_sd(values: Array, masses: Array) -> tuple[float, float]:
 
 
 def marginal_of(distribution: Distribution) -> Marginal:
-    """Return the marginal of a distribution that was checked; equal named distributions share one object."""
+    """Return the marginal of a checked distribution; equal named distributions share one object."""
     if isinstance(distribution, DiscreteDistribution):
         if distribution.labels:
             return CategoricalMarginal(distribution.masses)

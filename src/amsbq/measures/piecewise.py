@@ -4,7 +4,7 @@ For a kernel profile g with lengthscale ℓ, ∫ g((x - t) / ℓ) p(t) dt is a c
 on which p is one polynomial, the G nodes of that interval are used. Only the few intervals near x that are too wide
 to resolve g, or that hold its kink at t = x, are split at x and at growing multiples of the lengthscale from it.
 
-Notation: P intervals [lower, upper] with G nodes each; K atoms, points that carry the mass of what is too narrow for a
+Notation: P intervals [lower, upper] with G nodes each; K atoms, points with the mass of intervals too narrow for a
 polynomial; u = (x - t) / ℓ; g any function that is smooth on either side of u = 0 and decays with the profile.
 """
 
@@ -39,7 +39,7 @@ class QuadratureSettings:
     same_layer: float = 0.01
     #: Intervals up to this many decay lengths wide resolve the layer at such a point with their own nodes.
     widest_layer: float = 2.0
-    #: Share of a double integral that intervals may be left out for, where they carry next to no mass.
+    #: Share of a double integral that may be lost by leaving out intervals with hardly any mass.
     negligible: float = 1e-14
     #: Neighbouring intervals that together are up to this many decay lengths wide are summarised for a smooth g ...
     widest_summary: float = 4.0
@@ -75,7 +75,7 @@ SMALLEST_NORM = 1e-28
 
 @dataclass(frozen=True)
 class Decay:
-    """How a function g of u decays: over which length, where it is negligible, and whether it has a kink at 0."""
+    """Decay of a function g of u: its length, where g is negligible, and whether g has a kink at 0."""
 
     length: float  # |u| over which g falls by a factor of about e
     cutoff: float  # |u| beyond which g is negligible
@@ -134,10 +134,10 @@ class PiecewiseDensity:
         return total
 
     def _contributes(self, g: Callable[[Array], Array], scale: float, decay: Decay) -> NDArray[np.bool_]:
-        """Return which intervals a double integral needs, shape (P,); far tails of heavy-tailed densities are not."""
+        """Return which intervals a double integral needs, shape (P,): not the far tails of heavy-tailed densities."""
         width, mass, reach = self.upper - self.lower, self.masses, scale * decay.cutoff
-        # An interval of mass m, with the mass M within reach of it, contributes at most 2 m M. Of an interval that is
-        # much wider than g, only so much counts towards M as its largest density times the integral of g.
+        # An interval of mass m, with the mass M within reach of it, contributes at most 2 m M. An interval that is much
+        # wider than g counts towards M only by its largest density times the integral of g.
         distances = decay.splits[decay.splits >= 0]
         integral = 2 * scale * float(g(distances[:-1]) @ np.diff(distances))
         total = np.append(0.0, np.cumsum(np.minimum(mass, integral * np.abs(self.coefficients).sum(axis=0))))
@@ -163,7 +163,7 @@ class PiecewiseDensity:
     def summarised(self, length: float) -> PiecewiseDensity:
         """Return a density with atoms for almost all intervals, for a smooth g of at least that decay length.
 
-        Integrals are sums over the atoms then. Intervals that would need very many are left as they are.
+        Integrals are then sums over the atoms. Intervals that would need too many atoms are kept.
         """
         cell = int(scale_cell(length))
         if cell not in self._summaries:
@@ -172,7 +172,7 @@ class PiecewiseDensity:
 
     @cached_property
     def without_atoms(self) -> PiecewiseDensity:
-        """The density on its intervals alone, which it leaves with a jump at either end."""
+        """The density on its intervals alone, with jumps at their outer ends."""
         edges = np.unique(np.concatenate([self.nonsmooth_points, self.lower, self.upper]))
         return replace(self, atoms=self.atoms[:0], atom_masses=self.atom_masses[:0], nonsmooth_points=edges)
 
@@ -229,10 +229,10 @@ class PiecewiseDensity:
         return float(weights @ self.integrate(g, t, scale, decay, farthest=decay.cutoff))
 
     def rule_beside(self, other: PiecewiseDensity, length: float) -> tuple[Array, Array]:
-        """Return nodes and weights for integrals of p times a function that varies as another density smoothed does.
+        """Return nodes and weights for integrals of p times a function as smooth as another density after smoothing.
 
-        Intervals of both are split into pieces of so many decay lengths as its nodes resolve, up to a number that is
-        only needed where the other density is smooth.
+        Intervals of both densities are split into pieces of as many decay lengths as their nodes resolve, up to a
+        number of pieces.
         """
         ends = np.concatenate([self.lower, self.upper, other.lower, other.upper, other.nonsmooth_points])
         edges = np.unique(ends[(ends >= self.lower[0]) & (ends <= self.upper[-1])])
@@ -249,11 +249,11 @@ class PiecewiseDensity:
         return np.append(t, self.atoms), np.append(weights, self.atom_masses)
 
     def total_mass(self) -> float:
-        """Return ∫ p(t) dt, which is 1 for a density that was approximated well."""
+        """Return ∫ p(t) dt, which is 1 for an accurate approximation."""
         return float(self.masses.sum() + self.atom_masses.sum())
 
     def central(self, tail: float) -> tuple[float, float]:
-        """Return ends of intervals between which all is but at most that probability in either tail."""
+        """Return ends of intervals outside of which there is at most the probability ``tail`` on either side."""
         below = np.cumsum(self.masses)
         inside = np.flatnonzero((below >= tail) & (below[-1] - below + self.masses >= tail))
         return float(self.lower[inside[0]]), float(self.upper[inside[-1]])
@@ -265,7 +265,7 @@ class PiecewiseDensity:
         return masses
 
     def values(self, t: Array, interval: IntArray) -> Array:
-        """Return p at points t (m, k), each row of which is inside the interval of that index (m,)."""
+        """Return p at points t (m, k); row i is inside interval ``interval[i]``, shape (m,)."""
         out, rows = np.empty(t.shape), max(1, QUADRATURE.density_chunk // t.shape[1])
         for i in range(0, len(t), rows):
             self._values(t[i : i + rows], interval[i : i + rows], out[i : i + rows])
@@ -331,12 +331,12 @@ class PiecewiseDensity:
 
 
 def scale_cell(length: Array | float) -> Array:
-    """Return the number of the cell of a decay length: summaries are the same for all lengths of a cell."""
+    """Return the cell number of a decay length; all lengths of a cell share their summaries."""
     return np.asarray(np.floor(QUADRATURE.cells_per_octave * np.log2(length)))
 
 
 def cell_start(cell: Any) -> Any:
-    """Return the shortest decay length of a cell by its number, or of each of an array of them."""
+    """Return the shortest decay length of a cell, or of each of an array of cells."""
     return 2.0 ** (cell / QUADRATURE.cells_per_octave)
 
 
@@ -347,9 +347,10 @@ def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def _gauss_rule(x: Array, weights: Array, n: int) -> tuple[Array, Array]:
-    """Return at most n nodes and their weights, which integrate polynomials of degree 2 n - 1 as the given ones do.
+    """Return a rule of at most n nodes that integrates polynomials of degree 2 n - 1 like a given rule.
 
-    By the Stieltjes procedure, for many nodes x, sorted: three-term recurrence, and eigenvalues of its Jacobi matrix.
+    The nodes x of the given rule are sorted. By the Stieltjes procedure: three-term recurrence, then eigenvalues of the
+    Jacobi matrix.
     """
     centre, half, mass = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0]), weights.sum()
     s = (x - centre) / half
@@ -362,7 +363,7 @@ def _gauss_rule(x: Array, weights: Array, n: int) -> tuple[Array, Array]:
             break
         before, now = now, (s - alpha[-1]) * now - (beta[-1] if beta else 0.0) * before
         previous, norm = norm, weights @ (now * now)
-        if norm <= SMALLEST_NORM * mass:  # the weights are those of fewer points, to rounding
+        if norm <= SMALLEST_NORM * mass:  # to rounding, the given rule has fewer distinct points
             break
         beta.append(norm / previous)
     nodes, vectors = eigh_tridiagonal(np.array(alpha), np.sqrt(beta))

@@ -36,9 +36,9 @@ class Product(MarginalMeasure):
     ----------
     distributions : sequence of D distributions
         Frozen scipy.stats distributions, continuous or discrete; random variables of scipy 1.15 and later; histograms
-        (``rv_histogram``); or dictionaries ``{value: probability}``. Where the values are text, they are categories
-        without an order: sources get their numbers, from 0 in the order of the dictionary. Of a discrete distribution
-        with infinitely many values, tails with a probability of 1e-13 are left out.
+        (``rv_histogram``); or dictionaries ``{value: probability}``. Text values are categories without an order:
+        sources get their numbers, from 0 in the order of the dictionary. A discrete distribution with infinitely many
+        values loses tails with a probability of 1e-13.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Product(MarginalMeasure):
         )
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Product:
-        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
         if categories == self.categories:
             return self
         ordered = {d: self._discrete(d).reordered(labels) for d, labels in categories.items()}
@@ -96,12 +96,12 @@ class Product(MarginalMeasure):
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the class and the distributions: name and parameters, or a digest where these do not tell all."""
+        """Return the class and the distributions: name and parameters, or a digest if these do not define them."""
         return {"class": "Product", "distributions": [distribution_to_dict(d) for d in self.distributions]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Product:
-        """Return the measure that `to_dict` wrote; ValueError if only a digest of a distribution is stored."""
+        """Rebuild the measure from the output of `to_dict`; ValueError if only a digest of a distribution is stored."""
         return cls([distribution_from_dict(d) for d in content["distributions"]])
 
     def cautions(self, X: Array) -> list[str]:
@@ -139,7 +139,7 @@ class Product(MarginalMeasure):
 
 
 class Independent(Measure):
-    """Groups of inputs that are independent of each other; within a group they may depend on each other.
+    """Independent groups of inputs; the inputs of a group may be dependent.
 
     Parameters
     ----------
@@ -183,12 +183,12 @@ class Independent(Measure):
         return out
 
     def _map(self, method: str, X: Array) -> Array:
-        """Return what a method of each group makes of its columns of X (n, D), shape (n, D)."""
+        """Apply a method of each group to its columns of X (n, D); return all results, shape (n, D)."""
         pairs = zip(self.measures, self.columns, strict=True)
         return self._joined([getattr(m, method)(X[:, group]) for m, group in pairs])
 
     def _inputs(self, name: str) -> tuple[int, ...]:
-        """Return the inputs that a property of each group names."""
+        """Return the inputs listed by a property of each group, numbered as in the whole."""
         pairs = zip(self.measures, self.columns, strict=True)
         return tuple(sorted(group[d] for m, group in pairs for d in getattr(m, name)))
 
@@ -230,12 +230,12 @@ class Independent(Measure):
         return {int(group[d]): labels for m, group in pairs for d, labels in m.categories.items()}
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Independent:
-        """Return the measure with its categories in the order of others, by input; they have the same names."""
+        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
         own = [{k: categories[d] for k, d in enumerate(map(int, group)) if d in categories} for group in self.columns]
         return Independent([m.with_categories(some) for m, some in zip(self.measures, own, strict=True)], self.columns)
 
     def nearest(self, X: Array) -> Array:
-        """Return the nearest locations (n, D) that exist."""
+        """Return the nearest valid locations (n, D)."""
         return self._map("nearest", X)
 
     @cached_property
@@ -256,12 +256,12 @@ class Independent(Measure):
 
     @property
     def resolution(self) -> float:
-        """Standard deviation of the error of integrals, as a share of that of the output: of the worst group."""
+        """Standard error of integrals relative to the standard deviation of the output, for the worst group."""
         return max(m.resolution for m in self.measures)
 
     @property
     def whole(self) -> Independent:
-        """The measure with all samples of its groups, if this one is made to learn by."""
+        """The measure with all samples of its groups, if this one is the version for learning."""
         if all(m.whole is m for m in self.measures):
             return self
         return Independent([m.whole for m in self.measures], self.columns)
@@ -273,7 +273,7 @@ class Independent(Measure):
         return other
 
     def for_learning(self) -> Independent:
-        """Return the measure of the groups for use with many lengthscales."""
+        """Return the measure of the groups for learning hyperparameters."""
         return self._to_learn_by
 
     def cautions(self, X: Array) -> list[str]:
@@ -307,7 +307,7 @@ class Independent(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Independent:
-        """Return the measure that `to_dict` wrote, with its groups rebuilt."""
+        """Rebuild the measure and its groups from the output of `to_dict`."""
         return cls(content["measures"], content["columns"])
 
 
@@ -316,13 +316,13 @@ def _check_spread(distributions: Sequence[Distribution]) -> None:
     for distribution in distributions:
         if not isinstance(distribution, DiscreteDistribution) and not _range(distribution, 0.25) > 0:
             raise ValueError(
-                f"half of {describe(distribution)} is at a single point, to rounding: leave out an input that is "
+                f"half of {describe(distribution)} is at a single point, to rounding: omit an input that is "
                 "constant, and take the logarithm of one that spreads over so many orders of magnitude"
             )
 
 
 def _spread(distribution: Distribution, marginal: Marginal) -> Spread:
-    """Return ranges of a distribution."""
+    """Return the ranges of a distribution, from its quantiles."""
     tails = (0.25, SETTINGS.tail_probability, SETTINGS.far_tail_probability)
     middle, central, extreme = (_range(distribution, tail) for tail in tails)
     length = central
@@ -333,7 +333,7 @@ def _spread(distribution: Distribution, marginal: Marginal) -> Spread:
 
 
 def _width(distribution: Distribution, spread: Spread) -> float:
-    """Return the width of an input; half of a discrete one may have the same value, and categories are one apart."""
+    """Return the width of an input, also if half of its values are equal or if they are categories (one apart)."""
     if not isinstance(distribution, DiscreteDistribution):
         return spread.width
     low, high = distribution.support()

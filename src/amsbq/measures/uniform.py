@@ -63,5 +63,5 @@ class Uniform(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Uniform:
-        """Return the uniform distribution that `to_dict` wrote."""
+        """Rebuild the uniform distribution from the output of `to_dict`."""
         return cls(content["lower"], content["upper"])
