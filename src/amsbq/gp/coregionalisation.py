@@ -3,7 +3,7 @@
 One term is the paper's intrinsic coregionalisation model (Eq. 4), several are the linear model of coregionalisation.
 
 Notation: K models, L sources, Q terms whose kernels are of one kind, s (n,) source numbers, X (n, D) points;
-Z_l = ∫ f_l dπ. Observations a (n,) and b (m,) are of values, of derivatives by an input, and of integrals: `Sites`.
+Z_l = ∫ f_l dπ. Observations a (n,) and b (m,) are values, derivatives by an input, or integrals: `Sites`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True)
 class TermGroup:
-    """Q terms of each of K models, with kernels that differ in their lengthscales alone."""
+    """Q terms of each of K models, with kernels that differ only in their lengthscales."""
 
     kernel: ProductKernel
     B: Array  # (K, Q, L, L)
@@ -60,7 +60,7 @@ class TermGroup:
         return self.scales.reshape(-1, self.scales.shape[-1])
 
     def per_model(self, values: Array) -> Array:
-        """Return values for all models and terms (K Q, ...) in the shape (K, Q, ...)."""
+        """Reshape values for all models and terms, (K Q, ...), to (K, Q, ...)."""
         return values.reshape(*self.scales.shape[:2], *values.shape[1:])
 
     def over(self, inputs: Sequence[int]) -> TermGroup:
@@ -74,7 +74,7 @@ class TermGroup:
 
 @dataclass(frozen=True)
 class ModelBatch:
-    """K multi-source Gaussian-process priors with terms of the same kinds: their covariances and integrals."""
+    """Covariances and integrals of K multi-source Gaussian-process priors with terms of the same kinds."""
 
     measure: Measure
     groups: tuple[TermGroup, ...]
@@ -86,7 +86,7 @@ class ModelBatch:
 
     @classmethod
     def of_terms(cls, terms: Sequence[Term], measure: Measure, noise: Array, mean: Array) -> ModelBatch:
-        """Return the batch that holds one model."""
+        """Return a batch of one model."""
         linear = [(term.kernel, term.B[None]) for term in terms if isinstance(term.kernel, Linear)]
         trends = Trends(tuple(kernel for kernel, _ in linear), tuple(B for _, B in linear))
         kinds: dict[Any, list[Term]] = {}
@@ -102,7 +102,7 @@ class ModelBatch:
 
     @classmethod
     def joined(cls, batches: Sequence[ModelBatch]) -> ModelBatch:
-        """Return all models of batches for one measure as one batch; a term that a model lacks has B = 0."""
+        """Join batches for one measure; a term that a model lacks has B = 0."""
         kinds = {group.kernel.kind: group.kernel for batch in batches for group in batch.groups}
         groups = []
         for kind, kernel in kinds.items():
@@ -137,7 +137,7 @@ class ModelBatch:
 
     @property
     def mass(self) -> float:
-        """The integral of 1: one, as measures are probabilities."""
+        """The integral of 1, which is one, as measures are probabilities."""
         return 1.0
 
     def prior_mean(self, a: Sites) -> Array:
@@ -157,7 +157,7 @@ class ModelBatch:
         return tuple(EmbeddingBatch(group.kernel, group.flat_scales, self.measure) for group in self.groups)
 
     def kernels(self, a: Sites, b: Sites) -> list[Array]:
-        """Return κ of the locations of observations, or its derivatives, for each model and term: (K, Q, n, m) each."""
+        """Return κ, or its derivatives, between observations, for each group of terms: (K, Q, n, m) each."""
         measure = self.measure
         steps = differences(measure.to_latent(a.X), measure.to_latent(b.X), measure.categorical)
         differentiated = a.differentiated.any() or b.differentiated.any()
@@ -188,7 +188,7 @@ class ModelBatch:
         return total
 
     def cov_at_same(self, a: Sites, b: Sites) -> Array:
-        """Return the covariances of observations, each with one of b at the same location: (K, n) or (K, 1)."""
+        """Return the covariances of observations a_i and b_i at the same locations: (K, n) or (K, 1)."""
         total = np.asarray(self._at_same[:, a.s, b.s])
         differentiated = a.differentiated | b.differentiated
         if differentiated.any():
@@ -200,9 +200,10 @@ class ModelBatch:
         return np.asarray(total + self.trends.cov_at_same(self.measure, a, b))
 
     def observation_noise(self, a: Sites, known: Array) -> Array:
-        """Return the noise variances of observations with known ones (n,) on top of those of sources: (K, n).
+        """Return the noise variances of observations, the sum of known ones (n,) and those of their sources: (K, n).
 
-        The noise of a source is that on its values; its derivatives have the same by latent coordinates in widths.
+        The noise of a source is that of its values. Derivatives by latent coordinates, in units of their widths, have
+        the same noise.
         """
         own = np.where(a.of_integral, 0.0, self.noise[:, a.s])
         return np.asarray(known + (own * a.per_width(self.measure) ** 2 if a.differentiated.any() else own))
@@ -260,9 +261,9 @@ class ModelBatch:
         return total if slopes is None else total * slopes
 
     def contract_derivatives_grad_x(self, s: IntArray, X: Array, b: Sites, coefficients: Array) -> Array | float:
-        """Return what `contract_kernels_grad_x` leaves of the gradient of `contract_grad_x` if b has derivatives.
+        """Return the part of `contract_grad_x` that `contract_kernels_grad_x` lacks if b has derivatives.
 
-        By the input of a derivative, that of -κ ψ/ℓ is (-κ ψ/ℓ) ψ/ℓ, which is there, and -κ ψ'/ℓ².
+        The derivative of -κ ψ/ℓ by the same input is (-κ ψ/ℓ) ψ/ℓ, which is there, plus -κ ψ'/ℓ², which is returned.
         """
         which = np.flatnonzero(b.differentiated)
         if not len(which):
@@ -311,8 +312,8 @@ class ModelBatch:
     def main_effect_cov(self, source: int, inputs: Sequence[int], t: Array, a: Sites) -> Array:
         """Return the covariances of an effect with observations, (K, m, n).
 
-        The effect is ∫ f_source(x) π(dx_others), a function of some of the inputs, at their values t (m, k). No
-        observations are of integrals.
+        The effect is ∫ f_source(x) π(dx_others), a function of some of the inputs, at their values t (m, k). The
+        observations must not be of integrals.
         """
         others = [d for d in range(a.X.shape[1]) if d not in inputs]
         cov = np.tile(np.where(a.differentiated, 0.0, self.constant[:, source, a.s])[:, None], (1, len(t), 1))
@@ -339,7 +340,7 @@ class ModelBatch:
         return np.tile(variance[:, None], (1, len(t))) + of_trends
 
     def _embedded(self, group: TermGroup, inputs: Sequence[int]) -> EmbeddingBatch:
-        """Return the factor of the kernels of a group that depends on some of the inputs, integrated over these."""
+        """Return the embedding of a group's kernels, restricted to the factor that depends on some of the inputs."""
         factor = group.over(inputs)
         return EmbeddingBatch(factor.kernel, factor.flat_scales, self.measure.over(inputs))
 
@@ -356,14 +357,14 @@ class ModelBatch:
 
 
 def _sites_over(a: Sites, inputs: Sequence[int]) -> Sites:
-    """Return where observations are in some of the inputs; derivatives by the others are values there."""
+    """Return observations in some of the inputs; derivatives by the other inputs become values."""
     place = np.full(a.X.shape[1], VALUE)
     place[list(inputs)] = np.arange(len(inputs))
     return Sites(a.s, a.X[:, list(inputs)], np.where(a.by == VALUE, VALUE, place[a.by]))
 
 
 def _means(embedding: Any, a: Sites) -> Array:
-    """Return the kernel means, or their derivatives, that observations of values and derivatives have: (K Q, n)."""
+    """Return the kernel means, or their derivatives, at observations of values and derivatives: (K Q, n)."""
     which = np.flatnonzero(a.differentiated)
     means = np.asarray(embedding.mean(a.X))
     if len(which):  # the derivatives of one value are at the same location
@@ -373,7 +374,7 @@ def _means(embedding: Any, a: Sites) -> Array:
 
 
 def check_terms(terms: Sequence[Term], dim: int) -> tuple[Term, ...]:
-    """Return terms that make up one model of sources with ``dim`` inputs, or raise with what is wrong."""
+    """Check that terms make up one model of sources with ``dim`` inputs, and return them."""
     if isinstance(terms, Term):
         terms = [terms]
     if not isinstance(terms, Sequence) or not terms or not all(isinstance(term, Term) for term in terms):

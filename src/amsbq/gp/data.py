@@ -1,7 +1,7 @@
 """Observations (s_n, x_n, y_n), checked.
 
-An observation whose location is not a number is one of the integral of its source, ∫ f_s dπ. An evaluation with a
-gradient is an observation of the value, followed by one of each derivative ∂f_s/∂x_d.
+An observation with a NaN location is one of the integral of its source, ∫ f_s dπ. An evaluation with a gradient is an
+observation of the value, followed by one of each derivative ∂f_s/∂x_d.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..common.validation import Array, IntArray, brief, non_negative, numbers, read_only, source_numbers, vector
 from ..measures.base import Measure
 
-#: what is observed if it is not a derivative
+#: entry of `Sites.by` for observations that are not derivatives
 VALUE = -1
 
 
 @dataclass(frozen=True)
 class Sites:
-    """What is observed in n observations: values, derivatives and integrals of sources."""
+    """The sites of n observations: source, location, and whether a value, a derivative or an integral is observed."""
 
     s: IntArray  # (n,), or (1,) if all are of one source
     X: Array  # (n, D), NaN for an integral
@@ -30,12 +30,12 @@ class Sites:
 
     @classmethod
     def values(cls, source: int | IntArray, X: Array) -> Sites:
-        """Return the values of a source, or of one for each point, at X (n, D)."""
+        """Return sites of values at X (n, D), of one source or of one for each point."""
         return cls(np.atleast_1d(source), X, np.full(len(X), VALUE))
 
     @classmethod
     def blocks(cls, sources: IntArray, by: IntArray, X: Array) -> Sites:
-        """Return m values or derivatives of sources (m,) at each of n locations, location by location: n m in all."""
+        """Return sites of m values or derivatives of sources (m,) at each of n locations: n m in all, by location."""
         n, m = len(X), len(by)
         return cls(np.tile(sources, n), np.repeat(X, m, axis=0), np.tile(by, n))
 
@@ -57,7 +57,7 @@ class Sites:
         return Sites(np.broadcast_to(self.s, len(self))[rows], self.X[rows], self.by[rows])
 
     def latent_slopes(self, measure: Measure) -> Array:
-        """Return the derivative of the latent coordinate by the input that each derivative is by, else 1: (n,)."""
+        """Return, for observed derivatives, that of the latent coordinate by the same input, and 1 for others: (n,)."""
         slopes = np.ones(len(self))
         which = np.flatnonzero(self.differentiated)
         if len(which) and (all_slopes := measure.latent_slopes(self.X[which])) is not None:
@@ -65,7 +65,7 @@ class Sites:
         return slopes
 
     def per_width(self, measure: Measure) -> Array:
-        """Return the unit of each observation, (n,): that of a derivative is one per width of its latent coordinate."""
+        """Return the unit of each observation, (n,): 1 for values, 1 / width of the coordinate for derivatives."""
         units = self.latent_slopes(measure)
         which = self.differentiated
         units[which] /= measure.latent.width[self.by[which]]
@@ -97,10 +97,7 @@ class Data:
         noise_var: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
     ) -> Data:
-        """Return the observations that a user has passed, or raise with what is wrong with them.
-
-        ``gradients`` (N, D) are NaN where a derivative is not known.
-        """
+        """Check the observations of a user and return them; ``gradients`` (N, D) are NaN where unknown."""
         X = measure.check_points(X)
         s = source_numbers(sources, n_sources, len(X))
         y = numbers(y, "y")
@@ -113,7 +110,7 @@ class Data:
     def with_gradients(self, measure: Measure, gradients: Array) -> Data:
         """Return these values, each followed by its derivatives (N, D), where these are not NaN.
 
-        Where a value has noise of variance σ², its derivatives by latent coordinates in units of their widths have too.
+        Derivatives by latent coordinates, in units of their widths, have the noise variance of the value.
         """
         known = np.isfinite(meaningful(measure, gradients))
         n, (row, by) = len(self.y), np.nonzero(known)
@@ -124,7 +121,7 @@ class Data:
         y = np.concatenate([self.y, gradients[known]])[order]
         sites = Sites(self.s[index], self.X[index], of)
         units = sites.per_width(measure)
-        # where a latent coordinate does not vary with its input, neither does the source by any model
+        # where a latent coordinate does not vary with its input, no model lets the source vary either
         return Data(sites.s, sites.X, y, self.noise_var[index] * units**2, of).rows(units > 0)
 
     @property
@@ -143,7 +140,7 @@ class Data:
         return bool((self.by != VALUE).any())
 
     def gradients(self) -> Array:
-        """Return the derivatives that follow each value, NaN where there is none: (n, D) for n values."""
+        """Return the derivatives of each value, NaN where there is none: (n, D) for n values."""
         of_value = self.by == VALUE
         out = np.full((int(of_value.sum()), self.X.shape[1]), np.nan)
         row = np.cumsum(of_value)[~of_value] - 1
@@ -151,7 +148,7 @@ class Data:
         return out
 
     def rescaled(self, units: Array) -> Data:
-        """Return the observations in other units (N,), of which the values have the unit one."""
+        """Return the observations in other units (N,), in which values keep the unit one."""
         return replace(self, y=self.y / units, noise_var=self.noise_var / units / units)
 
     @classmethod
@@ -178,21 +175,21 @@ class Data:
         return self.rows(slice(self._starts()[: n + 1][-1]))
 
     def one_by_one(self, start: int) -> Iterator[Data]:
-        """Yield each value from that number on, with its derivatives."""
+        """Yield the values from number ``start`` on, each with its derivatives."""
         starts = self._starts()
         for i in range(start, len(starts) - 1):
             yield self.rows(slice(starts[i], starts[i + 1]))
 
     def _starts(self) -> IntArray:
-        """Return where each value is, and where all end."""
+        """Return the row of each value, and the number of rows."""
         return np.append(np.flatnonzero(self.by == VALUE), len(self.y))
 
     def thinned(self, most: int, beside: Data | None = None) -> Data:
         """Return at most ``most`` observations, shared as equally as possible between sources.
 
-        At most half of them are derivatives, at even intervals, unless there are fewer values. Of each source there are
-        first those at locations where a source with fewer observations was observed too, or at those of the
-        observations ``beside``, which show how sources differ; then others at even intervals.
+        At most half of them are derivatives, evenly spaced, unless there are fewer values. Observations that show how
+        sources differ come first: those at locations where a source with fewer observations was observed too, or at
+        those of the observations ``beside``. The rest is evenly spaced.
         """
         if len(self.y) <= most:
             return self
@@ -204,7 +201,7 @@ class Data:
         groups = sorted((np.flatnonzero(self.s == source) for source in np.unique(self.s)), key=len)
         kept: list[IntArray] = []
         locations = set() if beside is None else {x.tobytes() for x in beside.X}
-        for i, group in enumerate(groups):  # the smallest first: what they leave is for the others
+        for i, group in enumerate(groups):  # the smallest first: what they do not use is left to the others
             left = most - sum(len(rows) for rows in kept)
             share = min(len(group), left // (len(groups) - i))
             shared = np.array([x.tobytes() in locations for x in self.X[group]], dtype=bool)
@@ -215,7 +212,7 @@ class Data:
         return self.rows(np.sort(np.concatenate(kept)))
 
     def without_most_secondary(self, most: int) -> Data:
-        """Return all observations of the primary source, and as many of others as make it ``most`` in all."""
+        """Return all observations of the primary source, and as many of others as fit into ``most`` in total."""
         primary = self.s == 0
         secondary = self.rows(~primary)
         fewer = secondary.thinned(max(most - int(primary.sum()), most // 2), self.rows(primary))
@@ -232,35 +229,34 @@ class Data:
         return self.sites.of_integral
 
     def sorted(self) -> Data:
-        """Return the observations in a canonical order, which does not depend on the order of arrival."""
+        """Return the observations in a canonical order, independent of the order of arrival."""
         return self.rows(self.canonical())
 
     def canonical(self) -> IntArray:
-        """Return the rows of all observations in an order that does not depend on that of their arrival."""
+        """Return the row numbers of the observations in canonical order."""
         return np.lexsort((self.s, self.noise_var, self.y, self.by, *self.X.T[::-1]))
 
 
 def _evenly(rows: IntArray, n: int) -> IntArray:
-    """Return n of the rows, or all if there are fewer, at even intervals."""
+    """Return n evenly spaced rows, or all if there are fewer."""
     return np.asarray(rows[np.linspace(0, len(rows) - 1, min(n, len(rows))).round().astype(int)])
 
 
 def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: str = "gradients") -> Array:
-    """Return the gradients (n, D) of values at X (n, D), or raise with what is wrong with them.
+    """Check the gradients (n, D) of values at X (n, D) and return them.
 
-    Derivatives that are not known, or mean nothing, are NaN.
+    Derivatives that are unknown or not meaningful are NaN.
     """
     found = np.asarray(gradients)
     if found.dtype.kind not in "fiu" or found.shape != X.shape or np.isinf(found).any():
         raise ValueError(
-            f"{name} must have shape {X.shape}, a number for each input, or NaN if it is not known; "
-            f"got {brief(gradients)}"
+            f"{name} must have shape {X.shape}, a number for each input, or NaN where unknown; got {brief(gradients)}"
         )
     return meaningful(measure, found)
 
 
 def meaningful(measure: Measure, gradients: Array) -> Array:
-    """Return gradients (n, D) with NaN for the derivatives by inputs with isolated values, which mean nothing."""
+    """Return gradients (n, D) with NaN for the meaningless derivatives by inputs with isolated values."""
     found = np.full(gradients.shape, np.nan)
     found[:, measure.continuous] = gradients[:, measure.continuous]
     return found

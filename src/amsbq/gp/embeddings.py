@@ -81,7 +81,7 @@ class Embedding(ABC):
 
 
 def embed(kernel: Kernel, measure: Measure) -> Embedding:
-    """Return the embedding of a kernel in a measure; raise ValueError where there is no way to compute it."""
+    """Return the embedding of a kernel in a measure; ValueError if it cannot be computed."""
     check_kernel(kernel).check_dim(measure.dim)
     if isinstance(kernel, Constant):
         return _ConstantEmbedding()
@@ -149,7 +149,7 @@ class _ConstantEmbedding(Embedding):
 
 
 class _LatentEmbedding(Embedding):
-    """A kernel over latent coordinates, at points in the units of the user."""
+    """The embedding of a kernel over latent coordinates, at points in the user's units."""
 
     def __init__(self, latent: Embedding, measure: Measure) -> None:
         self.latent, self.measure = latent, measure
@@ -168,7 +168,7 @@ class _LatentEmbedding(Embedding):
 
 
 class _SeparableEmbedding(Embedding):
-    """A product kernel over independent inputs: products of one-dimensional embeddings.
+    """The embedding of a product kernel over independent inputs: products of one-dimensional embeddings.
 
     Lengthscales have shape (D, 1) for one kernel, or (D, K, 1) for K of them: then means, their gradients and
     ``variances`` have K as their first axis.
@@ -244,7 +244,7 @@ class _CorrelatedGaussianEmbeddings:
 
 
 class _IndependentEmbeddings:
-    """Products over groups of inputs that are independent of each other, for K sets of lengthscales (K, D)."""
+    """Products over independent groups of inputs, for K sets of lengthscales (K, D)."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, measure: Independent) -> None:
         self.groups = [list(group) for group in measure.columns]
@@ -337,7 +337,7 @@ def _jointly(kernel: ProductKernel, scales: Array, measure: Measure) -> Joint | 
 
 
 class _OneOfBatch(Embedding):
-    """The embedding of one set of lengthscales, by a batch of one."""
+    """The embedding for one set of lengthscales, as a batch of one."""
 
     def __init__(self, batch: Joint) -> None:
         self.batch = batch
@@ -362,7 +362,7 @@ def _product_and_others(factors: Array) -> tuple[Array, Array]:
     product = np.asarray(factors.prod(axis=0))
     if (product > np.finfo(float).tiny).all():
         return product, product / factors
-    before, after = np.ones_like(factors), np.ones_like(factors)  # no division by what has underflowed
+    before, after = np.ones_like(factors), np.ones_like(factors)  # avoids division by factors that underflowed
     np.cumprod(factors[:-1], axis=0, out=before[1:])
     np.cumprod(factors[:0:-1], axis=0, out=after[-2::-1])
     return product, before * after

@@ -4,8 +4,8 @@ Notation: profile φ, lengthscale ℓ, marginal density p on the line; the embed
 
     μ(x) = ∫ φ((x - t) / ℓ) p(t) dt        and        v = ∬ φ((t' - t) / ℓ) p(t) p(t') dt dt',
 
-with dμ/dx. No digits cancel for lengthscales much shorter or much longer than the width of p, except in dμ/dx: hence
-incomplete gamma functions and scaled error functions where textbooks have differences of exponentials.
+with dμ/dx. To avoid cancellation for lengthscales much shorter or longer than the width of p (except in dμ/dx), there
+are incomplete gamma functions and scaled error functions where textbooks have differences of exponentials.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALL, LARGE = 1e-8, 1e100  #: ratios of widths below which a series is exact, a
 
 
 class _RBFUniform(Embedding1D):
-    """With z = √½ distance/ℓ: ∫₀^z e^{-s²} ds = ½√π erf(z)."""
+    """RBF against a uniform marginal, by ∫₀^z e^{-s²} ds = ½√π erf(z) with z = √½ distance/ℓ."""
 
     def __init__(self, kernel: RBF, scale: Scale, marginal: UniformMarginal) -> None:
         self.low, self.high, self.scale = marginal.low, marginal.high, sqrt(2) * scale
@@ -70,7 +70,7 @@ class _RBFUniform(Embedding1D):
 
 
 class _RBFNormal(Embedding1D):
-    """The product of two Gaussians."""
+    """RBF against a normal marginal: the integral of a product of two Gaussians."""
 
     def __init__(self, kernel: RBF, scale: Scale, marginal: NormalMarginal) -> None:
         self.centre, self.scale, self.sd = marginal.mean, scale, marginal.sd
@@ -94,7 +94,10 @@ class _RBFNormal(Embedding1D):
 
 
 class _MaternUniform(Embedding1D):
-    """φ = Σ_k a_k s^k e^{-s}, and ∫₀^z s^k e^{-s} ds = k! P(k + 1, z), with s in units of ℓ/√(2ν)."""
+    """Matérn against a uniform marginal, by ∫₀^z s^k e^{-s} ds = k! P(k + 1, z).
+
+    The profile is φ = Σ_k a_k s^k e^{-s}, with s in units of ℓ/√(2ν).
+    """
 
     def __init__(self, kernel: Matern, scale: float, marginal: UniformMarginal) -> None:
         self.low, self.high, self.scale = marginal.low, marginal.high, scale / kernel.rate
@@ -124,7 +127,7 @@ class _MaternUniform(Embedding1D):
 
 
 class _MaternNormal(Embedding1D):
-    """Half-line moments of a tilted normal.
+    """Matérn against a normal marginal, by half-line moments of a tilted normal.
 
     With τ = √(2ν) σ/ℓ and ξ = (x - m)/σ, the integral of s^k e^{-s} over t > x (t < x) is
 
@@ -157,7 +160,7 @@ class _MaternNormal(Embedding1D):
 
 
 class _Each(Embedding1D):
-    """Several dimensions, one after the other, with lengthscales of shape (D, 1) or (D, K, 1)."""
+    """Embeddings of several dimensions, one after the other, with lengthscales of shape (D, 1) or (D, K, 1)."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
         self.shape = scales.shape
@@ -220,8 +223,8 @@ def embed1d(kernel: ProductKernel, scale: Scale, marginal: Marginal) -> Embeddin
 def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> Embedding1D:
     """Return the embeddings of D dimensions, which are the first axis of x and of all results.
 
-    Lengthscales (D, 1) go with x of shape (D, n), and K sets of them, (D, K, 1), with (D, 1, n). Marginals of the same
-    kind are one calculation where there are formulas for it.
+    Lengthscales (D, 1) go with x of shape (D, n), and K sets of them, (D, K, 1), with (D, 1, n). Marginals of one kind
+    are computed together if the formulas allow it.
     """
     kind = type(marginals[0])
     if TABLE.get((type(kernel), kind)) not in BROADCAST or any(type(marginal) is not kind for marginal in marginals):
@@ -234,7 +237,7 @@ def embed_each(kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, 
 def between(kernel: ProductKernel, scales: Array, one: Marginal, other: Marginal) -> Array:
     """Return ∬ φ((t' - t) / ℓ_k) p(t) q(t') dt dt' of two continuous marginals for lengthscales (K,), shape (K,).
 
-    It is the integral of one kernel mean against the other density: a Gauss rule on pieces that resolve both.
+    The kernel mean of one is integrated against the density of the other, by a Gauss rule on pieces that resolve both.
     """
     p, q = density_of(one), density_of(other)
     out = np.empty(len(scales))

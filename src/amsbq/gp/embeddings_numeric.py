@@ -1,4 +1,4 @@
-"""Embeddings by numerical integration and by sums: of any continuous marginal, of discrete ones, and of samples.
+"""Embeddings by numerical integration and by sums, for any continuous marginal, for discrete ones, and for samples.
 
 Notation: profile φ, lengthscale ℓ, marginal density p on the line, atoms t_m with masses w_m;
 
@@ -21,7 +21,7 @@ from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, NumericM
 from ..measures.piecewise import QUADRATURE, Decay, cell_start, scale_cell
 from .kernels import ProductKernel, differences
 
-Scale: TypeAlias = float | Array  # a lengthscale, or many in an array whose shape goes with that of x
+Scale: TypeAlias = float | Array  # a lengthscale, or an array of them that broadcasts with x
 
 #: entries of the largest kernel matrix that is held at once
 BLOCK = 1_000_000
@@ -50,7 +50,7 @@ class Embedding1D(ABC):
 
 
 class _Numeric(Embedding1D):
-    """Numerical integration against a piecewise polynomial density, for all other distributions."""
+    """Numerical integration against a piecewise polynomial density, for distributions without closed forms."""
 
     farthest = np.inf  #: intervals beyond this |u| are left out
 
@@ -74,8 +74,8 @@ class _Numeric(Embedding1D):
 class _Tabulated(_Numeric):
     """The variance v by interpolation in log ℓ, for one lengthscale or many.
 
-    As v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. There is one Chebyshev polynomial for each unit
-    interval of log ℓ, so that a value does not depend on which others were asked for before.
+    As v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. Each unit interval of log ℓ has its own Chebyshev
+    polynomial, so that values do not depend on the order of calls.
     """
 
     NODES = 24
@@ -122,7 +122,7 @@ class _Sums(Embedding1D):
         return self._sums(x, with_grad=True)
 
     def _sums(self, x: Array, with_grad: bool) -> tuple[Array, Array]:
-        """Return μ(x), and dμ/dx if it is wanted (zeros if not), in the shape that scales and x broadcast to."""
+        """Return μ(x), and dμ/dx if ``with_grad`` (else zeros), in the shape that scales and x broadcast to."""
         scales, shape = np.ravel(self.scale), np.broadcast_shapes(np.shape(self.scale), np.shape(x))
         means, slopes = self._each(np.ravel(x), scales, with_grad).reshape(2, *shape)
         return means, slopes
@@ -137,7 +137,7 @@ class _Sums(Embedding1D):
         return out
 
     def _in_cell(self, x: Array, scales: Array, with_grad: bool) -> Array:
-        """Return what `_each` does for lengthscales of one cell, without atoms that are out of reach of all x."""
+        """Return the result of `_each` for lengthscales of one cell, leaving out atoms out of reach of all x."""
         out = np.zeros((2, len(scales), len(x)))
         t, w = self._atoms(float(scales[0]))
         reach = self.kernel.reach * scales.max()
@@ -157,16 +157,16 @@ class _Sums(Embedding1D):
 
 
 class _RBFTabulated(_Sums, _Tabulated):
-    """Sums over atoms that stand for the density, interpolated in x and log ℓ where most of the mass is.
+    """Sums over atoms that represent the density, interpolated in x and log ℓ where most of the mass is.
 
-    For each cell of lengthscales there are intervals of x, one and a half of the smallest lengthscale wide. On each of
-    them, μ is a polynomial in x and log ℓ, to rounding.
+    For each cell of lengthscales there are intervals of x, one and a half times the smallest lengthscale wide. On each
+    of them, μ is a polynomial in x and log ℓ, to rounding.
     """
 
     NODES_X, NODES_SCALE = chebpts1(18), chebpts1(14)
     #: width of an interval of x in lengthscales, the smallest of the cell
     WIDTH = 1.5
-    #: probability of either tail in which nothing is tabulated, and the largest number of intervals
+    #: probability of each tail, in which nothing is tabulated, and the largest number of intervals
     TAIL, MOST_INTERVALS = 1e-5, 300
 
     def _atoms(self, scale: float) -> tuple[Array, Array]:
@@ -273,7 +273,7 @@ class _Discrete(_Sums):
 
 
 class _Categorical(Embedding1D):
-    """Categories, all of which are one apart: a similarity φ(1/ℓ) between any two of them."""
+    """Sums over categories, which all have distance one: any two of them have the similarity φ(1/ℓ)."""
 
     def __init__(self, kernel: ProductKernel, scale: Scale, marginal: CategoricalMarginal) -> None:
         self.similarity, self.masses = kernel.profile(1 / np.asarray(scale)), marginal.masses
@@ -326,7 +326,7 @@ class EmpiricalEmbeddings:
         means, gradients = np.zeros((len(self.scales), len(X))), np.zeros((len(self.scales), *X.shape))
         for points, block, samples, weights in self._blocks(X):
             kernels = self._kernels(samples, block)
-            means[:, points] += np.einsum("kji,j->ki", kernels, weights)  # to the last bit as `mean` has it
+            means[:, points] += np.einsum("kji,j->ki", kernels, weights)  # identical to `mean` to the last bit
             kernels *= weights[:, None]
             gradients[:, points] += self.kernel.contract_grad_x_batch(block, samples, self.scales, kernels)
         return means, gradients
@@ -337,7 +337,7 @@ class EmpiricalEmbeddings:
         pairs = list(self._half_of_pairs())
         if len(pairs) == 1:
             return self._block_sums(*pairs[0])
-        # Blocks are summed in a fixed order, whichever core evaluates them.
+        # Blocks are summed in a fixed order, whichever core evaluates them, so that results are reproducible.
         with ThreadPoolExecutor() as pool:
             return np.asarray(sum(pool.map(lambda pair: self._block_sums(*pair), pairs)))
 

@@ -25,15 +25,15 @@ from .kernels import Derivatives, ProductKernel, unordered
 LARGEST_ARRAY = 1_000_000
 #: numbers in the columns of Gram matrices that are filled at a time: few enough to stay in the cache
 FILLED_AT_A_TIME = 100_000
-#: of inputs and outputs in standard units while learning: rounded, so that the search takes the same path in any units
+#: digits of inputs and outputs in standard units while learning: rounded, so that the search is the same in any units
 DIGITS = 12
 
 
 def gram_matrices(models: ModelBatch, sites: Sites) -> Array:
     """Return the lower triangle of the covariance of N observations by each model, without noise: shape (K, N, N).
 
-    It is in Fortran's order, as LAPACK wants it, and filled a few columns at a time, which saves half of the work;
-    entries above the diagonal have no meaning.
+    It is in Fortran's order, for LAPACK, and filled a few columns at a time, which saves half of the work; entries
+    above the diagonal are undefined.
     """
     n = len(sites)
     G = np.zeros((len(models), n, n))
@@ -58,7 +58,7 @@ class Evidence:
     Parameters
     ----------
     sites : Sites
-        What was observed, in latent coordinates.
+        The sites of the observations, in latent coordinates.
     r : (N,) array
         Residuals; those of derivatives are by coordinates in the given units.
     kernel : ProductKernel
@@ -77,9 +77,9 @@ class Evidence:
     trend : (N, P) array, optional
         The functions h of a linear trend at the observations, or their derivatives.
     trend_shares : (Q,) floats
-        Of each term, the share t of its variance that a trend adds: κ(x, x') + t h(x)ᵀ h(x') in place of κ.
+        For each term, the share t of its variance that a trend adds: κ(x, x') + t h(x)ᵀ h(x') in place of κ.
     constant_shares : (Q,) floats
-        Of each term, the share of its variance that a constant adds.
+        For each term, the share of its variance that a constant adds.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class Evidence:
         self._jittered = np.ones_like(self._fixed)
         self._jittered[pairs.diagonal] += jitter
         self._counted = self._jittered.copy()
-        self._counted[pairs.diagonal] *= 0.5  # the diagonal is there once, all other entries of G twice
+        self._counted[pairs.diagonal] *= 0.5  # the diagonal appears once in G, all other entries twice
 
     def batches(self, n: int, n_terms: int) -> Iterator[slice]:
-        """Yield slices of n models, so many at a time as keep arrays small."""
+        """Yield slices of n models, few enough at a time to keep arrays small."""
         return _parts(n, max(LARGEST_ARRAY // max(n_terms * len(self._fixed), 1), 1))
 
     def log_evidence(self, group: TermGroup, noise: Array | None = None) -> Array:
@@ -133,7 +133,7 @@ class Evidence:
     def log_evidence_and_grad(self, group: TermGroup, noise: Array | None = None) -> tuple[Array, EvidenceGradient]:
         """Return the log evidence, shape (K,), and its gradient.
 
-        With α = G⁻¹ r, it changes by ½ tr((α αᵀ - G⁻¹) dG).
+        With α = G⁻¹ r, its differential is ½ tr((α αᵀ - G⁻¹) dG).
         """
         pairs = self.pairs
         G, kernels, undifferentiated, weights = self._covariances(group, noise)
@@ -157,10 +157,10 @@ class Evidence:
         return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
 
     def leave_out(self, groups: Sequence[IntArray], group: TermGroup, noise: Array | None = None) -> Array:
-        """Return the log density of the mean of each group of observations, if all others are known: (K, groups).
+        """Return the log density of the mean of each group of observations, given all others: (K, groups).
 
-        With α = G⁻¹ r and P = G⁻¹, both of a group of n, and w = P⁻¹ 1 / n, the residual of its mean is wᵀ α, and the
-        variance wᵀ 1 / n. Of a single observation these are α_i / P_ii and 1 / P_ii.
+        With α = G⁻¹ r and P = G⁻¹, restricted to a group of n, and w = P⁻¹ 1 / n, the residual of its mean is wᵀ α, and
+        the variance wᵀ 1 / n. For a single observation these are α_i / P_ii and 1 / P_ii.
         """
         F = self.pairs.packed(self._covariances(group, noise)[0])
         _, alpha = linalg.invert_packed(F, self.r)
@@ -202,10 +202,10 @@ def weighted_sum(kernels: Array, weights: Array) -> Array:
 
 
 def _parts(n: int, most: int) -> Iterator[slice]:
-    """Yield slices of a range of n, each of no more than ``most``."""
+    """Yield slices of a range of length n, each no longer than ``most``."""
     return (slice(start, min(start + most, n)) for start in range(0, n, most))
 
 
 def batches_of_models(n: int, n_observations: int) -> Iterator[slice]:
-    """Yield slices of n models, so many at a time as keep their Gram matrices small."""
+    """Yield slices of n models, few enough at a time to keep their Gram matrices small."""
     return _parts(n, max(LARGEST_ARRAY // max(n_observations**2, 1), 1))

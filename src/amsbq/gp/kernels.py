@@ -9,7 +9,7 @@ with the profile φ and its logarithmic slope ψ = φ'/φ, which is finite where
 
 Kernels are evaluated for K sets of lengthscales (K, D) at once, from "features" of the differences x - y that do not
 depend on the lengthscales; one kernel matrix is the case K = 1. Gradients are contracted with a coefficient for each
-entry of the kernel matrix, so that nothing larger than the matrix itself is held.
+entry of the kernel matrix, so that no array is larger than the matrix itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ProductKernel(Kernel):
     """
 
     reach: float  #: φ(u) is negligible, below 1e-18, for |u| beyond it
-    stretch: float  #: the |u| within which φ varies by about a factor of e
+    stretch: float  #: the |u| over which φ varies by about a factor of e
     kink = True  #: whether φ is not smooth at u = 0
     differentiable = True  #: whether draws of a process with this kernel have derivatives
 
@@ -74,7 +74,7 @@ class ProductKernel(Kernel):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What tells kernels apart that differ in more than their lengthscales."""
+        """The parameters, other than lengthscales, that distinguish kernels."""
         return (type(self),)
 
     @abstractmethod
@@ -125,7 +125,7 @@ class ProductKernel(Kernel):
             )
 
     def features(self, steps: Array) -> Array:
-        """Return what the batched methods need of M differences x - y, shape (D, M), whatever the lengthscales."""
+        """Return what the batched methods need to know about M differences x - y (D, M), for any lengthscales."""
         return steps
 
     def values_batch(self, features: Array, scales: Array) -> Array:
@@ -195,7 +195,7 @@ class RBF(ProductKernel):
         with np.errstate(over="ignore"):
             precisions = np.minimum(scales**-2.0, 1e300)  # finite, so that it can be multiplied by zero
         precisions *= -0.5
-        # BLAS is slow where the inner dimension is one.
+        # BLAS is slow if the inner dimension is one.
         exponents: Array = precisions * features if len(features) == 1 else precisions @ features
         np.exp(exponents, out=exponents)
         return exponents
@@ -247,7 +247,7 @@ class Matern(ProductKernel):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What tells kernels apart that differ in more than their lengthscales."""
+        """The parameters, other than lengthscales, that distinguish kernels."""
         return type(self), self.nu
 
     def profile(self, u: Array) -> Array:
@@ -309,9 +309,9 @@ def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:
 
 
 class Derivatives:
-    """Those of M covariances that are derivatives by an input of the first point, of the second, or of both.
+    """Factors F of covariances of derivatives, by an input of the first point, of the second, or of both.
 
-    They are κ F with a factor F, where ψ_d = ψ(u_d), χ_d = χ(u_d):
+    Among M covariances, those of derivatives are κ F, where with ψ_d = ψ(u_d), χ_d = χ(u_d):
 
         one          ∂κ/∂x_a = κ ψ_a / ℓ_a,  ∂κ/∂y_a = -κ ψ_a / ℓ_a
         two          ∂²κ/∂x_a ∂y_b = -κ ψ_a ψ_b / (ℓ_a ℓ_b)
@@ -322,12 +322,12 @@ class Derivatives:
     steps : (D, M) array
         Differences x - y.
     by, by2 : (M,) ints
-        The input of the first point, and of the second, by which each is a derivative; negative if by none.
+        The inputs of the first and of the second point by which each is a derivative; negative for none.
 
     Attributes
     ----------
     entries : (E,) ints
-        Which of the M covariances are derivatives: those of each kind in turn.
+        Indices of the derivatives among the M covariances, kind by kind.
     """
 
     def __init__(self, steps: Array, by: IntArray, by2: IntArray) -> None:
@@ -358,7 +358,7 @@ class Derivatives:
         u, ells = self._scaled(scales)
         psi, chi = kernel.log_slope(u), kernel.log_curvature(u)
         twice, two = self._twice, self._two
-        by_first = psi + u * (chi - psi**2)  # of -ψ/ℓ, times ℓ
+        by_first = psi + u * (chi - psi**2)  # the derivative of -ψ/ℓ, times ℓ
         third = kernel.log_third(u[:, twice]) - chi[:, twice] * psi[:, twice]
         by_first[:, twice] = (2 * chi[:, twice] + u[:, twice] * third) / ells[:, twice]
         by_first *= -self._signs * A / ells
@@ -370,11 +370,11 @@ class Derivatives:
         return np.asarray(by_first @ inputs[self._inputs] + by_second @ inputs[self._seconds])
 
     def _scaled(self, scales: Array) -> tuple[Array, Array]:
-        """Return the differences in the inputs of the derivatives in lengthscales, and these: (K, E) each."""
+        """Return, for the inputs of the derivatives, differences in lengthscales, and lengthscales: (K, E) each."""
         ells = scales[:, self._inputs]
         return self._steps / ells, ells
 
     def _second(self, kernel: ProductKernel, scales: Array) -> Array:
-        """Return ψ_b / ℓ_b of those by two inputs, shape (K, E_two)."""
+        """Return ψ_b / ℓ_b of the derivatives by two inputs, shape (K, E_two)."""
         ells = scales[:, self._seconds]
         return np.asarray(kernel.log_slope(self._second_steps / ells) / ells)

@@ -2,8 +2,8 @@
 
 Notation: A (n, n) symmetric, its diagonal a (n,); C or L (n, n) lower triangular with A ≈ C Cᵀ; b (n, m).
 
-Where many Gram matrices are only needed for their log densities, F (K, n(n+1)/2) holds the lower triangle of each of
-them in the order of LAPACK's rectangular full packed format: half the numbers to compute, and as fast to factorise.
+If many Gram matrices are only needed for their log densities, F (K, n(n+1)/2) has the lower triangle of each of them in
+LAPACK's rectangular full packed format: half the numbers to compute, and as fast to factorise.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LOG_2_PI = log(2 * pi)
 
 
 def variance_floor(n: int) -> float:
-    """Return the share of a prior variance below which what n observations leave of it is rounding."""
+    """Return the share of a prior variance below which a posterior variance given n observations is rounding error."""
     return (n + 10) * EPS
 
 
 def next_jitter(jitter: float, n: int) -> float:
-    """Return the next larger jitter to try for n observations; raise ValueError where no jitter helps."""
+    """Return the next larger jitter to try for n observations; ValueError if no jitter helps."""
     jitter = max(10 * jitter, 4 * variance_floor(n))
     if jitter > 1:
         raise ValueError("the covariance of the observations is not positive semi-definite")
@@ -35,7 +35,7 @@ def next_jitter(jitter: float, n: int) -> float:
 
 
 def factorise(A: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0) -> tuple[Array, float]:
-    """Return the Cholesky factor of A plus jitter · diag(a), and the jitter that it took.
+    """Return the Cholesky factor of A plus jitter · diag(a), and the jitter that was needed.
 
     A small eigenvalue of the correlation matrix magnifies rounding errors, and the pivots do not show it. So the
     condition number is estimated, unless jitter plus noise already exceeds rounding.
@@ -49,7 +49,7 @@ def factorise(A: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0
     jitter : float
         The smallest jitter to use; more is added only as needed.
     noise : float
-        The least share of the noise in a diagonal entry.
+        The smallest share of noise in a diagonal entry.
     """
     n = len(A)
     if n == 0:
@@ -71,10 +71,10 @@ def factorise(A: Array, diagonal: Array, jitter: float = 0.0, noise: float = 0.0
 
 
 def border(C: Array, A: Array, V: Array, diagonal: Array, new_diagonal: Array, jitter: float) -> Array | None:
-    """Return the factor of the Schur complement V + jitter · diag(a_new) - Aᵀ A of new rows, None if rounded away.
+    """Return the factor of the Schur complement V + jitter · diag(a_new) - Aᵀ A of new rows; None if it is rounding.
 
-    C (n, n) is the factor of the old rows, A (n, m) is C⁻¹ times their covariance with the new ones. The test is that
-    of `factorise`, on the rows that the inverse of the whole factor gains.
+    C (n, n) is the factor of the old rows, A (n, m) is C⁻¹ times their covariance with the new ones. The test for
+    rounding is that of `factorise`, applied to the new rows of the inverse of the whole factor.
     """
     new = _positive_scale(new_diagonal)
     C_new, info = dpotrf(V + np.diag(jitter * new) - A.T @ A, lower=1, clean=1) if V.size else (V, 0)
@@ -134,7 +134,7 @@ def invert_packed(F: Array, r: Array) -> tuple[Array, Array]:
 
 
 def log_densities_packed(F: Array, r: Array) -> Array:
-    """Return log N(r; 0, A) of each packed matrix, shape (K,), -inf where there is none; F is overwritten."""
+    """Return log N(r; 0, A) of each packed matrix, shape (K,), -inf if not positive definite; F is overwritten."""
     return _factorise_and_solve_packed(F, r)[0]
 
 
@@ -149,7 +149,7 @@ def packed_order(n: int) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=64)
 def packed_positions(n: int) -> IntArray:
-    """Return where each entry of a symmetric matrix is in its packed triangle, shape (n, n)."""
+    """Return the position of each entry of a symmetric matrix in its packed triangle, shape (n, n)."""
     rows, columns = packed_order(n)
     at = np.empty((n, n), dtype=np.intp)
     at[rows, columns] = at[columns, rows] = np.arange(len(rows))
@@ -157,7 +157,7 @@ def packed_positions(n: int) -> IntArray:
 
 
 def packed_diagonal(n: int) -> IntArray:
-    """Return where the diagonal is in a packed triangle, row by row, shape (n,)."""
+    """Return the positions of the diagonal in a packed triangle, row by row, shape (n,)."""
     return np.diagonal(packed_positions(n))
 
 
@@ -179,7 +179,7 @@ def _factorise_and_solve_packed(F: Array, r: Array) -> tuple[Array, Array]:
 
 
 def _positive_scale(diagonal: Array) -> Array:
-    """Return the prior variances, and the largest of them in place of those that are zero."""
+    """Return the prior variances, with zeros replaced by the largest of them."""
     return diagonal if diagonal.all() else np.where(diagonal > 0, diagonal, np.max(diagonal, initial=0.0) or 1.0)
 
 
@@ -192,18 +192,18 @@ def _triangular_solve(L: Array, b: Array, trans: int) -> Array:
 
 
 class Pairs:
-    """The pairs of N observations, each once, with the pairs of the same two sources side by side.
+    """The pairs of N observations, each once, grouped by their two sources.
 
-    A symmetric matrix over observations is a vector over their M = N (N + 1) / 2 pairs. What depends on the two sources
-    alone is constant over a block of pairs, and half of the work is saved. `packed` and `unpacked` permute between this
-    order and LAPACK's.
+    A symmetric matrix over observations is a vector over their M = N (N + 1) / 2 pairs. Quantities that depend only on
+    the two sources are constant over a block of pairs, which saves half of the work. `packed` and `unpacked` permute
+    between this order and LAPACK's.
 
     Attributes
     ----------
     first, second : (M,) ints
         The observations of each pair.
     diagonal : (N,) ints
-        Where each observation is paired with itself.
+        Index of the pair of each observation with itself.
     lower, higher : (J,) ints
         The two sources of the pairs in each of J blocks.
     """
@@ -228,7 +228,7 @@ class Pairs:
         return np.repeat(B[..., self.lower, self.higher], self._sizes, axis=-1)
 
     def sums(self, A: Array, n_sources: int) -> Array:
-        """Return the sums of A (..., M) over the pairs of each two sources: upper triangles, shape (..., L, L)."""
+        """Return the sums of A (..., M) over the pairs of any two sources: upper triangles, shape (..., L, L)."""
         out = np.zeros((*A.shape[:-1], n_sources, n_sources))
         if A.size:
             out[..., self.lower, self.higher] = np.add.reduceat(A, self._starts, axis=-1)

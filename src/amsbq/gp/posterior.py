@@ -1,7 +1,7 @@
 """The multi-source Gaussian process and its posterior, for one set of hyperparameters: the public face of this package.
 
-A process can be made a dictionary of JSON types and back: `gp_to_dict` and `gp_from_dict`.
-All of it is the case K = 1 of `posterior_batch`, which has the notation.
+`gp_to_dict` and `gp_from_dict` convert a process to JSON types and back. Everything is the case K = 1 of
+`posterior_batch`, which has the notation.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class MultiSourceGP:
         self.noise = non_negative(vector(noise, "noise", self.n_sources), "noise")
         self.mean = vector(mean, "mean", self.n_sources)
         self.batch = ModelBatch.of_terms(self.terms, self.measure, self.noise, self.mean)
-        _ = self.batch.embeddings  # a kernel that cannot be integrated is an error now, not later
+        _ = self.batch.embeddings  # raises now, not later, if a kernel cannot be integrated
 
     def check_for(self, n_sources: int, measure: Measure) -> None:
         """Raise ValueError unless it is a model of so many sources with that distribution of the inputs."""
         if self.n_sources != n_sources:
-            raise ValueError(f"the model is one of {self.n_sources} sources, but there are {n_sources}")
+            raise ValueError(f"the model is for {self.n_sources} sources, but there are {n_sources}")
         if not measure.same_as(self.measure):
-            raise ValueError(f"the model is one for {self.measure!r}, but the measure is {measure!r}")
+            raise ValueError(f"the model is for {self.measure!r}, but the measure is {measure!r}")
 
     def __repr__(self) -> str:
         return (
@@ -83,32 +83,31 @@ class MultiSourceGP:
         noise_var: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
     ) -> Posterior:
-        """Return the posterior on N observations (N = 0 is the prior).
+        """Return the posterior given N observations (N = 0 is the prior).
 
         Parameters
         ----------
         sources : (N,) ints, or one for all
-            Which source each observation is of; 0 is the primary one.
+            The source of each observation; 0 is the primary one.
         X : (N, D) array
         y : (N,) array
         noise_var : (N,) array, optional
             Known variance of each observation, on top of the noise of its source.
         gradients : (N, D) array, optional
-            The gradients of the sources there; NaN where they, or some of the derivatives, are not known. If there is
-            noise of variance v on a value, there is noise of variance v / w_d² on its derivative by an input of width
-            w_d.
+            The gradients of the sources there; NaN where unknown, in part or as a whole. If a value has noise of
+            variance v, its derivative by an input of width w_d has noise of variance v / w_d².
         """
         data = Data.checked(self.measure, self.n_sources, sources, X, y, noise_var, gradients)
         return Posterior(self, PosteriorBatch.condition(self.batch, data))
 
 
 class Posterior:
-    """A `MultiSourceGP` conditioned on observations. Made by its ``condition``, and by ``extend``.
+    """A `MultiSourceGP` conditioned on observations; returned by `MultiSourceGP.condition` and by `extend`.
 
     Attributes
     ----------
     sources, X, y : (N,), (N, D) and (N,) arrays
-        The observations, in which each value is followed by the derivatives that are known.
+        The observations, in which each value is followed by its known derivatives.
     jitter : float
         The share of their variance that was added to observations to keep the Gram matrix positive definite; zero
         unless the observations are (nearly) redundant, such as duplicates without noise.
@@ -123,7 +122,7 @@ class Posterior:
         return f"<Posterior on {' + '.join(map(str, counts))} observations of {self.gp.n_sources} sources>"
 
     def predict(self, source: int, X: ArrayLike) -> tuple[Array, Array]:
-        """Return the mean and variance of f_source at each X_i, without the noise of an observation (Eq. 2)."""
+        """Return the mean and variance of f_source at each X_i, without observation noise (Eq. 2), shape (n,) each."""
         mean, variance = self.batch.predict(self._source(source), self.gp.measure.check_points(X))
         return mean[0], variance[0]
 
@@ -135,7 +134,7 @@ class Posterior:
     def main_effect(self, source: int, input: int, t: ArrayLike) -> tuple[Array, Array]:
         """Return the mean and variance of ∫ f_source(x) π(dx_others), a function of one input, at its values t_i.
 
-        The other inputs are integrated out by their own distribution, whatever this one is.
+        The other inputs are integrated out by their marginal distribution.
         """
         if not 0 <= (input := count(input, "input")) < self.gp.dim:
             raise ValueError(f"there is no input {input}: there are {self.gp.dim}, numbered 0 to {self.gp.dim - 1}")
@@ -144,7 +143,7 @@ class Posterior:
         return mean[0], variance[0]
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return the mean and variance of each observation, its noise included, given all the others: (N,) each."""
+        """Return the mean and variance of each observation, including its noise, given all others: (N,) each."""
         mean, variance = self.batch.leave_one_out()
         return mean[0], variance[0]
 
@@ -160,7 +159,7 @@ class Posterior:
         return rho2[0], gradient[0]
 
     def squared_correlation_joint(self, sources: ArrayLike, X: ArrayLike, target: int = 0) -> float:
-        """Return ρ² of the target's integral with a whole set of new, noisy observations (Eq. 6)."""
+        """Return the joint ρ² of the target's integral with a set of new, noisy observations (Eq. 6)."""
         X = self.gp.measure.check_points(X)
         new = Sites.values(source_numbers(sources, self.gp.n_sources, len(X)), X)
         return float(self.batch.squared_correlation_joint(new, self._source(target, "target"))[0])
@@ -186,7 +185,7 @@ class Posterior:
         noise_var: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
     ) -> Posterior:
-        """Return the posterior on more observations, in O(N²) for each; this one stays as it is."""
+        """Return the posterior given additional observations, in O(N²) for each; this one is unchanged."""
         new = Data.checked(self.gp.measure, self.gp.n_sources, sources, X, y, noise_var, gradients)
         return Posterior(self.gp, self.batch.extend(new))
 
@@ -195,7 +194,7 @@ class Posterior:
 
 
 def gp_to_dict(gp: MultiSourceGP) -> dict[str, Any]:
-    """Return all arguments of a `MultiSourceGP` as dictionaries, lists, text and numbers."""
+    """Return all arguments of a `MultiSourceGP` as JSON types."""
     return {
         "class": "MultiSourceGP",
         "terms": [{"B": term.B.tolist(), "kernel": kernel_to_dict(term.kernel)} for term in gp.terms],
@@ -206,7 +205,7 @@ def gp_to_dict(gp: MultiSourceGP) -> dict[str, Any]:
 
 
 def gp_from_dict(content: dict[str, Any]) -> MultiSourceGP:
-    """Return the Gaussian process of which `gp_to_dict` made ``content``; ValueError if it cannot be rebuilt."""
+    """Rebuild a Gaussian process from the output of `gp_to_dict`; ValueError if that is impossible."""
     if content.get("class") != "MultiSourceGP":
         raise ValueError(f"there is no model of class {content.get('class')!r}")
     terms = [Term(term["B"], kernel_from_dict(term["kernel"])) for term in content["terms"]]
@@ -227,11 +226,11 @@ def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
         return {"class": "Linear", "centre": kernel.centre.tolist(), "scales": kernel.scales.tolist()}
     if type(kernel) is Constant:
         return {"class": "Constant"}
-    return {"class": type(kernel).__name__, "text": repr(kernel)}  # of the user: it can be compared, not rebuilt
+    return {"class": type(kernel).__name__, "text": repr(kernel)}  # a user's kernel can be compared, not rebuilt
 
 
 def kernel_from_dict(content: dict[str, Any]) -> Kernel:
-    """Return the kernel of which `kernel_to_dict` made ``content``; ValueError if it cannot be rebuilt.
+    """Rebuild a kernel from the output of `kernel_to_dict`; ValueError if that is impossible.
 
     >>> kernel_from_dict({"class": "RBF", "lengthscales": 0.3})
     RBF(0.3)

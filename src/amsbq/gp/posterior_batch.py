@@ -1,4 +1,4 @@
-"""K models conditioned on the same observations: predictions, integrals, and what observations to come tell of them.
+"""K models conditioned on the same observations: predictions, integrals, and their correlations with new observations.
 
 Notation, the paper's where it has one (equation numbers are the paper's):
 
@@ -12,7 +12,7 @@ Notation, the paper's where it has one (equation numbers are the paper's):
     var Z = ⟨⟨k_11⟩⟩ - wᵀ w                                         posterior variance of the integral
     ρ² = c² / (v · var Z)                                           squared correlation of Z with a new observation
 
-Everything is an inner product of whitened vectors, which are kept: one more point costs one triangular solve.
+Everything is an inner product of whitened vectors, which are cached: one more point costs one triangular solve.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .coregionalisation import ModelBatch
 from .data import Data, Sites
 from .gram import LARGEST_ARRAY, batches_of_models, gram_matrices
 
-#: An observation of which no more than this share of its variance is unknown tells of rounding errors, not of Z.
+#: An observation whose posterior variance is no more than this share of its prior variance only reflects rounding.
 NOTHING_LEFT = 1e-10
 #: Observations up to which the factors of several models are inverted: more work once, and less for every look at a
 #: few points (measured by benchmarks/overhead.py).
@@ -39,16 +39,16 @@ MOST_INVERTED = 400
 
 
 class _Points(NamedTuple):
-    """What is known of points X (n, D), whatever source is observed there."""
+    """Quantities at points X (n, D) that do not depend on the source observed there."""
 
     X: Array
     kernels: list[Array]  # κ of the observations and X for each group of terms, (K, Q, N, n)
     means: list[Array]  # μ for each group, (K, Q, n)
-    mean_grads: list[Array]  # dμ/dx for each group, (K, Q, n, D), if they are wanted
+    mean_grads: list[Array]  # dμ/dx for each group, (K, Q, n, D), or empty if not needed
 
 
 class _Correlation(NamedTuple):
-    """What ρ² and its gradient share."""
+    """Intermediate results shared by ρ² and its gradient."""
 
     parts: list[Array]  # B κ for each group of terms, (K, Q, N, n)
     A: Array  # C⁻¹ cov[y, f(X)], (K, N, n)
@@ -61,20 +61,20 @@ class _Correlation(NamedTuple):
 class Border(NamedTuple):
     """New observations beside the old ones."""
 
-    base: PosteriorBatch  # the posteriors that the rest goes with, with as much jitter as the new observations need
+    base: PosteriorBatch  # the posteriors given the old ones, with as much jitter as the new ones need
     A: Array  # C⁻¹ cov[y, f(X_new)], (K, N, n)
-    factors: list[Array]  # of the posterior covariance of the new observations, (n, n) each
-    informative: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn, after those before it
+    factors: list[Array]  # Cholesky factors of the posterior covariance of the new observations, (n, n) each
+    informative: NDArray[np.bool_]  # (K, n), whether more than rounding is left to learn, given those before it
 
 
 class PosteriorBatch:
-    """K models conditioned on the same observations. Made by `condition` and by `extend`.
+    """K models conditioned on the same observations; returned by `condition` and by `extend`.
 
     Attributes
     ----------
     models : ModelBatch
     data : Data
-        With the known noise variance of each observation, on top of the noise of its source.
+        The observations, with known noise variances on top of the noise of their sources.
     jitter : (K,) array
         The share of their variance that was added to observations to keep the Gram matrix positive definite.
     """
@@ -133,7 +133,7 @@ class PosteriorBatch:
     def coefficients(self, values: Array) -> Array:
         """Return G⁻¹ (values - m_s) for J sets of values of the observations, (K, N, J): the same shape.
 
-        With them, Σ_n k(x, x_n) a_n is the posterior mean without its prior mean, if the observations had those values.
+        With these coefficients a, Σ_n k(x, x_n) a_n is the posterior mean minus the prior mean, given those values.
         """
         residuals = values - self.models.prior_mean(self.data.sites)[:, :, None]
         return self._solve(self._solve(residuals), transposed=True)
@@ -149,7 +149,7 @@ class PosteriorBatch:
         return self._moments(source, self._solve(cov.swapaxes(1, 2)), prior)
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return the means and variances of each observation, noise included, given all others: shape (K, N) each.
+        """Return the means and variances of each observation, including noise, given all others: shape (K, N) each.
 
         With α = G⁻¹ r, the residual of observation i is α_i / G⁻¹_ii, and its variance is 1 / G⁻¹_ii.
         """
@@ -167,12 +167,10 @@ class PosteriorBatch:
         return linalg.log_density(squares, np.log(diagonals).sum(axis=1), len(self.data.y))
 
     def extend(self, new: Data) -> Self:
-        """Return the posteriors on more observations, in O(N²) for each; these stay as they are."""
+        """Return the posteriors given additional observations, in O(N²) for each; these are unchanged."""
         border = self._border(new.sites, new.noise_var)
         base = border.base
-        base.whitened_integral(
-            self.models.target
-        )  # so that the result does not depend on what was asked of these posteriors before
+        base.whitened_integral(self.models.target)  # so that the result does not depend on earlier calls
 
         def grown(whitened: Array, values: Array) -> Array:
             rows = values - np.einsum("kj,kji->ki", whitened, border.A)
@@ -193,7 +191,7 @@ class PosteriorBatch:
         return out
 
     def _wanted(self, target: int | None) -> int:
-        """Return the source whose integral is asked for, by default that of the models."""
+        """Return the source whose integral is the target, by default that of the models."""
         return self.models.target if target is None else target
 
     def integral_covariance(self, source: int, other: int) -> Array:
@@ -209,7 +207,7 @@ class PosteriorBatch:
         return self._whitened[target]
 
     def _integral_variance(self, target: int) -> Array:
-        """Return var Z as a denominator, shape (K,): not below the rounding of what was taken from its prior."""
+        """Return var Z as a denominator, shape (K,), bounded below by the rounding error of its computation."""
         if target not in self._denominators:
             floor = linalg.variance_floor(len(self.data.y)) * self.models.integral_covariance(target, target)
             self._denominators[target] = np.maximum(self.integral(target)[1], floor)
@@ -217,7 +215,7 @@ class PosteriorBatch:
 
     @cached_property
     def _inverses(self) -> Array | None:
-        """The inverses of the factors, shape (K, N, N), where that pays."""
+        """The inverses of the factors, shape (K, N, N), if computing them saves time; else None."""
         if len(self) == 1 or len(self.data.y) > MOST_INVERTED:
             return None
         return np.array([linalg.inverse_lower(C) for C in self.factors])
@@ -229,18 +227,18 @@ class PosteriorBatch:
         return solve_lower_batch(self.factors, b, transposed)
 
     def _moments(self, source: int, A: Array, prior: Array) -> tuple[Array, Array]:
-        """Return means and variances (K, n) of what has prior variances (K, n) and A (K, N, n) = C⁻¹ cov[y, ·]."""
+        """Return posterior means and variances (K, n) from prior variances (K, n) and A (K, N, n) = C⁻¹ cov[y, ·]."""
         mean = self.models.mean[:, source, None] + np.einsum("kj,kji->ki", self.beta, A)
         left = prior - np.einsum("kji,kji->ki", A, A)
         return mean, np.maximum(left, linalg.variance_floor(0) * prior)
 
     @property
     def _smallest_share(self) -> Array:
-        """Share of the variance of an observation, shape (K,): if no more is unknown of it, it tells of rounding."""
+        """Smallest posterior share of an observation's variance that is more than rounding, shape (K,)."""
         return max(linalg.variance_floor(len(self.data.y)), NOTHING_LEFT) + 2 * self.jitter
 
     def _border(self, sites: Sites, noise_var: Array) -> Border:
-        """Return what observations to come, with known noise on top of that of their sources, add to the factors."""
+        """Return the border that new observations, with known noise on top of their sources', add to the factors."""
         models, data = self.models, self.data
         noise = models.observation_noise(sites, noise_var)
         V = models.cov(sites, sites) + noise[:, :, None] * np.eye(len(sites))
@@ -259,10 +257,10 @@ class PosteriorBatch:
             base = type(self).condition(models, data, np.array(jitter))
 
     def expecting_noise(self, guess: Callable[[Array], Array] = np.nan_to_num) -> Self:
-        """Return the same posteriors, by which observations to come are as noisy as those of their source are.
+        """Return the posteriors with future observations assumed to be as noisy as existing ones of their source.
 
-        That is the median of the known variances: it becomes noise of the source, and the rest stays with observations.
-        Of sources without observations it is a ``guess``, from the variances (L,) of all with NaN for these.
+        The median of the known variances becomes noise of the source, and the rest remains with the observations. For
+        sources without observations it comes from ``guess``, a function of the medians (L,) of all, NaN for these.
         """
         data = self.data
         of_values = np.isfinite(data.noise_var) & ~(data.of_integral | data.sites.differentiated)
@@ -289,7 +287,7 @@ class PosteriorBatch:
     ) -> list[Array]:
         """Return ρ² of the primary integral with an observation of each of several sources at each X_i: (K, n) each.
 
-        It is ρ² once the sources ``given`` have been observed at X_i too.
+        It is conditional on observations of the sources ``given`` at X_i.
         """
         points = self._points(X)
         if not given:
@@ -298,7 +296,7 @@ class PosteriorBatch:
         return [self._partial(np.atleast_1d(source), points, known, given) for source in sources]
 
     def _partial(self, source: IntArray, points: _Points, known: Sequence[_Correlation], given: Sequence[int]) -> Array:
-        """Return ρ² of the primary integral with a source at each point, once others are known there: (K, n)."""
+        """Return ρ² of the primary integral with a source at each point, conditional on others there: (K, n)."""
         target = self.models.target
         rows, s = [*known, self._correlation(source, points, target)], [*(np.array([other]) for other in given), source]
         P, variance = len(given), np.repeat(self._integral_variance(target)[:, None], len(points.X), axis=1)
@@ -307,7 +305,7 @@ class PosteriorBatch:
         V = np.array([[self._cov_at_same(points.X, *one, *other) for one in pairs] for other in pairs])
         for i, row in enumerate(rows):
             V[i, i] = row.v  # with noise
-        for i in range(P):  # one after another is eliminated
+        for i in range(P):  # eliminate one after another
             slopes = linalg.ratio(V[i + 1 :, i], V[[i] * (P - i), i], np.array([rows[i].informative] * (P - i)))
             variance -= linalg.ratio(c[i] ** 2, V[i, i], rows[i].informative)
             c[i + 1 :] -= slopes * c[i]
@@ -317,9 +315,9 @@ class PosteriorBatch:
         return np.minimum(linalg.ratio(share * c[-1], V[-1, -1], informative), 1)
 
     def squared_correlation_blocks(self, sources: IntArray, by: IntArray, X: Array) -> Array:
-        """Return ρ² of the primary integral with m noisy observations together, at each X_i: shape (K, n).
+        """Return the joint ρ² of the primary integral with m noisy observations at each X_i: shape (K, n).
 
-        They are the values of sources (m,), or their derivatives by an input, as in `Sites`.
+        The observations are values of sources (m,), or their derivatives by an input, as in `Sites`.
         """
         K, n, m, models = len(self), len(X), len(by), self.models
         new, N = Sites.blocks(sources, by, X), len(self.data.y)
@@ -338,7 +336,7 @@ class PosteriorBatch:
         noise = models.observation_noise(new, np.zeros(len(new))).reshape(K, n, m)
         np.einsum("kiaa->kia", V)[...] += noise
         total = (models.variances(new) + noise.reshape(K, -1)).reshape(K, n, m)
-        # in units of their prior deviations, with as much noise as rounding is: what is not informative counts nothing
+        # in units of prior standard deviations, plus noise of the size of rounding: uninformative ones do not count
         scales = np.sqrt(np.where(total > 0, total, 1.0))
         V /= scales[:, :, :, None] * scales[:, :, None, :]
         np.einsum("kiaa->kia", V)[...] += self._smallest_share[:, None, None]
@@ -385,7 +383,7 @@ class PosteriorBatch:
         return at.rho2, gradient
 
     def squared_correlation_joint(self, sites: Sites, target: int | None = None) -> Array:
-        """Return ρ² of the target's integral with a whole set of noisy observations (Eq. 6), shape (K,)."""
+        """Return the joint ρ² of the target's integral with a set of noisy observations (Eq. 6), shape (K,)."""
         return self._joint(sites, self._wanted(target))[0]
 
     def squared_correlation_joint_and_grad(
@@ -421,17 +419,17 @@ class PosteriorBatch:
 
     @cached_property
     def _integral_rows(self) -> IntArray:
-        """Numbers of the observations that are those of integrals."""
+        """Row numbers of the observations of integrals."""
         return np.flatnonzero(self.data.of_integral)
 
     @cached_property
     def _located(self) -> Sites:
-        """What was observed, with any location for integrals."""
+        """The sites of the observations, with an arbitrary location for integrals."""
         X = np.where(self.data.of_integral[:, None], self.models.measure.median, self.data.X)
         return replace(self.data.sites, X=X)
 
     def _correlation(self, source: IntArray, points: _Points, target: int) -> _Correlation:
-        """Return what is known of observations of a source (1,), or of one for each point (n,)."""
+        """Return the correlation of Z with observations of a source (1,), or of one for each point (n,)."""
         models, s, values = self.models, self.data.s, Sites.values(source, points.X)
         parts: list[Array] = []
         covariance = models.constant_cov(self.data.sites, values)
@@ -465,7 +463,7 @@ class PosteriorBatch:
 
     @cached_property
     def _source_rows(self) -> list[Array]:
-        """B of the sources of the observations and every source, (K, Q, N, L) for each group of terms."""
+        """B between the sources of the observations and all sources, (K, Q, N, L) for each group of terms."""
         return [group.B[:, :, self.data.s] for group in self.models.groups]
 
     def _joint(self, sites: Sites, target: int) -> tuple[Array, Array, Border]:

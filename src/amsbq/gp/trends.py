@@ -1,8 +1,8 @@
 """Trends: parts of a covariance that are linear in known functions of the inputs, k_ll'(x, x') = B[l, l'] h(x)ᵀ h(x').
 
 Their coefficients are integrated out in closed form. Notation as in `coregionalisation`; h(x) (P,) are the functions of
-a `Linear` kernel, or their derivatives by an input where those of a source are observed, and h̄ (P,) their integrals
-against the measure.
+a `Linear` kernel, or, for observed derivatives, their derivatives by the same input, and h̄ (P,) their integrals against
+the measure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .kernels import Kernel, ProductKernel
 class Constant(Kernel):
     """The kernel κ(x, y) = 1, the covariance of an unknown offset.
 
-    With a diagonal B, a ``Constant`` term gives every source an offset of its own.
+    With a diagonal B, a ``Constant`` term gives each source its own offset.
 
     >>> Constant()([[0.0], [1.0]], [[5.0]])
     array([[1.],
@@ -50,7 +50,7 @@ class Linear(Kernel):
     Parameters
     ----------
     centre : float or sequence of D floats
-        Where the trend is zero.
+        The point at which the trend is zero.
     scales : float or sequence of D floats
         The slope in dimension d has the standard deviation 1 / s_d; there is none where s_d is infinite.
 
@@ -78,7 +78,7 @@ class Linear(Kernel):
         return np.asarray((X - self.centre) / self.scales)
 
     def observed(self, measure: Measure, sites: Sites) -> Array:
-        """Return h at locations of a measure, or its derivative by an input, as observed: shape (n, D)."""
+        """Return h, or its derivative by an input, for observations at locations of a measure: shape (n, D)."""
         h = self.functions(measure.to_latent(sites.X))
         if len(which := np.flatnonzero(sites.differentiated)):
             h[which] = np.eye(h.shape[1])[sites.by[which]] * self.slopes(measure, sites.X[which])
@@ -97,7 +97,7 @@ class Linear(Kernel):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What tells linear kernels apart."""
+        """The parameters that distinguish linear kernels."""
         return type(self), self.centre.tobytes(), self.scales.tobytes()
 
 
@@ -108,12 +108,12 @@ def check_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-#: An input has a trend only if its standard deviation is at most so many widths: that of heavier tails says nothing.
+#: An input has a trend only if its standard deviation is at most this many widths: for heavier tails it is meaningless.
 MOST_WIDTHS = 2.0
 
 
 def linear_kernel(measure: Measure) -> Linear:
-    """Return the linear kernel of all inputs alike around the mean of a measure, with a variance of one on average."""
+    """Return the linear kernel around the mean of a measure, in which all inputs count equally; mean variance one."""
     latent = measure.whole.latent
     mean, sd = latent.moments
     known = np.isfinite(mean) & (sd > 0) & (sd <= MOST_WIDTHS * latent.width)
@@ -122,15 +122,15 @@ def linear_kernel(measure: Measure) -> Linear:
 
 
 def between(B: Array, s: IntArray, s2: IntArray) -> Array:
-    """Return B[l, l'] of every two points, for B (..., L, L) and sources s (n,) and s2 (m,): shape (..., n, m)."""
+    """Return B[l, l'] for all pairs of points, with B (..., L, L) and sources s (n,) and s2 (m,): (..., n, m)."""
     return B.take(s2, axis=-1).take(s, axis=-2)  # whole rows at a time: faster than an index for each entry
 
 
 @dataclass(frozen=True)
 class Trends:
-    """The trends of K models: kernels that they have in common, and B (K, L, L) for each of them.
+    """The trends of K models: shared kernels, and B (K, L, L) for each of them.
 
-    All that is returned is zero where there are none.
+    Without trends, all methods return zero.
     """
 
     kernels: tuple[Linear, ...] = ()
@@ -139,7 +139,7 @@ class Trends:
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Trends, int]], n_sources: int) -> Trends:
-        """Return the trends of all models, from those of some and their numbers; B = 0 where a model lacks one."""
+        """Join the trends of several groups of models, given with their sizes; B = 0 where a model lacks one."""
         kernels = {kernel.kind: kernel for trends, _ in parts for kernel in trends.kernels}
         B = []
         for kind in kernels:
@@ -155,7 +155,7 @@ class Trends:
         return Trends(self.kernels, tuple(B[models] for B in self.B), self.averages)
 
     def averaged(self, averages: Sequence[Array]) -> Trends:
-        """Return the trends with the averages of h by another functional than the integral over the measure."""
+        """Return the trends with h̄ replaced by averages of h under another functional than the integral."""
         return Trends(self.kernels, self.B, tuple(averages))
 
     def cov(self, measure: Measure, a: Sites, b: Sites) -> Array | float:
@@ -165,7 +165,7 @@ class Trends:
         )
 
     def cov_at_same(self, measure: Measure, a: Sites, b: Sites) -> Array | float:
-        """Return the covariances of n observations, each with another one at the same location, by trends: (K, n)."""
+        """Return the covariances by trends of observations a_i and b_i at the same locations: (K, n)."""
         return self._sum(
             lambda kernel, B: B[:, a.s, b.s] * (kernel.observed(measure, a) * kernel.observed(measure, b)).sum(axis=1)
         )
@@ -206,7 +206,7 @@ class Trends:
     def main_effect_cov(
         self, measure: Measure, source: int, inputs: Sequence[int], t: Array, a: Sites
     ) -> Array | float:
-        """Return what trends add to the covariances of a main effect, (K, m, n)."""
+        """Return the part of the covariances of a main effect that is due to trends, (K, m, n)."""
 
         def one(kernel: Linear, B: Array) -> Array:
             effects = _main_effects(kernel, measure, inputs, t)
@@ -215,7 +215,7 @@ class Trends:
         return self._sum(one)
 
     def main_effect_variance(self, measure: Measure, source: int, inputs: Sequence[int], t: Array) -> Array | float:
-        """Return what trends add to the variances of a main effect, (K, m)."""
+        """Return the part of the variances of a main effect that is due to trends, (K, m)."""
 
         def one(kernel: Linear, B: Array) -> Array:
             return np.asarray(B[:, [source], source] * (_main_effects(kernel, measure, inputs, t) ** 2).sum(axis=1))
@@ -241,7 +241,7 @@ class Trends:
         return sum((of_one(kernel, B) for kernel, B in zip(self.kernels, self.B, strict=True)), start=0.0)
 
 
-#: of models that have none
+#: the trends of models without any
 NO_TRENDS = Trends()
 
 
@@ -255,6 +255,6 @@ def _main_effects(kernel: Linear, measure: Measure, inputs: Sequence[int], t: Ar
 
 
 def _integrals(kernel: Linear, measure: Measure) -> Array:
-    """Return h̄, shape (P,): zero, unless the kernel has another centre than the measure."""
+    """Return h̄, shape (P,), which is zero unless the kernel has another centre than the measure."""
     known = np.isfinite(np.broadcast_to(kernel.scales, measure.dim))
     return kernel.functions(np.where(known, measure.latent.moments[0], 0.0))
