@@ -1,9 +1,9 @@
-"""Other methods for the same integral, to compare with.
+"""Other methods for the same integral, for comparison.
 
 In come sources, a measure and a budget, as in `amsbq.integrate`.
-Out comes the same kind of `Result`; the standard deviation is NaN where a method has no error bar.
-What all methods take is described in `monte_carlo`; their runs are in `sampling_run`. Methods over several sources
-begin with a pilot, and then divide the budget by what it tells: `multilevel` for sources in order, `pilot` for any.
+Out comes a `Result`, as there; the standard deviation is NaN if a method has no error bar.
+The arguments of all methods are described in `monte_carlo`; their runs are in `sampling_run`. Methods over several
+sources begin with a pilot, and allocate the budget by its results: `multilevel` for ordered sources, `pilot` for any.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from .control_variates import control_variate
 from .multifidelity import multifidelity_monte_carlo
 from .multilevel import multilevel_monte_carlo
 
-#: the methods by the names under which tables and figures show them
+#: the methods, by their names in tables and figures
 BASELINES: dict[str, Callable[..., Result]] = {
     "vanilla BQ": vanilla_bq,
     "percentiles": percentile,

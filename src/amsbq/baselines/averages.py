@@ -5,9 +5,9 @@ Notation: y_i = f(x_i) are the values at n points x_i, and ȳ is their average, 
 - Monte Carlo draws x_i from π independently. Then ȳ has the standard error s / √n, where s is the sample standard
   deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
 - Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly.
-  Such points are not independent, so R independently scrambled sequences are averaged, ȳ_1, ..., ȳ_R; their differences
-  are the error bar, and Student's distribution has R - 1 degrees of freedom.
-- Percentiles divide π into k cells of the same probability for each input, with one evaluation in each of the n = k^D
+  Such points are not independent, so R independently scrambled sequences have averages ȳ_1, ..., ȳ_R, whose spread
+  gives the error bar, and Student's distribution has R - 1 degrees of freedom.
+- Percentiles divide π into k cells of equal probability along each input, with one evaluation in each of the n = k^D
   cells; the paper compares with them in Section 4.
 """
 
@@ -39,7 +39,7 @@ class MonteCarloSettings:
 
 SETTINGS = MonteCarloSettings()
 
-Nodes = Literal["middle", "right"]  #: where in its cell a node is
+Nodes = Literal["middle", "right"]  #: position of a node in its cell
 
 
 def monte_carlo(
@@ -59,11 +59,11 @@ def monte_carlo(
     Parameters
     ----------
     sources : function, `Source`, or list of them
-        As in `amsbq.integrate`, the primary one first; methods with one source evaluate only that.
+        As in `amsbq.integrate`, the primary one first; single-source methods evaluate only that.
     measure : measure, or anything that `amsbq.as_measure` takes
         The distribution of the inputs.
     budget : float
-        In units of cost; it decides how many evaluations there are.
+        In units of cost; it determines the number of evaluations.
     seed : int, optional
         Seed of the random numbers, by default 0.
     rng : int or numpy.random.Generator, optional
@@ -76,8 +76,8 @@ def monte_carlo(
     Returns
     -------
     Result
-        The integral of the primary source; each of its evaluations has the mean and the standard deviation after it.
-        Failed evaluations are charged, and left out of the estimate.
+        The integral of the primary source; each evaluation has the mean and the standard deviation after it. Failed
+        evaluations are charged, but not part of the estimate.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def secondary_only(
     executor: ExecutorLike | None = None,
     workers: int = 1,
 ) -> Result:
-    """Estimate the integral by that of a secondary source: cheap, and wrong by an unknown amount.
+    """Estimate the integral by that of a secondary source, with an unknown bias.
 
     The secondary source is averaged over scrambled Sobol points. The estimate has no error bar (NaN), because the
     precision of the secondary source's integral says nothing about its bias.
@@ -157,7 +157,7 @@ def secondary_only(
     sources, measure, budget, seed, rng, executor, workers
         As in `monte_carlo`.
     source : int
-        Number of the source that is evaluated, from 0, the primary one.
+        Number of the source to evaluate; 0 is the primary one.
     """
     run = SamplingRun(sources, measure, budget, seed, rng, executor, workers)
     found = _average_over_sobol_points(run, source_number(source, len(run.sources)), SETTINGS.replicates)
@@ -176,16 +176,16 @@ def percentile(
 ) -> Result:
     """Estimate the integral by the average of the primary source over percentiles of the measure.
 
-    There are as many cells of the same probability as the budget pays for: in several dimensions, a grid with the same
-    number for each input. The estimate has no error bar (NaN), and nothing in it is random.
+    There are as many cells of equal probability as the budget pays for: in several dimensions, a grid with the same
+    number for each input. The method is deterministic, and its estimate has no error bar (NaN).
 
     Parameters
     ----------
     sources, measure, budget, executor, workers
         As in `monte_carlo`; the cost of the primary source must not be "measured".
     nodes : "middle" or "right"
-        Where in its cell the source is evaluated. "right" is the paper's choice, a right Riemann sum if the measure is
-        uniform; it needs a measure with an upper end. "middle" is more accurate.
+        Position of the node in its cell. "right" is the paper's choice, a right Riemann sum if the measure is uniform;
+        it needs a measure with an upper end. "middle" is more accurate.
 
     Examples
     --------
@@ -196,22 +196,22 @@ def percentile(
         raise ValueError(f"nodes must be 'middle' or 'right', got {nodes!r}")
     run = SamplingRun(sources, measure, budget, None, None, executor, workers)
     if nodes == "right" and not np.isfinite(run.measure.bounds[:, 1]).all():
-        raise ValueError(f"{run.measure!r} has no right end: say nodes='middle'")
+        raise ValueError(f"{run.measure!r} has no right end: give nodes='middle'")
     if run.sources[0].measured:
         raise ValueError("the percentiles depend on how many the budget pays for: the cost must be known, not measured")
     run.evaluate(((0,), x) for x in _finest_grid(run, 1.0 if nodes == "right" else 0.5))
     values = run.table()[:, 0]
-    return run.result([*[None] * (len(values) - 1), _plain_average(values)])  # an estimate only all together
+    return run.result([*[None] * (len(values) - 1), _plain_average(values)])  # only all nodes together are an estimate
 
 
 def running_averages(values: Array) -> list[Estimate | None]:
     """Return the average after each of n independent values, with Student's distribution; None before the first.
 
-    Values that are NaN are failed evaluations, and are left out.
+    NaN stands for failed evaluations, which are left out.
     """
     ok = np.isfinite(values)
     k = np.cumsum(ok)
-    centre = np.median(values[ok]) if ok.any() else 0.0  # without it, squares of large values would cancel
+    centre = np.median(values[ok]) if ok.any() else 0.0  # avoids cancellation in squares of large values
     y = np.where(ok, values - centre, 0.0)
     means = np.cumsum(y) / np.maximum(k, 1)
     squares = np.maximum(np.cumsum(y * y) - k * means**2, 0.0)
@@ -230,8 +230,8 @@ def average(values: Array) -> Estimate | None:
 def sum_of_averages(mean: float, variances: Array, dof: ArrayLike) -> Estimate:
     """Return a sum of k independent averages, with Student's distribution.
 
-    The degrees of freedom are those of Welch and Satterthwaite for the estimated variance of each average (k,) and its
-    degrees of freedom (k,): between the least one and the sum of all of them.
+    The degrees of freedom are those of Welch and Satterthwaite, from the estimated variances (k,) of the averages and
+    their degrees of freedom (k,): between the smallest of these and their sum.
     """
     total = variances.sum()
     if total == 0:
@@ -263,7 +263,7 @@ def _plain_average(values: Array) -> Estimate | None:
 
 
 def _finest_grid(run: SamplingRun, shift: float) -> Array:
-    """Return the nodes of the finest grid that the budget pays for, shape (k^D, D); ``shift`` is where in a cell."""
+    """Return the nodes of the finest grid that the budget pays for, shape (k^D, D), at a ``shift`` within cells."""
     cost, D = run.ledger.costs.costs[0], run.measure.dim
 
     def grid(k: int) -> Array:

@@ -3,9 +3,9 @@
 Notation, terms Δ_l and costs C_l are those of `multilevel`. The terms have independent Gaussian process priors, so that
 means and variances of their integrals add up.
 
-With a kernel of Sobolev smoothness τ in D dimensions, the error of n_l evenly spread draws falls like n_l^(-τ/D), and
-the least bound at a given cost has n_l in proportion to (‖Δ_l‖ / C_l)^(D / (τ + D)) (Li et al., 2023, Theorem 2). Here
-the norm is replaced by the standard deviation of the values.
+With a kernel of Sobolev smoothness τ in D dimensions, the error of n_l evenly spread draws decreases as n_l^(-τ/D), and
+the smallest bound at a given cost has n_l ∝ (‖Δ_l‖ / C_l)^(D / (τ + D)) (Li et al., 2023, Theorem 2). Here the norm is
+replaced by the standard deviation of the values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .sampling_run import Group, SamplingRun, sobol_points
 class MultilevelBQSettings:
     """Constants of multilevel Bayesian quadrature."""
 
-    most: int = 500  # draws of a level: the work for one fit grows with the third power, to some seconds
+    most: int = 500  # most draws of a level: the work for one fit grows cubically, to some seconds
     smoothness: float = 2.5  # ν of the Matérn kernel whose rate is assumed: τ = ν + D / 2
 
 
@@ -50,9 +50,9 @@ SETTINGS = MultilevelBQSettings()
 def vanilla_bq(sources: SourcesLike, measure: MeasureLike, *, budget: float, **options: Any) -> Result:
     """Estimate the integral by Bayesian quadrature with the primary source alone.
 
-    The function has a Gaussian process prior, and locations are chosen one after the other, where they tell most about
-    the integral for their cost. The hyperparameters are those at the mode of their posterior, as in the paper, so that
-    the error bar is narrower than that of `amsbq.integrate`.
+    The function has a Gaussian process prior, and locations are chosen one after the other, where they are most
+    informative about the integral for their cost. Hyperparameters are at the mode of their posterior, as in the paper,
+    so that the error bar is narrower than that of `amsbq.integrate`.
 
     Parameters
     ----------
@@ -93,13 +93,13 @@ def multilevel_bq(
     """Estimate the integral by multilevel Bayesian quadrature.
 
     The integral is that of the coarsest source plus those of the differences between each source and the next finer
-    one. Each of them is found by Bayesian quadrature (the model "vbq") from the values at a scrambled Sobol sequence of
-    its own. After a pilot, draws go where they reduce the error most for their cost, if the error of a level is its
-    standard deviation times the number of its draws to the power of -``rate``.
+    one. Each of these is computed by Bayesian quadrature (the model "vbq") from the values at its own scrambled Sobol
+    sequence. After a pilot, draws go where they reduce the error most for their cost, assuming that the error of a
+    level is its standard deviation times the number of its draws to the power of -``rate``.
 
-    Hyperparameters are those at the mode of their posterior, and levels are taken to be independent, so that the error
-    bar is too narrow: on a boundary value problem with three levels, its 95 % interval held the truth in 40 % of 40
-    designs. A level has 500 draws at most; if all of them do, the run stops. There is one estimate, after the last
+    Hyperparameters are at the mode of their posterior, and levels are assumed independent, so that the error bar is too
+    narrow: on a boundary value problem with three levels, its 95 % interval covered the truth in 40 % of 40 designs. A
+    level has 500 draws at most; if all levels have that many, the run stops. There is one estimate, after the last
     evaluation.
 
     Parameters
@@ -110,12 +110,12 @@ def multilevel_bq(
         Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for, but
         at least D + 3, for D inputs, and at most 50.
     rate : float, optional
-        The rate at which the error of a level falls with the number of its draws. By default (5 + D) / (2 D), for
+        The rate at which the error of a level decreases with the number of its draws. By default (5 + D) / (2 D), for
         functions as smooth as a Matérn-5/2 kernel.
 
     See Also
     --------
-    multilevel_bq_estimate : The same from values that exist already.
+    multilevel_bq_estimate : Multilevel Bayesian quadrature from existing values.
 
     References
     ----------
@@ -137,7 +137,7 @@ def multilevel_bq(
     groups = level_groups(levels)
     falls = (SETTINGS.smoothness + D / 2) / D if rate is None else positive_number(rate, "rate")
     points = [sobol_points(run.measure, [run.seed, level]) for level in range(len(groups))]
-    default = D + 1 + FEWEST  # a term that is nearly a plane has D + 1 unknowns: fewer do not tell how it varies
+    default = D + 1 + FEWEST  # a term that is nearly a plane has D + 1 unknowns: fewer do not show how it varies
     evaluate_levels(run, groups, points, pilot, default, power=1, rate=falls, most=SETTINGS.most)
     if run.ended == "budget" and affordable(run.spent + run.draw_costs(groups).min(), run.budget):
         run.ended = "exhausted"
@@ -162,16 +162,16 @@ def multilevel_bq_estimate(
     seed: RNGLike = None,
     rng: RNGLike = None,
 ) -> Estimate:
-    """Return the integral of source 0 by multilevel Bayesian quadrature, from values that exist already.
+    """Return the integral of source 0 by multilevel Bayesian quadrature, from existing values.
 
     The difference of two neighbouring levels is known where both were observed, so that each level must have been
-    observed at some locations of the next finer one; the coarsest level is used wherever it was observed. Several
+    observed at some locations of the next finer one; the coarsest level is used wherever it was observed. Repeated
     observations of a source at one location are averaged.
 
     Parameters
     ----------
     sources : (N,) ints
-        Which source each observation is of; 0 is the primary one.
+        The source of each observation; 0 is the primary one.
     X : (N, D) array
         Locations.
     y : (N,) array
@@ -183,7 +183,7 @@ def multilevel_bq_estimate(
     noise : float, "learn", or a list of one for each source
         Variance of the noise on observations of each source.
     noise_var : (N,) array, optional
-        Known variance of each observation, on top of that.
+        Known variance of each observation, on top of ``noise``.
 
     Returns
     -------

@@ -7,14 +7,14 @@ linear unbiased estimator of least variance is (Schaden and Ullmann, 2020)
 
     Ψ = Σ_g n_g R_gᵀ C_g⁻¹ R_g,    μ̂ = Ψ⁻¹ Σ_g n_g R_gᵀ C_g⁻¹ y_g,    Var μ̂_0 = (Ψ⁻¹)_00 = e_0ᵀ Ψ⁻¹ e_0.
 
-Without regard to integers, the best numbers are those with the least (Ψ⁻¹)_00 at the cost Σ_g n_g c_g. With the weights
-β_g = n_g C_g⁻¹ R_g Ψ⁻¹ e_0 it is Σ_g β_gᵀ C_g β_g / n_g, which is convex in all n_g and β_g together: for given
-weights the best n_g are in proportion to √(β_gᵀ C_g β_g / c_g). Taking best weights and best numbers in turn,
+If they need not be integers, the best numbers minimise (Ψ⁻¹)_00 at the cost Σ_g n_g c_g. With the weights
+β_g = n_g C_g⁻¹ R_g Ψ⁻¹ e_0 it is Σ_g β_gᵀ C_g β_g / n_g, which is jointly convex in all n_g and β_g: for given weights
+the best n_g are proportional to √(β_gᵀ C_g β_g / c_g). Alternating between best weights and best numbers,
 
     n_g ← n_g √(q_g / c_g), scaled to the budget,    q_g = λᵀ R_gᵀ C_g⁻¹ R_g λ,    λ = Ψ⁻¹ e_0,
 
-never increases the variance. At the optimum q_g / c_g is the same for all groups that are drawn, and not larger for
-the others; how far it is from that bounds how much less the variance could be.
+never increases the variance. At the optimum q_g / c_g is equal for all groups that are drawn, and not larger for the
+others; the deviation from that bounds how much the variance could still decrease.
 """
 
 from __future__ import annotations
@@ -43,11 +43,9 @@ from .sampling_run import Group, Samples
 class BestLinearSettings:
     """Constants of the estimator."""
 
-    most_sources: int = 10  # which have 1,023 groups: each step takes about a millisecond
-    tolerance: float = (
-        1e-3  # share of the variance, or of the budget, that does not count: rounding to integers is more
-    )
-    steps: int = 5000  # at most: allocations are good long before the tolerance is proven
+    most_sources: int = 10  # they have 1,023 groups: each step takes about a millisecond
+    tolerance: float = 1e-3  # negligible share of the variance or of the budget: rounding to integers costs more
+    steps: int = 5000  # most steps: allocations are good long before the bound proves the tolerance
 
 
 SETTINGS = BestLinearSettings()
@@ -69,9 +67,9 @@ def mlblue(
 
     Any group of sources may be evaluated together at independent draws. The numbers of draws are optimal for the
     covariance matrix and the costs of the sources, and the values are combined by generalised least squares. With a
-    known covariance matrix, and but for rounding to integers, no linear unbiased estimator from independent draws of
-    groups has a smaller variance: multilevel and multifidelity Monte Carlo and all approximate control variates are
-    such estimators.
+    known covariance matrix, and apart from rounding to integers, no linear unbiased estimator from independent draws of
+    groups has a smaller variance: these include multilevel and multifidelity Monte Carlo and all approximate control
+    variates.
 
     The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else from sample
     variances, widened because the weights were fitted to a sample, and with Student's distribution.
@@ -81,7 +79,7 @@ def mlblue(
     sources, measure, budget, seed, rng, executor, workers
         As in `monte_carlo`, with one to nine secondary sources.
     covariance, pilot
-        A known covariance matrix, or the size of the sample that tells it, as in `multifidelity_monte_carlo`.
+        A known covariance matrix, or the size of the sample that estimates it, as in `multifidelity_monte_carlo`.
 
     References
     ----------
@@ -125,10 +123,10 @@ def all_groups(n_sources: int) -> list[Group]:
 
 
 def least_squares_estimate(samples: Samples, known: Array | None = None) -> Estimate | None:
-    """Return μ̂_0 with its distribution, or None if there are no values of the primary source.
+    """Return μ̂_0 with its distribution; None without values of the primary source.
 
-    Without a known covariance matrix (L, L), it is that of the values at which all sources are known; while there are
-    too few of them, the estimate is the average of the primary ones.
+    If the covariance matrix (L, L) is not known, it is estimated from the draws of all sources; while these are too
+    few, the estimate is the average of the primary values.
     """
     drawn = {group: values for group, values in samples.items() if len(values)}
     L = 1 + max((source for group in drawn for source in group), default=0) if known is None else len(known)
@@ -146,11 +144,11 @@ def least_squares_estimate(samples: Samples, known: Array | None = None) -> Esti
 
 
 def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
-    """Return R_gᵀ C_g⁻¹ R_g for each group, shape (G, L, L): what one draw of it adds to Ψ."""
+    """Return R_gᵀ C_g⁻¹ R_g for each group, the contribution of one draw to Ψ, shape (G, L, L)."""
     variances = np.diagonal(covariance)
-    scales = np.sqrt(np.where(variances > 0, variances, 1.0))  # a source that does not vary is correlated with none
+    scales = np.sqrt(np.where(variances > 0, variances, 1.0))  # a constant source is uncorrelated with all others
     correlation = covariance / np.outer(scales, scales)
-    np.fill_diagonal(correlation, 1 + SMALLEST_CORRELATION_EIGENVALUE)  # sources may agree exactly
+    np.fill_diagonal(correlation, 1 + SMALLEST_CORRELATION_EIGENVALUE)  # sources may be identical
     found = np.zeros((len(groups), *covariance.shape))
     for P, group in zip(found, groups, strict=True):
         rows = np.ix_(group, group)
@@ -161,11 +159,11 @@ def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
 def best_allocation(
     covariance: Array, groups: Sequence[Group], costs: Array, budget: float, fixed: dict[Group, int]
 ) -> list[int]:
-    """Return numbers of draws n_g of small variance that a budget pays for, besides those that are ``fixed`` already.
+    """Return numbers of draws n_g that a budget pays for, besides ``fixed`` ones, with a small variance.
 
-    One group after the other, the expensive ones first, the best number is rounded up or down, whichever leaves the
-    smaller variance if the others are optimal. ``costs`` (G,) are those of one draw of each group. Without fixed draws
-    the budget pays for at least one of the group of all sources.
+    The best number of one group after the other, the expensive ones first, is rounded up or down, whichever gives the
+    smaller variance if the others are optimal. ``costs`` (G,) has the cost of one draw of each group. Without fixed
+    draws there is at least one draw of all sources.
     """
     P = precisions(covariance, groups)
     Psi = sum((n * P[groups.index(group)] for group, n in fixed.items()), np.zeros(covariance.shape))
@@ -174,7 +172,7 @@ def best_allocation(
     while (rows := np.flatnonzero(open_groups & affordable(costs, budget))).size:
         n = relaxed_allocation(P[rows], costs[rows], budget, Psi)
         spent = n * costs[rows]
-        first = not fixed and not counts[with_primary].any()  # there is no estimate without a primary value
+        first = not fixed and not counts[with_primary].any()  # an estimate needs a primary value
         wanted = with_primary[rows] if first else spent > SETTINGS.tolerance * budget
         if not wanted.any():
             break
@@ -193,18 +191,18 @@ def best_allocation(
 
 
 def relaxed_allocation(P: Array, costs: Array, budget: float, Psi: Array) -> Array:
-    """Return the numbers n_g, not rounded, with the least variance that a budget pays for, shape (G,).
+    """Return the real-valued numbers n_g with the smallest variance that a budget pays for, shape (G,).
 
-    One draw of each group costs ``costs`` (G,) and adds P (G, L, L) to Ψ (L, L), that of the draws that exist already.
+    One draw of each group costs ``costs`` (G,) and adds P (G, L, L) to Ψ (L, L), which has the existing draws.
     """
     n = np.full(len(costs), budget) / costs / max(len(costs), 1)
     for _ in range(SETTINGS.steps if budget > 0 and len(costs) else 0):
         weights = _solution(Psi + np.tensordot(n, P, 1))
         q = np.einsum("i,gij,j->g", weights, P, weights) / costs
-        # If all of the budget went where q is largest, the variance could fall by at most the difference.
+        # Spending all of the budget where q is largest would reduce the variance by at most the difference.
         if (q.max() - (q * n * costs).sum() / budget) * budget <= SETTINGS.tolerance * weights[0]:
             break
-        # A share that is lost in rounding keeps every matrix regular.
+        # A share below rounding keeps every matrix regular.
         shares = np.maximum(n * costs * np.sqrt(np.maximum(q, 0.0)), np.finfo(float).eps * budget)
         n = shares / shares.sum() * budget / costs
     return n
@@ -216,7 +214,7 @@ def variance_of(Psi: Array) -> float:
 
 
 def _solution(Psi: Array) -> Array:
-    """Return Ψ⁻¹ e_0, shape (L,); zero for sources that were never drawn. The primary one was."""
+    """Return Ψ⁻¹ e_0, shape (L,); zero for sources that were never drawn, which does not include the primary one."""
     drawn = np.flatnonzero(np.diagonal(Psi) > 0)
     scales = np.sqrt(np.diagonal(Psi)[drawn])
     unit = np.zeros(len(drawn))

@@ -1,15 +1,15 @@
-"""Monte Carlo with the secondary sources as control variates: regression on what is cheap to average.
+"""Monte Carlo with the secondary sources as control variates: regression on sources that are cheap to average.
 
 Notation: at n random locations all sources are evaluated, y (n,) are the values of the primary one and Y (n, M) those
-of the M secondary ones; these are also evaluated at further locations, N in all. A bar is an average, over the n or
+of the M secondary ones, which are also evaluated at further locations, N in total. A bar is an average, over the n or
 the N locations. β (M,) are the slopes of the linear regression of y on Y, with residual variance s², and
 
     μ̂ = ȳ_n + βᵀ d,    d = Ȳ_N - Ȳ_n,    Var μ̂ ≈ s² (1/n + dᵀ (Y_cᵀ Y_c)⁻¹ d) + βᵀ Cov(Y) β / N,
 
-where Y_c is Y without its averages. The first term is the variance of a regression's prediction at the averages Ȳ_N,
-the second one is due to these not being known exactly. In the statistics of surveys this is double sampling with
-regression (Cochran, Sampling Techniques, 1977, Chapter 12); for simulations see Lavenberg and Welch (1981) and, with
-the allocation of the budget, Peherstorfer, Willcox and Gunzburger (2016).
+where Y_c is Y minus its averages. The first term is the variance of the regression's prediction at the averages Ȳ_N,
+the second one is due to their error. In survey statistics this is double sampling with regression (Cochran, Sampling
+Techniques, 1977, Chapter 12); for simulations see Lavenberg and Welch (1981) and, with the allocation of the budget,
+Peherstorfer, Willcox and Gunzburger (2016).
 
 R² is the share of the primary source's variance that the regression explains. With costs c_0 of the primary source and
 c of all secondary ones together, σ² ((1 - R²) / n + R² / N) is smallest for n c_0 + N c if
@@ -42,7 +42,7 @@ class ControlVariateSettings:
     """Constants of the method."""
 
     pilot: int = 6  # locations of all sources, beyond one for each source, before R² is estimated for the first time
-    confidence: float = 0.95  # that R² is not below the value used: chance agreement in few values is not rewarded
+    confidence: float = 0.95  # confidence that R² is at least the value used: chance agreement must not be rewarded
 
 
 SETTINGS = ControlVariateSettings()
@@ -60,9 +60,9 @@ def control_variate(
 ) -> Result:
     """Estimate the integral by Monte Carlo, with the secondary sources as control variates.
 
-    All sources are evaluated at independent draws of the inputs, and the secondary ones at further draws, whose number
-    is chosen from the values so far to make the variance small for the cost. The primary source is regressed on the
-    secondary ones. The error bar is that of linear regression, plus that of the secondary sources' averages.
+    All sources are evaluated at independent draws of the inputs, and the secondary ones at further draws. Their number
+    is chosen from the values so far, to minimise the variance for the cost. The primary source is regressed on the
+    secondary ones. The error bar combines the errors of the regression and of the secondary sources' averages.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def control_variate(
 
 
 def _draws(run: SamplingRun) -> Iterator[Draw]:
-    """Yield the secondary sources at each location, and the primary one too where N / n is at least the best ratio."""
+    """Yield draws of the secondary sources, and of the primary one too whenever N / n is at least the best ratio."""
     L = len(run.sources)
     shared, ratio, next_review = 0, 1.0, L + SETTINGS.pilot
     for total, x in enumerate(independent_draws(run.measure, run.seed)):
@@ -107,7 +107,7 @@ def _draws(run: SamplingRun) -> Iterator[Draw]:
 
 
 def _best_ratio(run: SamplingRun) -> float:
-    """Return N / n with the smallest variance for the cost, at least 1, for an upper confidence limit of 1 - R²."""
+    """Return N / n ≥ 1 with the smallest variance for the cost, at an upper confidence limit of 1 - R²."""
     table = run.table()
     shared = table[np.isfinite(table).all(axis=1)]
     n, L = shared.shape
@@ -116,7 +116,7 @@ def _best_ratio(run: SamplingRun) -> float:
     _, residuals = _regression(shared[:, 0], shared[:, 1:])
     largest_variance = residuals @ residuals / chdtri(n - L, SETTINGS.confidence)
     share = largest_variance / max(np.var(shared[:, 0], ddof=1), np.finfo(float).tiny)
-    unexplained = float(np.clip(share, np.finfo(float).eps, 1.0))  # less is rounding error
+    unexplained = float(np.clip(share, np.finfo(float).eps, 1.0))  # anything less is rounding error
     costs = run.average_costs()
     return max(math.sqrt((1 / unexplained - 1) * costs[0] / costs[1:].sum()), 1.0)
 
@@ -129,9 +129,9 @@ def _regression(y: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def _regression_estimate(table: Array) -> Estimate | None:
-    """Return μ̂ with Student's distribution from the values by draw, (N, 1 + M), or None if there are no primary values.
+    """Return μ̂ with Student's distribution from the values by draw, (N, 1 + M); None without primary values.
 
-    With too few values for a regression, it is the average of the primary ones.
+    With too few values for a regression, the estimate is the average of the primary ones.
     """
     everywhere = table[np.isfinite(table[:, 1:]).all(axis=1)]
     shared = everywhere[np.isfinite(everywhere[:, 0])]

@@ -1,15 +1,15 @@
-"""Multifidelity Monte Carlo: secondary sources as control variates one after the other, on nested draws.
+"""Multifidelity Monte Carlo: secondary sources as successive control variates, on nested draws.
 
-Notation: after selection there are k sources, the primary one first and the others by falling correlation ρ_i with it
-(ρ_1 = 1, ρ_{k+1} = 0). Source i has the variance σ_i², costs w_i, and is evaluated at the first n_i of a sequence of
+Notation: after selection there are k sources, the primary one first and the others by decreasing correlation ρ_i with
+it (ρ_1 = 1, ρ_{k+1} = 0). Source i has the variance σ_i², costs w_i, and is evaluated at the first n_i of a sequence of
 draws, n_1 ≤ ... ≤ n_k. With averages ȳ_i(n) over the first n draws (Peherstorfer, Willcox and Gunzburger, 2016),
 
     μ̂ = ȳ_1(n_1) + Σ_{i>1} α_i (ȳ_i(n_i) - ȳ_i(n_{i-1})),    α_i = ρ_i σ_1 / σ_i,
     Var μ̂ = σ_1²/n_1 + Σ_{i>1} (1/n_{i-1} - 1/n_i) (α_i² σ_i² - 2 α_i ρ_i σ_1 σ_i),
     n_i ∝ √((ρ_i² - ρ_{i+1}²) / w_i),    and then    Var μ̂ = σ_1² (Σ_i √(w_i (ρ_i² - ρ_{i+1}²)))² / budget,
 
-if w_{i-1} (ρ_i² - ρ_{i+1}²) > w_i (ρ_{i-1}² - ρ_i²) for all i > 1. Of all sets of sources for which this is so, the
-one with the least variance is selected.
+if w_{i-1} (ρ_i² - ρ_{i+1}²) > w_i (ρ_{i-1}² - ρ_i²) for all i > 1. Among all sets of sources for which this holds, the
+one with the smallest variance is selected.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def multifidelity_monte_carlo(
 ) -> Result:
     """Estimate the integral by multifidelity Monte Carlo.
 
-    The primary source is averaged over few draws, and each secondary source over more of them; the differences between
-    averages over many and over few draws correct the primary one's. Numbers of draws, weights, and the choice of the
-    secondary sources that are used at all are optimal for the correlations and costs of the sources.
+    The primary source is averaged over few draws, and each secondary source over more of them; differences between
+    averages over many and over few draws correct the average of the primary one. Numbers of draws, weights, and the
+    selection of secondary sources are optimal for the correlations and costs of the sources.
 
     The error bar is that of the estimator's variance formula: Gaussian with a known covariance; else from sample
     variances, widened because the weights were fitted to a sample, and with Student's distribution.
@@ -58,10 +58,10 @@ def multifidelity_monte_carlo(
     sources, measure, budget, seed, rng, executor, workers
         As in `monte_carlo`, with at least one secondary source.
     covariance : (L, L) array, optional
-        Covariance matrix of the sources under the measure, if it is known; there is no pilot then.
+        Covariance matrix of the sources under the measure, if it is known; then there is no pilot.
     pilot : int, optional
-        Number of draws at which all sources are evaluated first, at least L + 2; they are part of the estimate too. By
-        default as many as 30 % of the budget pays for, between L + 3 and 50.
+        Number of draws at which all sources are evaluated first, at least L + 2; they also contribute to the estimate.
+        By default as many as 30 % of the budget pays for, between L + 3 and 50.
 
     References
     ----------
@@ -86,7 +86,7 @@ def multifidelity_monte_carlo(
     if C is not None:
         costs = run.average_costs()
         order = best_order(C, costs)
-        left = run.budget - run.spent + run.size * costs[list(order)].sum()  # what the pilot evaluated of these is used
+        left = run.budget - run.spent + run.size * costs[list(order)].sum()  # the pilot's values of these are used
         n = nested_counts(C, costs, order, left, max(run.size, 1))
         counts = {order[i:]: int(more) for i, more in enumerate(np.diff(n, prepend=run.size))}
     run.evaluate_planned(counts)
@@ -104,9 +104,9 @@ def best_order(covariance: Array, costs: Array) -> Group:
 
 
 def nested_counts(covariance: Array, costs: Array, order: Group, budget: float, least: int) -> tuple[int, ...]:
-    """Return the numbers of evaluations n_i of the sources in order, with the least variance that a budget pays for.
+    """Return the numbers of evaluations n_i of the sources in order, with the smallest variance that a budget pays for.
 
-    There are at least so many of the primary source; as many of all of them, if there is nothing to choose.
+    The primary source has at least ``least``; all sources have ``least`` if the budget leaves no choice.
     """
     C, w = covariance[np.ix_(order, order)], costs[list(order)]
     options = _roundings(np.sqrt(_steps(covariance, order) / w), w, budget, least)
@@ -120,10 +120,10 @@ def nested_variance(C: Array, n: Array) -> float:
 
 
 def nested_estimate(samples: Samples, order: Group, known: Array | None = None) -> Estimate | None:
-    """Return μ̂ with its distribution, or None if there are no values of the primary source.
+    """Return μ̂ with its distribution; None without values of the primary source.
 
-    Without a known covariance matrix (L, L), it is that of the values at which all sources in order are known; while
-    there are too few of them, the estimate is the average of the primary ones.
+    If the covariance matrix (L, L) is not known, it is estimated from the draws of all sources in order; while these
+    are too few, the estimate is the average of the primary values.
     """
     joint, k = joint_values(samples, order), len(order)
     if len(joint) < (1 if known is not None else fewest_values(k)):
@@ -134,7 +134,7 @@ def nested_estimate(samples: Samples, order: Group, known: Array | None = None) 
     n = m.cumsum()
     alpha = np.append(1.0, C[0, 1:] / _positive(np.diagonal(C)[1:]))
     terms, variances = [], []
-    for i in np.flatnonzero(m):  # the draws of all sources from i on: what they contribute to each average
+    for i in np.flatnonzero(m):  # contribution of the draws of all sources from i on to each average
         weights = alpha[i:] * m[i] * np.diff(1 / n[i:], prepend=0.0)
         terms.append(drawn[i] @ weights)
         variances.append(weights @ C[i:, i:] @ weights)
@@ -154,7 +154,7 @@ def _squared_correlations(covariance: Array) -> Array:
 
 
 def _positive(variances: Array) -> Array:
-    """Return variances to divide by: infinite instead of zero, so that a source that does not vary gets no weight."""
+    """Return variances to divide by, with infinity for zero, so that a constant source gets no weight."""
     return np.where(variances > 0, variances, np.inf)
 
 
@@ -164,7 +164,7 @@ def _in_order(steps: Array, w: Array) -> bool:
 
 
 def _roundings(ratios: Array, w: Array, budget: float, least: int) -> Iterator[tuple[int, ...]]:
-    """Yield nested numbers n_i ∝ ratios, each rounded down and up, the later ones by what the earlier ones leave."""
+    """Yield nested numbers n_i ∝ ratios, each rounded down and up; later ones use what earlier ones leave."""
     if not len(w):
         yield ()
         return

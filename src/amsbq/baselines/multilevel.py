@@ -1,8 +1,8 @@
-"""Multilevel Monte Carlo: a telescoping sum over sources from coarse to fine, each term with draws of its own.
+"""Multilevel Monte Carlo: a telescoping sum over sources from coarse to fine, each term with its own draws.
 
 Notation: sources f_0, ..., f_{L-1} in order, f_0 the finest, which is the primary one. The terms are the differences
-of neighbours, Δ_l = f_l - f_{l+1}, and the coarsest source, Δ_{L-1} = f_{L-1}. They have variances V_l, a draw of them
-costs C_l (both sources of a difference are evaluated), and n_l draws are made, so that
+of neighbours, Δ_l = f_l - f_{l+1}, and the coarsest source, Δ_{L-1} = f_{L-1}. They have variances V_l, a draw costs
+C_l (both sources of a difference are evaluated), and n_l draws are made, so that
 
     μ̂ = Σ_l Δ̄_l,    Var μ̂ = Σ_l V_l / n_l,    n_l ∝ √(V_l / C_l) for the least variance at the cost Σ_l n_l C_l.
 
@@ -29,7 +29,7 @@ from .pilot import SETTINGS as PILOTS
 from .pilot import pilot_size
 from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 
-#: draws of each level in the pilot: by default, so that the error bar has four degrees of freedom; and at least
+#: draws of each level in the pilot: the default, with which the error bar has four degrees of freedom; the fewest
 PILOT, FEWEST = 5, 2
 
 
@@ -48,8 +48,8 @@ def multilevel_monte_carlo(
     """Estimate the integral by multilevel Monte Carlo.
 
     The integral is that of the coarsest source plus those of the differences between each source and the next finer
-    one. Each of these is the average over independent draws of its own. After a pilot, draws go where they reduce the
-    variance most for their cost, by sample variances that are estimated again as values arrive.
+    one. Each of these is averaged over its own independent draws. After a pilot, draws go where they reduce the
+    variance most for their cost, by sample variances that are updated as values arrive.
 
     The error bar is the root of the summed variances of the averages, with Student's distribution and the degrees of
     freedom of Welch and Satterthwaite.
@@ -59,8 +59,8 @@ def multilevel_monte_carlo(
     sources, measure, budget, seed, rng, executor, workers
         As in `monte_carlo`, with at least one secondary source.
     order : list of int, optional
-        Numbers of the sources from the finest, 0, to the coarsest; sources that are left out are not used. By default
-        all of them by falling cost, or as they are listed where costs are measured.
+        Numbers of the sources from the finest, 0, to the coarsest; others are not used. By default all sources by
+        decreasing cost, or as listed if costs are measured.
     pilot : int, optional
         Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for,
         between 5 and 50.
@@ -100,7 +100,7 @@ def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
 
 
 def level_order(run: SamplingRun, order: Sequence[int] | None, method: str) -> list[int]:
-    """Return the sources from the finest to the coarsest, by falling cost unless the user gave an order."""
+    """Return the sources from the finest to the coarsest, by decreasing cost unless the user gave an order."""
     if order is None:
         costs = run.average_costs()
         order = [0, *sorted(range(1, len(costs)), key=lambda source: -costs[source])]
@@ -143,13 +143,13 @@ def evaluate_levels(
     rate: float,
     most: float = np.inf,
 ) -> None:
-    """Evaluate a pilot, and then the level that each draw helps most for its cost, ``most`` draws of one at most.
+    """Evaluate a pilot, and then the level whose next draw is worth most for its cost, up to ``most`` draws each.
 
-    The error of level l is taken to be a_l n_l^-r, where n_l is its number of draws, r the ``rate``, and a_l the
+    The error of level l is assumed to be a_l n_l^-r, where n_l is its number of draws, r the ``rate``, and a_l the
     standard deviation of its term so far to a ``power``: 1 if the error is a standard deviation, 2 if it is a variance.
-    The sum of these errors is least at a given cost if n_l is in proportion to (a_l / C_l)^(1 / (1 + r)), where C_l is
-    the cost of a draw. Taking a_l (n_l^-r - (n_l + 1)^-r) / C_l as the worth of the next draw leads there, in integers
-    and within the budget.
+    The sum of these errors is smallest at a given cost if n_l ∝ (a_l / C_l)^(1 / (1 + r)), where C_l is the cost of a
+    draw. Taking a_l (n_l^-r - (n_l + 1)^-r) / C_l as the worth of the next draw leads there, in integers and within the
+    budget.
     """
     size = pilot_size(run, groups, pilot, default, FEWEST)
     run.evaluate(_adaptive_draws(run, groups, locations, size, power, rate, most), adaptive=True)
@@ -170,7 +170,7 @@ def _adaptive_draws(
     while True:
         if (n >= PILOTS.growth * reviewed).any():
             terms = level_differences(run.samples(run.table()), groups)
-            # Levels without two values come first: with several workers, they may not have arrived yet.
+            # Levels with fewer than two values come first: with several workers, values may not have arrived yet.
             sizes = np.array([values.std(ddof=1) if len(values) > 1 else np.inf for values in terms]) ** power
             costs, reviewed = run.draw_costs(groups), n.copy()
         possible = affordable(run.ledger.committed + costs, run.budget) & (n < most)

@@ -1,6 +1,6 @@
-"""Pilots: a few draws of all sources, which tell how to spend the rest of a budget, and runs in these two stages.
+"""Pilots: a few draws of all sources, by which the rest of a budget is allocated, and runs in these two stages.
 
-The values of a pilot are part of the estimate too.
+The values of a pilot also contribute to the estimate.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 class PilotSettings:
     """Constants of pilots and of their use."""
 
-    share: float = 0.3  # of the budget: what is left can still go where the pilot says
-    largest: int = 50  # draws: then correlations are known well enough to allocate by
-    growth: float = 1.2  # of the number of draws before variances are estimated again: soon, and without much work
+    share: float = 0.3  # share of the budget for the pilot: most of it is still left to allocate
+    largest: int = 50  # most draws: they determine correlations well enough for the allocation
+    growth: float = 1.2  # growth of the number of draws before variances are updated: soon, and without much work
 
 
 SETTINGS = PilotSettings()
 
 
 def fewest_values(n_sources: int) -> int:
-    """Return how many joint values of k sources a regression needs: a factor n - k - 1 of its variance is positive."""
+    """Return how many joint values of k sources a regression needs, so that n - k - 1 in its variance is positive."""
     return n_sources + 2
 
 
@@ -49,7 +49,7 @@ class PilotedRun(SamplingRun):
     def evaluate_pilot(self, covariance: ArrayLike | None, pilot: int | None) -> Array | None:
         """Return the covariance matrix of the sources, shape (L, L), after a pilot if it is not given.
 
-        None if it cannot be told, because too many evaluations failed or the primary source did not vary.
+        None if it cannot be estimated, because too many evaluations failed or the primary source did not vary.
         """
         self.require_secondary("the method")
         L = len(self.sources)
@@ -61,10 +61,10 @@ class PilotedRun(SamplingRun):
             varies = len(values) >= fewest_values(L) and np.ptp(values[:, 0]) > 0
             return sample_covariance(values) if varies else None
         if pilot is not None:
-            raise ValueError("give either covariance or pilot, not both: a pilot tells a covariance that is not known")
+            raise ValueError("give either covariance or pilot, not both: a pilot estimates an unknown covariance")
         self.known = checked_covariance(covariance, L)
         if any(source.measured for source in self.sources):
-            raise ValueError("a cost that is measured is not known before a pilot: leave out covariance")
+            raise ValueError("a measured cost is not known before a pilot: omit covariance")
         price = self.draw_costs([together])[0]
         if not affordable(price, self.budget):
             raise ValueError(
@@ -75,7 +75,7 @@ class PilotedRun(SamplingRun):
     def evaluate_planned(self, counts: Mapping[Group, int] | None) -> None:
         """Evaluate so many more draws of each group, unless the run was interrupted.
 
-        Without counts, because nothing is known of the covariance, the rest of the budget is for the primary source.
+        Without counts, as the covariance is unknown, the rest of the budget goes to the primary source.
         """
         if counts is None:
             counts = {(0,): int((self.budget - self.spent) / self.average_costs()[0]) + 1}
@@ -84,14 +84,14 @@ class PilotedRun(SamplingRun):
 
 
 def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, default: int, fewest: int) -> int:
-    """Return the number of draws of each group in a pilot, or raise if the budget does not pay for it.
+    """Return the number of draws of each group in a pilot; ValueError if the budget does not pay for it.
 
-    ``pilot`` is the number that the user gave, ``fewest`` at least. If it is None, a share of the budget pays for the
-    pilot, which has at least ``default`` draws of each group.
+    ``pilot`` is the user's number, at least ``fewest``. If it is None, a share of the budget pays for the pilot, which
+    has at least ``default`` draws of each group.
     """
     price = run.draw_costs(groups).sum()
     if pilot is None:
-        paid = int(SETTINGS.share * run.budget / price) if price else 0  # zero while costs are to be measured
+        paid = int(SETTINGS.share * run.budget / price) if price else 0  # zero before costs are measured
         size = max(default, min(paid, SETTINGS.largest))
     else:
         size = count(pilot, "pilot")
@@ -107,7 +107,7 @@ def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, def
 
 
 def planned_draws(run: SamplingRun, counts: Mapping[Group, int], seed: int | Sequence[int]) -> Iterator[Draw]:
-    """Yield independent draws, so many of each group, in proportion at all times: a run may end early."""
+    """Yield independent draws, in given numbers for each group and always in proportion, as a run may end early."""
     locations = independent_draws(run.measure, seed)
     wanted = [(group, n) for group, n in counts.items() if n > 0]
     queue = [(1 / n, i, 1) for i, (_, n) in enumerate(wanted)]
@@ -139,7 +139,7 @@ def sample_covariance(values: Array) -> Array:
 
 
 def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
-    """Return a covariance matrix of the sources, shape (L, L), or raise if it is none."""
+    """Check a covariance matrix of the sources, shape (L, L), and return it."""
     matrix = numbers(covariance, "covariance")
     if matrix.shape != (n_sources, n_sources):
         raise ValueError(f"covariance must have shape ({n_sources}, {n_sources}), got shape {matrix.shape}")
@@ -152,14 +152,14 @@ def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
 
 
 def linear_estimate(terms: Sequence[Array], variances: Sequence[float], n_fitted: int | None) -> Estimate:
-    """Return the sum of averages over independent draws of groups of sources, by weights for a covariance matrix.
+    """Return the sum of averages over independent draws of groups of sources, with weights from a covariance matrix.
 
-    Each of the ``terms`` has the weighted sums of the values of each draw, (n_g,); the first one those draws from which
-    the matrix was estimated. ``variances`` are those of one draw by the formula, and ``n_fitted`` is the number k of
-    sources, None if the matrix is known: then the estimate is Gaussian. Otherwise the variance of each term is that of
-    its values, or, for terms with fewer values than the first one, by the formula. If the weights of k sources are
-    fitted to n Gaussian values of each, the variance of these values is too small by (n - k) / (n - 1), and the actual
-    one is too large by (n - 2) / (n - k - 1), as in linear regression (Lavenberg and Welch, 1981).
+    Each of the ``terms`` has the weighted sums of the values of each draw, (n_g,); the first one has the draws from
+    which the matrix was estimated. ``variances`` are those of one draw by the formula, and ``n_fitted`` is the number k
+    of sources, or None if the matrix is known: then the estimate is Gaussian. Otherwise the variance of each term is
+    the sample variance, or, for terms with fewer values than the first one, that of the formula. If the weights of k
+    sources are fitted to n Gaussian values of each, the sample variance is too small by (n - k) / (n - 1), and the
+    actual one is larger by (n - 2) / (n - k - 1), as in linear regression (Lavenberg and Welch, 1981).
     """
     mean, n = float(sum(values.mean() for values in terms)), np.array([len(values) for values in terms])
     if n_fitted is None:

@@ -1,8 +1,8 @@
 """Runs whose locations come from a sequence instead of a model, and the result of such a run.
 
-Methods that average over points of the measure differ in two things: the sequence of draws that they evaluate, and the
-estimate that they make of the values. A *draw* is a location together with the sources that are evaluated there, and is
-paid for as a whole. `SamplingRun` is everything else: the budget, failed evaluations, workers, and the `Result`.
+Methods that average over points of the measure differ in two things: the sequence of draws that they evaluate, and
+their estimate from the values. A *draw* is a location together with the sources that are evaluated there, and is paid
+for as a whole. `SamplingRun` handles everything else: budget, failed evaluations, workers, and the `Result`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Samples: TypeAlias = dict[Group, Array]
 class SamplingSettings:
     """Constants of runs over a sequence of draws."""
 
-    chunk: int = 1024  # points of the measure at once: for draws, and for the average cost before any evaluation
+    chunk: int = 1024  # points of the measure per batch: of draws, and for the average cost before any evaluation
 
 
 SETTINGS = SamplingSettings()
@@ -49,7 +49,7 @@ SETTINGS = SamplingSettings()
 class SamplingRun(Run):
     """A run over a sequence of draws, for as long as the budget lasts.
 
-    The parameters are those of `monte_carlo`; ``seed`` is the seed that they give.
+    The parameters are those of `monte_carlo`; ``seed`` is the resulting seed.
     """
 
     def __init__(
@@ -66,23 +66,23 @@ class SamplingRun(Run):
         super().__init__(Problem.of(sources, measure, budget=budget, seed=self.seed))
         self._executor, self._workers = executor, workers
         self._draws: Iterator[Draw] = iter(())
-        self._next: Draw | None = None  # taken from the iterator, and not yet paid for
+        self._next: Draw | None = None  # taken from the iterator, but not yet paid for
         self._adaptive = False
-        self._left: list[int] = []  # sources of the present draw that were not asked yet
+        self._left: list[int] = []  # sources of the current draw that were not asked yet
         self._groups: list[Group] = []  # of all draws
-        self._draw_of: list[int] = []  # the number of the draw that each query belongs to, by its id
+        self._draw_of: list[int] = []  # number of the draw of each query, by id
         self.ended: StopReason = ""  #: why the last sequence has ended
 
     def require_secondary(self, method: str) -> None:
-        """Raise an error if there is no secondary source."""
+        """Raise ValueError if there is no secondary source."""
         if len(self.sources) < 2:
             raise ValueError(f"{method} needs a secondary source: sources must have two entries or more")
 
     def evaluate(self, draws: Iterator[Draw], adaptive: bool = False) -> None:
-        """Evaluate draws in their order.
+        """Evaluate draws in order.
 
-        The iterator may have no end. If it is ``adaptive``, it looks at ``evaluations`` to decide on the next draw. If
-        it ends, it has no draw that the budget pays for.
+        The iterator may be infinite. If it is ``adaptive``, it uses ``evaluations`` to decide on the next draw. If it
+        ends, it has no draw that the budget pays for.
         """
         self._draws, self.stopped, self._adaptive = draws, None, adaptive
         self.ended = Runner(self, (), self._executor, self._workers).run()
@@ -108,7 +108,7 @@ class SamplingRun(Run):
         return bool(affordable(self.ledger.committed + price, self.budget))
 
     def average_costs(self) -> Array:
-        """Return the average cost of one evaluation of each source, shape (L,): what was charged, or else expected."""
+        """Return the average cost of one evaluation of each source, shape (L,): as charged, or else as expected."""
         charged: list[list[float]] = [[] for _ in self.sources]
         for e in self.evaluations:
             charged[e.source].append(e.cost)
@@ -124,14 +124,14 @@ class SamplingRun(Run):
         return np.array([costs[list(group)].sum() for group in groups])
 
     def table(self) -> Array:
-        """Return the values by draw, shape (N, L): NaN where a source was not evaluated, or failed."""
+        """Return the values by draw, shape (N, L), with NaN where a source was not evaluated, or failed."""
         values = np.full((len(self._groups), len(self.sources)), np.nan)
         for e in self.evaluations:
             values[self._draw_of[e.id or 0], e.source] = e.value
         return values
 
     def samples(self, table: Array) -> Samples:
-        """Return the values of the draws without failures by their groups, from the first n rows of `table`, (n, L)."""
+        """Return the values of draws without failures, by group, from the first n rows of `table`, (n, L)."""
         rows: dict[Group, list[int]] = {}
         for row, group in enumerate(self._groups[: len(table)]):
             rows.setdefault(group, []).append(row)
@@ -139,7 +139,7 @@ class SamplingRun(Run):
         return {group: values[np.isfinite(values).all(axis=1)] for group, values in by_group.items()}
 
     def progressive_result(self, estimate: Callable[[Array], Estimate | None]) -> Result:
-        """Return the result of the run, with an estimate of the values so far whenever their number has grown somewhat.
+        """Return the result of the run, with intermediate estimates at growing numbers of values.
 
         ``estimate`` takes the first n rows of `table`, shape (n, L), and returns None if there are too few values.
         """
@@ -152,15 +152,15 @@ class SamplingRun(Run):
         return self.result(estimates)
 
     def result(self, estimates: Sequence[Estimate | None]) -> Result:
-        """Return the result of the run, from the estimate after each draw, or None where there is no new one.
+        """Return the result of the run from the estimates after each draw, None where there is no new one.
 
-        The answer is the last estimate; without any, the run's failure is raised as an error.
+        The answer is the last estimate; if there is none, the run's failure is raised as an error.
         """
         answer = next((estimate for estimate in reversed(estimates) if estimate is not None), None)
         if answer is None:
             raise no_result_error(self, self.ended)
-        # While the run goes on, evaluations are recorded without an estimate: nothing is decided by it, and the
-        # estimates after all draws are computed at once at the end. That is why they are filled in here.
+        # During the run, evaluations are recorded without an estimate, as no decision needs it; the estimates after all
+        # draws are computed at once at the end, and filled in here.
         evaluations, mean, std = [], math.nan, math.nan
         last_of_draw = {draw: id for id, draw in enumerate(self._draw_of)}
         for e in self.evaluations:
@@ -174,14 +174,14 @@ class SamplingRun(Run):
 
 
 def independent_draws(measure: Measure, seed: int | Sequence[int]) -> Iterator[Array]:
-    """Yield independent draws from a measure without end, each of shape (D,)."""
+    """Yield an infinite sequence of independent draws from a measure, each of shape (D,)."""
     rng = np.random.default_rng(seed)
     while True:
         yield from measure.sample(SETTINGS.chunk, rng)
 
 
 def sobol_points(measure: Measure, seed: list[int]) -> Iterator[Array]:
-    """Yield a scrambled Sobol sequence without end, through the quantiles of a measure; each point has shape (D,)."""
+    """Yield an infinite scrambled Sobol sequence, mapped through the quantiles of a measure; points have shape (D,)."""
     done, n = 0, SETTINGS.chunk
     while True:
         yield from measure.sobol(n, np.random.default_rng(seed))[done:]

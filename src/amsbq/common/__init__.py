@@ -1,4 +1,4 @@
-"""What every other package uses.
+"""Helpers that every other package uses.
 
 - Checks of arguments, and the array types of the package: ``validation``, ``definitions``.
 - What users see: ``messages``, ``markup``.

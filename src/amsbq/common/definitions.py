@@ -1,4 +1,4 @@
-"""What a function is, as JSON types: by this a journal notices that it is another one. And functions of functions."""
+"""Definitions of functions as JSON types, by which a journal notices a different function; and compositions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def definition_of(function: Any) -> dict[str, Any]:
-    """Return what a function is: its own ``source_definition()`` if it has one, else its qualified name.
+    """Return the definition of a function: its own ``source_definition()`` if it has one, else its qualified name.
 
     >>> definition_of(abs)
     {'callable': 'builtins.abs'}
@@ -25,10 +25,10 @@ def definition_of(function: Any) -> dict[str, Any]:
         keywords = {name: _shown(value) for name, value in function.keywords.items()}
         return {**definition_of(function.func), "arguments": [_shown(a) for a in function.args], "keywords": keywords}
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    if not isinstance(name, str):  # an object that can be called
+    if not isinstance(name, str):  # a callable object
         function, name = type(function), type(function).__qualname__
     module = getattr(function, "__module__", None)
-    if module == "__main__":  # the same file may be run as a script and imported
+    if module == "__main__":  # a file may be both run as a script and imported
         main = sys.modules["__main__"]
         spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
         module = spec.name if spec is not None else Path(file).stem if file else module
@@ -36,20 +36,20 @@ def definition_of(function: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """Return an argument that is a number or a text as it is, and the name of its type for all others."""
+    """Return a number or a text unchanged, and the name of the type of any other argument."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | int | float | None) else type(value).__qualname__
 
 
 @dataclass(frozen=True)
 class Composition:
-    """A function of what another function returns."""
+    """A function applied to what another function returns."""
 
     outer: Callable[[Any], Any]
     inner: Callable[[Any], Any]
 
     def __call__(self, x: Any) -> Any:
-        """Return what the one function makes of what the other returns."""
+        """Return the outer function of the inner function of x."""
         return self.outer(self.inner(x))
 
     @property
@@ -57,21 +57,21 @@ class Composition:
         return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return what both functions are, as JSON types."""
+        """Return the definitions of both functions as JSON types."""
         return {**definition_of(self.outer), "of": definition_of(self.inner)}
 
 
 @dataclass(frozen=True)
 class NoGradient:
-    """The reason why there is no gradient, in its place: the value beside it is paid for, and is kept."""
+    """A reason in place of a missing gradient: the value beside it is paid for, and is kept."""
 
     reason: str
 
 
 def gradient_or_reason(make: Callable[[Any], Any], given: Any) -> Any:
-    """Return the gradient that a function makes of what it is given, or the reason why it makes none.
+    """Return the gradient that ``make`` returns for what is ``given``, or the reason why there is none.
 
-    Where there is no gradient to make another one of, the reason stays the same.
+    If a reason is given instead of a gradient, it is returned unchanged.
     """
     if given is None or isinstance(given, NoGradient):
         return given
@@ -81,23 +81,23 @@ def gradient_or_reason(make: Callable[[Any], Any], given: Any) -> Any:
         return NoGradient(f"{type(error).__name__}: {error}")
 
 
-#: step of central differences, as a share of the size of a coordinate, or of one if that is larger
+#: step of central differences, relative to the absolute value of a coordinate, or to one if that is larger
 DIFFERENCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Chained(Composition):
-    """A function of what another returns, with its derivatives: those by the inputs of the other, by the chain rule."""
+    """A function applied to what another returns, with derivatives by the inner inputs, by the chain rule."""
 
     def __call__(self, x: Any) -> Any:
-        """Return an observation whose gradient, if it has one, is by x; or the gradient itself."""
+        """Return an observation whose gradient, if it has one, is by x; or that gradient."""
         found = self.outer(self.inner(x))
         if not hasattr(found, "gradient"):
             return found
         return replace(found, gradient=gradient_or_reason(partial(self.by_x, x=x), found.gradient))
 
     def by_x(self, gradient: Any, x: Any) -> Any:
-        """Return derivatives by x, from those by what the inner function returns; of several outputs, for each."""
+        """Return derivatives by x from those by the output of the inner function, for each of several outputs."""
         steps = DIFFERENCE * np.maximum(np.abs(x), 1.0)
         moved = [[np.asarray(self.inner(x + sign * row), dtype=float) for sign in (1, -1)] for row in np.diag(steps)]
         jacobian = np.array([(ahead - behind) / (2 * step) for (ahead, behind), step in zip(moved, steps, strict=True)])
@@ -108,7 +108,7 @@ class Chained(Composition):
 
 @dataclass(frozen=True)
 class ChainedGradient(Chained):
-    """The gradient of a function of what another returns."""
+    """The gradient of a `Chained` function."""
 
     def __call__(self, x: Any) -> Any:
         """Return the gradient by x."""

@@ -17,7 +17,7 @@ class MarkupSettings:
     """Sizes in pixels."""
 
     curve: tuple[int, int] = (260, 70)  # width and height of a curve: three lines of text
-    histogram: tuple[int, int] = (120, 24)  # of a histogram: one line of a table
+    histogram: tuple[int, int] = (120, 24)  # width and height of a histogram: one line of a table
     margin: int = 3  # so that lines are not cut off
 
 
@@ -25,7 +25,7 @@ SETTINGS = MarkupSettings()
 
 
 class Picture(str):
-    """SVG that was made here: the only text that is not escaped."""
+    """SVG made by this module: the only text that is not escaped."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -40,9 +40,9 @@ def _cell(text: str) -> str:
 
 
 def curve(x: ArrayLike, y: ArrayLike, band: tuple[Array, Array] | None = None, label: str = "") -> Picture:
-    """Return a picture of y against x, shape (n,) each, with the band between two more if it is there.
+    """Return a picture of y against x, shape (n,) each, with a band (lower, upper) if there is one.
 
-    The vertical axis spans y and what of the band is near it.
+    The vertical axis spans y and the nearby part of the band.
     """
     width, height = SETTINGS.curve
     t, v = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -67,7 +67,7 @@ def _points(x: Array, y: Array, across: Array, up: tuple[float, float]) -> str:
 
 
 def histogram(values: ArrayLike, bins: int = 24, label: str = "") -> Picture:
-    """Return a picture of how often values, shape (n,), fall into each of some bins."""
+    """Return a picture of the histogram of values, shape (n,)."""
     counts, _ = np.histogram(np.asarray(values, dtype=float), bins)
     width, height = SETTINGS.histogram
     step, most = width / bins, max(int(counts.max()), 1)

@@ -1,7 +1,7 @@
 """Warnings of this library and of those that it calls: issued, collected or silenced, in any number of threads.
 
-The filters of Python's ``warnings`` belong to the whole process: two threads that change them at the same time leave
-them changed, and catch each other's warnings. What this library has to say is therefore collected per thread.
+The filters of Python's ``warnings`` are global to the process: two threads that change them at the same time leave
+them changed, and catch each other's warnings. Warnings of this library are therefore collected per thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar
 
 from .shared_context import SharedContext
 
-#: code that is not to blame for a warning: this package, and contexts
+#: code to which warnings are not attributed: this package, and contexts
 OURS = (os.path.join(os.path.dirname(os.path.dirname(__file__)), ""), contextlib.__file__)
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
@@ -28,7 +28,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning, or add it to those that this thread collects.
 
-    The line to blame is the last one outside of this package, which is one of the user.
+    It is attributed to the last line outside this package, which is one of the user.
     """
     collected = _collected.get()
     if collected is not None:
@@ -41,13 +41,13 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Return whether a frame is of this package, or of a context that it enters."""
+    """Return whether a stack frame is of this package, or of a context that it enters."""
     return frame.f_code.co_filename.startswith(OURS)
 
 
 @contextlib.contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collect, in this thread, what `warn` is called with, and yield the list; warnings of others are not touched.
+    """Collect the messages of `warn` in this thread, and yield their list; other warnings are unaffected.
 
     >>> with collected_warnings() as messages:
     ...     warn("the error bar is a guess")
@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator of functions some of whose parameters had other names, which are still taken, with a warning.
+    """Return a decorator that still accepts old names of parameters, with a warning.
 
     >>> @renamed(measure="inputs")
     ... def dimension(inputs):

@@ -1,9 +1,9 @@
-"""Maximisation from many starts at once: L-BFGS, with all of them in every call of the function.
+"""Maximisation from many starts at once: L-BFGS that evaluates all of them in each call of the function.
 
-One call for K points costs much less than K calls, as long as they are small.
+One call for K points costs much less than K calls, as long as the work per point is small.
 
 Notation:  X (K, P) points, G (K, P) gradients, D (K, P) steps to be tried
-           S, Y (K, M, P)    the latest M changes of X and, with its sign turned, of G
+           S, Y (K, M, P)    the latest M changes of X, and of -G
            R (K, M, M)       R_ij = s_iᵀ y_j for j ≤ i, the newest change first: lower triangular
 """
 
@@ -20,23 +20,23 @@ from numpy.typing import NDArray
 from .validation import Array, IntArray
 
 Mask: TypeAlias = NDArray[np.bool_]
-#: function of points (n, P) and of the number of the start that each of them came from: returns values (n,), -inf where
-#: there is none, and gradients (n, P)
+#: function of points (n, P) and of the numbers (n,) of the starts that they came from: returns values (n,), -inf where
+#: undefined, and gradients (n, P)
 Function: TypeAlias = Callable[[Array, IntArray], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """How the maximisation proceeds."""
+    """Step sizes and criteria of the maximisation."""
 
     memory: int = 12  #: M; with 8 some modes of the calibration problems were missed
-    longest_step: float = 1.5  #: in any coordinate, in units of the prior's spread
-    first_step: float = 0.3  #: of the longest, while no curvature is known
-    shrink: float = 0.25  #: factor on a step that does not gain
-    tries: int = 7  #: how often a step is made shorter before a run ends
+    longest_step: float = 1.5  #: longest step in any coordinate, in units of the prior's spread
+    first_step: float = 0.3  #: first step as a share of the longest, while no curvature is known
+    shrink: float = 0.25  #: factor by which a step without gain is shortened
+    tries: int = 7  #: how often a step is shortened before a run ends
     grow: float = 2.0  #: factor by which the longest step recovers after one that was too long
     most_calls: int = 250
-    #: A run that is behind ends unless so many times the gain of its next step would reach the best: 15 lost nothing
+    #: A run that is behind ends unless this many times the gain of its next step would reach the best: 15 lost nothing
     #: above 1e-5 in 1,404 searches, 5 lost up to 5 %.
     hoped_gain: float = 15.0
 
@@ -54,31 +54,31 @@ def maximise_batch(
     behind: tuple[float, float] | None = None,
     history: CurvatureHistory | None = None,
 ) -> tuple[Array, Array, CurvatureHistory]:
-    """Return the maximisers that are reached from each start, the values there, and histories to continue with.
+    """Return the maximiser reached from each start, the values there, and the histories to continue with.
 
     Parameters
     ----------
     function : Function
     starts : (K, P) array
     bounds : (P, 2) array
-        Steps end there.
+        Steps are confined to these.
     tolerance : float, or one for each start
-        A run ends when no more than that is to be gained by its next step.
+        A run ends when the expected gain of its next step is no larger.
     longest : float
-        No step is longer in any coordinate.
+        Longest step in any coordinate.
     hopeless : float, or one for each start
-        A run also ends if it is so much below the best that it is not expected to catch up.
+        A run also ends if it is this far below the best and not expected to catch up.
     behind : (float, float), optional
-        A run that is more than the first number below the best ends when no more than the second is to be gained.
+        A run that is more than the first number below the best ends when it expects to gain no more than the second.
     history : CurvatureHistory, optional
-        Of runs that led to the starts.
+        The history of the runs that led to the starts.
     """
     low, high = bounds.T.copy()
     X = clip(starts, low, high)
     values, G = function(X, np.arange(len(X)))
     history = CurvatureHistory(*X.shape) if history is None else history
     highest, rows = values.max(initial=-np.inf), np.flatnonzero(np.isfinite(values))
-    # Only runs that go on are kept in these arrays.
+    # These arrays only contain runs that have not ended.
     tolerance, hopeless = np.broadcast_to(tolerance, len(X))[rows], np.broadcast_to(hopeless, len(X))[rows]
     past = history.select(rows)
     x, value, g, tries = X[rows], values[rows], G[rows], np.zeros(len(rows), dtype=int)
@@ -121,16 +121,16 @@ def maximise_batch(
 
 
 def clip(X: Array, low: Array, high: Array) -> Array:
-    """Return X inside of the bounds; faster than np.clip for so few numbers."""
+    """Return X clipped to the bounds; faster than np.clip for few numbers."""
     return np.asarray(np.minimum(np.maximum(X, low), high))
 
 
 class CurvatureHistory:
-    """The latest changes of each run, and the quasi-Newton steps that follow from them."""
+    """The latest changes of each run, and the quasi-Newton steps computed from them."""
 
     def __init__(self, K: int, P: int) -> None:
         self.changes = np.zeros((K, SETTINGS.memory, 2, P))  # S and Y
-        self.inverse = np.tile(np.eye(SETTINGS.memory), (K, 1, 1))  # of R, which grows by a row and a column at a time
+        self.inverse = np.tile(np.eye(SETTINGS.memory), (K, 1, 1))  # R⁻¹; R grows by a row and a column at a time
         self.scale = np.full(K, np.nan)
 
     def add(self, moved: Mask, changes: Array) -> None:
@@ -169,13 +169,13 @@ class CurvatureHistory:
         return out
 
     def steps(self, G: Array, longest: Array) -> Array:
-        """Return the inverse Hessian times the gradient (compact form of Byrd, Nocedal and Schnabel), not too long."""
+        """Return inverse Hessian times gradient (compact form of Byrd, Nocedal and Schnabel), limited in length."""
         S, Y, g, scale = self.changes[:, :, 0], self.changes[:, :, 1], G[:, :, None], self.scale
         if np.isnan(scale).any():
             scale = np.where(np.isnan(scale), SETTINGS.first_step * longest / _longest(G), scale)
         p = self.inverse @ (S @ g)
         scaled = scale[:, None, None] * (g - Y.swapaxes(1, 2) @ p)
-        diagonal = np.einsum("kii->ki", self.inverse)  # of R⁻¹
+        diagonal = np.einsum("kii->ki", self.inverse)  # the diagonal of R⁻¹
         q = self.inverse.swapaxes(1, 2) @ (p / diagonal[:, :, None] - Y @ scaled)
         D = (scaled + S.swapaxes(1, 2) @ q)[:, :, 0]
         lengths = _longest(D)
@@ -183,7 +183,7 @@ class CurvatureHistory:
 
 
 def _bounded_steps(history: CurvatureHistory, G: Array, X: Array, low: Array, high: Array, longest: Array) -> Array:
-    """Return the steps that follow from the history, without what leads out of the bounds."""
+    """Return the steps from the history, without components that lead out of the bounds."""
     if ((low < X) & (high > X)).all():
         return history.steps(G, longest)
     D = history.steps(_inwards(G, X, low, high), longest)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-#: the texts of the numbers that JSON does not have
+#: texts of the numbers that JSON lacks
 NOT_FINITE = ("inf", "-inf", "nan")
 
 #: a value that consists of dictionaries with text keys, lists, text, numbers, booleans and None
@@ -30,7 +30,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | bytes) -> Plain:
-    """Return the value of a JSON text that `to_json` wrote.
+    """Return the value of a JSON text written by `to_json`.
 
     >>> from_json('{"budget":{"float":"inf"},"x":[0.1,2]}')
     {'budget': inf, 'x': [0.1, 2]}

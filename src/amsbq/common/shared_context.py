@@ -1,4 +1,4 @@
-"""`SharedContext`: a context of the whole process that several threads may be in at the same time."""
+"""`SharedContext`: a process-wide context that several threads may be in at the same time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class SharedContext:
-    """A context that is entered by the first of its users and left by the last.
+    """A context that is entered with the first of its users and left with the last.
 
     Parameters
     ----------
     make : function
-        Returns a new context manager, which need not know of threads.
+        Returns a new context manager, which need not be thread-safe.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -1,8 +1,8 @@
-"""How many threads linear algebra gets.
+"""The number of threads for linear algebra.
 
-Small matrices are not worth two of them. Where other work keeps the cores busy, threads that wait for each other make
-a small factorisation a hundred times slower. And the last digits of a result depend on the number of threads: with one,
-a run is the same on every number of cores.
+Small matrices do not gain from a second thread. When other work keeps the cores busy, threads that wait for each other
+make a small factorisation a hundred times slower. And the last digits of a result depend on the number of threads: with
+one thread, a run is the same on any number of cores.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import cache, partial
 
 from .shared_context import SharedContext
 
-#: observations from which on more threads are worth last digits that depend on their number. Hyperparameters come
-#: from 256 observations at most, so that a second thread gained nothing measurable at 1,000; at 10,000, where a refit
-#: takes minutes, factorisations are most of it. Where exactly between the two was not measured.
+#: number of observations from which on more threads are worth last digits that depend on their number. Hyperparameters
+#: are learned from 256 observations at most, so that a second thread gained nothing measurable at 1,000; at 10,000,
+#: where a refit takes minutes, most of it are factorisations. The break-even in between was not measured.
 MANY_OBSERVATIONS = 4000
 
 
@@ -31,7 +31,7 @@ def threads_for(n: int) -> Iterator[None]:
 
 @cache
 def _one_thread() -> SharedContext:
-    """Return the limit of one thread for linear algebra."""
-    from threadpoolctl import ThreadpoolController  # here, as it looks for libraries that NumPy and SciPy have loaded
+    """Return the context that limits linear algebra to one thread."""
+    from threadpoolctl import ThreadpoolController  # late: it looks for libraries that NumPy and SciPy have loaded
 
     return SharedContext(partial(ThreadpoolController().limit, limits=1, user_api="blas"))

@@ -1,7 +1,7 @@
 """Checks of arguments, and the array types of the package.
 
 Each function returns its argument in one checked form, or raises one clear error before any work is done: what was
-given, what is accepted, how to fix it. ``name`` is what the argument is called in that error.
+given, what is accepted, how to fix it. ``name`` is the argument's name in that error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 #: Entries of a symmetric matrix may differ by this share of their scale: more than rounding, less than any mistake.
 SYMMETRY_TOLERANCE = 1e-10
 
-#: Characters of a value that an error message shows: what fits on one line beside the explanation.
+#: Most characters of a value in an error message: fits on one line beside the explanation.
 BRIEF_LENGTH = 60
 
 
@@ -45,16 +45,16 @@ def numbers(value: ArrayLike, name: str) -> Array:
 def number(value: ArrayLike, name: str) -> float:
     """Return one finite real number.
 
-    Everything that claims to be a number is judged here: arguments, values that sources return, and what programs and
-    servers answer. Numbers of Python and NumPy and arrays of one element are accepted; booleans, text, bytes, complex
-    numbers, dates, None and masked entries are not.
+    All numbers are checked here: arguments, values that sources return, and answers of programs and servers. Numbers of
+    Python and NumPy and arrays of one element are accepted; booleans, text, bytes, complex numbers, dates, None and
+    masked entries are not.
 
     >>> number(np.array([2]), "value"), number(10**30, "value")
     (2.0, 1e+30)
     """
     if np.ma.is_masked(value):
         raise ValueError(f"{name} is masked: there is no number")
-    if isinstance(value, int) and not isinstance(value, bool):  # of any size, which NumPy does not accept
+    if isinstance(value, int) and not isinstance(value, bool):  # integers too large for NumPy
         try:
             return float(value)
         except OverflowError:
@@ -120,7 +120,7 @@ def source_numbers(sources: ArrayLike, n_sources: int, n: int) -> IntArray:
 
 
 def source_number(source: Any, n_sources: int, name: str = "source", names: Sequence[str] = ()) -> int:
-    """Return one valid source number, of a source that may be given by its name if it is one of ``names``."""
+    """Return one valid source number; the source may also be given by its name, one of ``names``."""
     if names and isinstance(source, str):
         if source not in names:
             raise ValueError(f"{name} must be one of {', '.join(names)}, or its number, got {source!r}")
@@ -136,7 +136,7 @@ def source_number(source: Any, n_sources: int, name: str = "source", names: Sequ
 def correlations(matrix: Array, name: str) -> Array:
     """Return a covariance matrix scaled to unit variances, if it is symmetric on that scale.
 
-    Rows of a covariance matrix may be in units that differ by orders of magnitude; those of the correlations are not.
+    Rows of a covariance matrix may have units that differ by orders of magnitude; correlations have none.
     """
     variances = np.diagonal(matrix)
     deviations = np.sqrt(np.where(variances > 0, variances, 1))
@@ -165,9 +165,9 @@ def count(n: Any, name: str) -> int:
 
 
 def seed_number(seed: RNGLike, rng: RNGLike) -> int:
-    """Return the seed of a run, which is given as one of ``seed`` and ``rng``; 0 if neither is.
+    """Return the seed of a run from ``seed`` or ``rng``, of which at most one is given; 0 if neither is.
 
-    A generator draws the seed, so that one generator gives different seeds to runs that follow each other.
+    A generator draws the seed, so that successive runs with one generator have different seeds.
     """
     if seed is not None and rng is not None:
         raise ValueError("give either seed or rng, not both")
@@ -178,7 +178,7 @@ def seed_number(seed: RNGLike, rng: RNGLike) -> int:
 
 
 def brief(value: Any) -> str:
-    """Return a value as it would be typed, cut short to one line of an error message."""
+    """Return a value as one would type it, shortened to fit on a line of an error message."""
     try:
         text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
     except Exception:  # such as for integers of more digits than Python prints
@@ -187,7 +187,7 @@ def brief(value: Any) -> str:
 
 
 def cut_short(text: str) -> str:
-    """Return a text that fits on one line of an error message beside the explanation."""
+    """Return a text, shortened to fit on a line of an error message beside the explanation."""
     return text if len(text) <= BRIEF_LENGTH else text[: BRIEF_LENGTH - 3] + "..."
 
 
@@ -210,9 +210,9 @@ def numbers_text(
     std: Values | None = None,
     units: Sequence[str] = (),
 ) -> str:
-    """Return a number, or the first few of several, by name if they have any, as text with so many significant digits.
+    """Return a number, or the first few of several, as text with a number of significant digits, with names if given.
 
-    If they have standard deviations, these are given, and as many digits as are known; ``units`` are those of each.
+    With standard deviations, these are shown too, and as many digits as they justify. ``units`` has one per number.
 
     >>> numbers_text(0.5), numbers_text(np.array([0.5, np.nan])), numbers_text(np.arange(9.0), most=2)
     ('0.5', '0.5, nan', '0, 1, ... (9 in all)')
@@ -233,7 +233,7 @@ def numbers_text(
 
 
 def as_known(value: float, std: float) -> str:
-    """Return a number as text, with as many decimals as two digits of its standard deviation have.
+    """Return a number as text, with as many decimals as its standard deviation has with two digits.
 
     >>> as_known(70.4321, 0.74), as_known(70.4321, 12.0), as_known(70.4321, 0.0), as_known(1.23e9, 4.5e7)
     ('70.43', '70', '70.432100', '1.23e+09')
@@ -242,14 +242,14 @@ def as_known(value: float, std: float) -> str:
     """
     if not np.isfinite(std):
         return f"{value:.6g}"
-    if std and not 1e-6 < std < 1e6:  # so many zeros are hard to read
+    if std and not 1e-6 < std < 1e6:  # many zeros would be hard to read
         known = np.log10(np.maximum(np.abs(value), np.finfo(float).tiny)) // 1 - np.log10(std) // 1 + 2
         return f"{value:.{int(np.clip(known, 2, 15))}g}"
     return f"{value:.{max(0, 1 - int(np.floor(np.log10(std)))) if std else 6}f}"
 
 
 def plus_minus(mean: float, std: float, unit: str = "") -> str:
-    """Return a mean and its standard deviation as text, to as many digits as are known, with their unit.
+    """Return a mean and its standard deviation as text, to as many digits as that justifies, with their unit.
 
     >>> plus_minus(70.4321, 0.7369, "people"), plus_minus(0.5, np.nan)
     ('70.43 ± 0.74 people', '0.5')
@@ -259,9 +259,9 @@ def plus_minus(mean: float, std: float, unit: str = "") -> str:
 
 
 def _regular(value: Any, name: str) -> NDArray[Any]:
-    """Return an array of any type, without masked entries and with rows of one length."""
+    """Return an array of any type; an error if it has masked entries or rows of different lengths."""
     if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries: leave them out")
+        raise ValueError(f"{name} has masked entries: remove them")
     try:
         return np.asarray(value)
     except ValueError:

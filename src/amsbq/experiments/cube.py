@@ -43,7 +43,7 @@ class CubeSetup:
     models: int = 40  # random models for each seed: with five seeds, shares are known to a few per cent
     quick_models: int = 10
     quick_seeds: int = 2
-    same_location: float = 1e-9  # far below the spacing of the grid: equal but for rounding in the CSV file
+    same_location: float = 1e-9  # far below the spacing of the grid: equal up to rounding in the CSV file
     largest_costs: tuple[float, float] = (1.0, 0.3)  # of the two sources
 
 
@@ -70,7 +70,7 @@ def _random_cost(rng: np.random.Generator, largest: float, varies: bool) -> Call
 
 
 def vertex_rows(seed: int, models: int) -> list[Row]:
-    """Return what each of the twelve corners of the cube chooses, for random models."""
+    """Return the choice of each of the twelve corners of the cube, for random models."""
     return [
         {"seed": seed, "model": model, **row}
         for model in range(models)
@@ -104,7 +104,7 @@ def jobs(settings: Settings) -> list[Job]:
 
 
 def agreement(vertices: DataFrame) -> dict[tuple[str, str, AcquisitionName, AcquisitionName], float]:
-    """Return the share of models for which two utilities choose the same, by (sources, cost, utility, utility)."""
+    """Return the share of models for which two utilities choose alike, by (sources, cost, utility, utility)."""
     shares = {}
     for (sources, cost), corner in vertices.groupby(["sources", "cost"]):
         chosen = {

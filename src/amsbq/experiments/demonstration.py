@@ -12,7 +12,7 @@ from ..design.sources import Source
 from ..measures.uniform import Uniform
 from . import forrester
 
-#: of the run: six evaluations of the primary source, or 120 of the secondary one
+#: budget of the run: six evaluations of the primary source, or 120 of the secondary one
 BUDGET = 6.0
 
 #: cost of an evaluation of the secondary source, if one of the primary source costs 1

@@ -1,4 +1,4 @@
-"""What the figures of the experiments share: one style for each method and source, readable in grey.
+"""Shared parts of the experiments' figures: one style for each method and source, readable in grey.
 
 The experiments number sources from 1 in their tables and figures, as the paper does.
 """

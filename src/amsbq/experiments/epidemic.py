@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class EpidemicSetup:
     """Constants of the experiment."""
 
-    simulations: int = 2000  # that the primary source averages over
+    simulations: int = 2000  # number of simulations that the primary source averages over
     costs: tuple[float, float] = (1.0, 1 / 2000)  # the paper's 16 s and 8 ms
     upper: float = 61.0  # end of the interval of "density", not printed in the paper; 0.09 % of the rates are above
     budget: float = 5.5
@@ -70,7 +70,7 @@ class EpidemicSetup:
 
 SETUP = EpidemicSetup()
 QUANTITIES = {"peak": "most people infected at once", "time": "when that is, in recovery times"}
-#: the two formulations, which the tables have in a column "way"
+#: the two formulations, in the column "way" of the tables
 FORMULATIONS = {"density": "density in the integrand", "gamma": "gamma distribution as the measure"}
 SHOWN_METHODS = ("AMS-BQ, MI", "default, MI", VANILLA)
 

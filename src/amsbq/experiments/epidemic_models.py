@@ -1,8 +1,8 @@
 """Simulators of an epidemic, for the experiment of Section 4.2 and Section C of the paper.
 
-A disease that people recover from at rate b is passed on at rate a. Rates are in units of b and times in units of 1/b,
-so that the infection rate, a, is the only uncertain input; it has a gamma distribution. One person is infected at the
-start. The letters are those of the field:
+A disease is passed on at rate a, and people recover at rate b. Rates are in units of b and times in units of 1/b, so
+that the infection rate, a, is the only uncertain input; it has a gamma distribution. One person is infected at the
+start. The usual letters:
 
     S    number of susceptible people
     E    number of people who are exposed: infected, and not yet infectious (SEIR model only)
@@ -29,7 +29,7 @@ class EpidemicParameters:
     """Constants of the models, as in Section C.2 of the paper."""
 
     people: int = 100  # well below the thermodynamic limit
-    incubation_rate: float = 10.0  # at which the exposed become infectious: γ = 10 b
+    incubation_rate: float = 10.0  # rate at which the exposed become infectious: γ = 10 b
 
 
 PARAMETERS = EpidemicParameters()
@@ -61,7 +61,7 @@ def seir(rate: float, n: int, rng: np.random.Generator, people: int = PARAMETERS
         Whether the first person infected anybody.
     """
     peak, when, outbreak = np.ones(n), np.zeros(n), np.zeros(n, dtype=bool)
-    on = np.arange(n)  # epidemics that are not over; the arrays that follow are about these alone
+    on = np.arange(n)  # epidemics that are not over; the following arrays are restricted to these
     S, E, I, now = np.full(n, people - 1.0), np.zeros(n), np.ones(n), np.zeros(n)
     most, since, spread = peak.copy(), when.copy(), outbreak.copy()
     while len(on):
@@ -74,7 +74,7 @@ def seir(rate: float, n: int, rng: np.random.Generator, people: int = PARAMETERS
         S -= infected
         E += infected
         E -= fell_ill
-        I += 2.0 * fell_ill + infected - 1.0  # who is not infected and has not fallen ill has recovered
+        I += 2.0 * fell_ill + infected - 1.0  # events that are neither infections nor onsets are recoveries
         spread |= infected
         np.copyto(since, now, where=most < I)
         np.maximum(most, I, out=most)

@@ -49,9 +49,9 @@ class ForresterSetup:
 
 
 SETUP = ForresterSetup()
-SHOWN_METHODS = {"AMS-BQ, MI": "paper", "default, MI": "default"}  #: and what their figures are called
+SHOWN_METHODS = {"AMS-BQ, MI": "paper", "default, MI": "default"}  #: methods with figures, and names of these
 GRID = np.linspace(0, 1, 401)  #: inputs of the curves in tables and figures
-#: where the paper's demonstration starts: three observations of the primary source, five of the secondary one
+#: the paper's starting data: three observations of the primary source, five of the secondary one
 INITIAL_SOURCES = np.array([0, 0, 0, 1, 1, 1, 1, 1])
 INITIAL_X = np.array([[0.78], [0.55], [0.2], [0.98], [0.62], [0.59], [0.45], [0.35]])
 
@@ -100,7 +100,7 @@ class LogisticCost:
         return np.array([self.heights @ (self.slopes * s * (1 - s))])
 
 
-#: in (0, 1], the same near x = 0, and two orders of magnitude apart at x = 1
+#: costs in (0, 1], equal near x = 0, and two orders of magnitude apart at x = 1
 COSTS = (LogisticCost(0.5, (0.5, 12.0, 0.6)), LogisticCost(0.01, (0.49, -25.0, 0.3)))
 
 

@@ -52,10 +52,10 @@ class GaussiansSetup:
     costs: tuple[float, ...] = (1.0, 0.05, 0.05)  # the paper's
     budget: float = 50.0  # the paper's
     quick_budget: float = 4.2  # the claims compare errors from a cost of 4 on
-    largest_shift: float = 0.1  # of the means, from one source to the next
-    largest_growth: float = 0.1  # of the variances
-    weight_noise: float = 0.05  # standard deviation of what is added to the weights
-    problems_per_seed: int = 8  # problems differ more than the runs of one of them
+    largest_shift: float = 0.1  # largest shift of the means, from one source to the next
+    largest_growth: float = 0.1  # largest growth of the variances
+    weight_noise: float = 0.05  # standard deviation of the perturbation of the weights
+    problems_per_seed: int = 8  # several, as problems differ more than runs of one problem
     shown_steps: int = 250  # as in Figure 15
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-#: a line style for each utility, that of the source with this number
+#: line style of each utility: that of the source with this number
 STYLES = {"mi": 1, "ivr": 2, "ip": 3}
 
 

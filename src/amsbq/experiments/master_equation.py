@@ -42,7 +42,7 @@ def expectations(
         Probability of an outbreak: that the first person infects anybody.
     """
     N = people
-    # Arrays hold only those a and o that are possible after k events, from these on, and m up to the largest possible.
+    # Arrays are restricted to the a and o that are possible after k events, from these on, and to possible m.
     first_a, first_o = 0, 0
     p, t, u = (np.zeros((1, 1, 2)) for _ in range(3))
     p[0, 0, 1] = 1.0
@@ -69,7 +69,7 @@ def expectations(
         for moved in (moved_p, moved_t, moved_u):
             moved[before] = 0.0
 
-        last = min(k + 1, N - 1)  # no more onsets than infections, nor recoveries than onsets and the first person
+        last = min(k + 1, N - 1)  # onsets ≤ infections, and recoveries ≤ onsets + 1
         next_a, next_o = -(-k // 3), -(-(k - last) // 2)
         news = []
         for now, moved in ((p, moved_p), (t, moved_t), (u, moved_u)):
@@ -84,7 +84,7 @@ def expectations(
 
 
 def _add(to: Array, values: Array, *shifts: int) -> None:
-    """Add values to an array, shifted along each axis; what lies outside of it is left out."""
+    """Add values to an array, shifted along each axis; values outside of it are dropped."""
     ends = [min(n + shift, limit) for n, limit, shift in zip(values.shape, to.shape, shifts, strict=True)]
     there = tuple(slice(max(shift, 0), end) for shift, end in zip(shifts, ends, strict=True))
     here = tuple(slice(max(-shift, 0), end - shift) for shift, end in zip(shifts, ends, strict=True))

@@ -24,10 +24,10 @@ EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (module.EXPERIMENT for module in (intuition, forrester, wiggly, epidemic, gaussians, cube))
 }
-SEEDS = 5  #: by default: medians settle, and everything takes a quarter of an hour on two cores
+SEEDS = 5  #: default number of seeds: medians are stable, and everything takes a quarter of an hour on two cores
 
 RowsOfTables: TypeAlias = dict[str, list[Row]]  #: the rows of an experiment's tables, by table
-Tick: TypeAlias = Callable[[str], None]  #: called with the name of an experiment when a job of it is done
+Tick: TypeAlias = Callable[[str], None]  #: called with the name of an experiment when one of its jobs is done
 
 
 def reproduce(names: Sequence[str], folder: Path, settings: Settings, workers: int) -> dict[str, list[Claim]]:
@@ -78,7 +78,7 @@ def _run_jobs(pool: Executor, names: Sequence[str], settings: Settings) -> dict[
             found[key] = future.result()
             tick(name)
     tables: dict[str, RowsOfTables] = {name: defaultdict(list) for name in names}
-    for name, job in jobs:  # in the order of jobs, whichever was done first
+    for name, job in jobs:  # in the order of jobs, not of their completion
         tables[name][job.table] += found[id(job)]
     return tables
 
@@ -86,7 +86,7 @@ def _run_jobs(pool: Executor, names: Sequence[str], settings: Settings) -> dict[
 def _run_job(job: Job) -> list[Row]:
     """Compute the rows of a job, in a process of the pool."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say of single runs is of no use where seeds are compared
+        warnings.simplefilter("ignore")  # warnings about single runs are irrelevant for comparisons over seeds
         return job.compute_rows(*job.arguments)
 
 
@@ -107,7 +107,7 @@ def _write_experiment(name: str, rows_of_tables: RowsOfTables, folder: Path) -> 
     for picture, figure in EXPERIMENTS[name].figures(tables).items():
         for suffix in ("png", "pdf"):
             figure.savefig(folder / f"{picture}.{suffix}", dpi=150)
-            figure.set_layout_engine("none")  # it is laid out now, and alike in both files
+            figure.set_layout_engine("none")  # the layout is fixed now, and equal in both files
         plt.close(figure)
     pandas.DataFrame([asdict(claim) for claim in claims]).to_csv(folder / "claims.csv", index=False)
     return claims
@@ -115,7 +115,7 @@ def _write_experiment(name: str, rows_of_tables: RowsOfTables, folder: Path) -> 
 
 @contextmanager
 def _one_blas_thread_each() -> Iterator[None]:
-    """Set one BLAS thread for processes that are started meanwhile: they share the cores between them."""
+    """Limit processes started in this context to one BLAS thread each, as they share the cores."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -131,7 +131,7 @@ def _one_blas_thread_each() -> Iterator[None]:
 
 @contextmanager
 def _progress_display(total: int) -> Iterator[Tick]:
-    """Show on stderr how many jobs are done: a bar on a terminal (with rich), elsewhere ten lines in all."""
+    """Show on stderr how many jobs are done: a bar on a terminal (with rich), elsewhere ten lines in total."""
     if sys.stderr.isatty():
         try:
             from rich.console import Console

@@ -1,4 +1,4 @@
-"""What the experiments share: jobs compute rows, rows make tables, and tables alone make claims and figures.
+"""Shared parts of the experiments: jobs compute rows, rows make tables, and tables alone make claims and figures.
 
 An experiment is a list of jobs that other processes can run. Their rows are collected in tables, which are written as
 CSV files and read again, so that claims and figures follow from the files and from nothing else.
@@ -48,14 +48,14 @@ VANILLA, PERCENTILES, SECONDARY = "vanilla BQ", "percentiles", "secondary only"
 
 @dataclass(frozen=True)
 class Settings:
-    """How thorough a reproduction is.
+    """Extent of a reproduction.
 
     Parameters
     ----------
     seeds : int
         Number of repetitions with different random numbers.
     quick : bool
-        Whether to run one or two seeds on small budgets instead, to see that everything works.
+        Whether to run only one or two seeds on small budgets, to check that everything works.
     """
 
     seeds: int
@@ -64,7 +64,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """Some rows of a table, to be computed in any process: a module-level function and its arguments."""
+    """A unit of work that computes rows of a table in any process: a module-level function and its arguments."""
 
     table: str
     compute_rows: Callable[..., list[Row]]
@@ -73,10 +73,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper or of this library, and what was found.
+    """A statement of the paper or of this library, and the finding.
 
-    ``holds`` is None where the paper's model does not do what the paper says of it: that is reported, but it is not a
-    failure of this library, which claims it for its default model only.
+    ``holds`` is None if the paper's model does not behave as the paper says: that is reported, but is not a failure of
+    this library, which makes the claim for its default model only.
     """
 
     text: str
@@ -168,7 +168,7 @@ def _errors_of_run(one_run: DataFrame, costs: Array) -> Array:
 def costs_of_accuracy(runs: DataFrame, accuracy: float) -> list[float]:
     """Return for each run (one per seed) the cost from which on its relative error stays at or below ``accuracy``.
 
-    It is infinite for a run that does not get there.
+    It is infinite for a run that never does.
     """
     costs = []
     for _, one_run in runs.groupby("seed"):

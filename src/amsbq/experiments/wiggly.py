@@ -56,16 +56,16 @@ class WigglySetup:
 
     initial_locations: int = 3  # random ones, at which both sources are evaluated first; vanilla BQ has the primary's
     accuracy: float = 1e-2  # relative error whose cost is compared
-    clearly_lower: float = 0.8  # a cost is clearly lower below this share of the other
-    budget: float = 10.0  # of the default model, which needs about 8
-    paper_budget: float = 14.0  # of the paper's model, which needs more
-    vanilla_budget: float = 20.0  # of methods with one source, which need more still
-    quick_share: float = 0.25  # of the budgets, for a quick reproduction
-    precision_evaluations: int = 30  # by integral precision, enough to see that it is stuck
+    clearly_lower: float = 0.8  # a cost below this share of the other is clearly lower
+    budget: float = 10.0  # budget of the default model, which needs about 8
+    paper_budget: float = 14.0  # budget of the paper's model, which needs more
+    vanilla_budget: float = 20.0  # budget of single-source methods, which need even more
+    quick_share: float = 0.25  # share of the budgets for a quick reproduction
+    precision_evaluations: int = 30  # evaluations by integral precision, enough to see that it is stuck
 
 
 SETUP = WigglySetup()
-#: in (0, 1], sums of logistic functions with a minimum, almost the same near x = 0
+#: costs in (0, 1]: sums of logistic functions with a minimum, almost equal near x = 0
 COSTS = (
     LogisticCost(0.75, (0.25, -15.0, 0.15), (0.1, 15.0, 0.9)),
     LogisticCost(0.01, (0.95, -30.0, 0.12), (0.1, 20.0, 0.85)),
@@ -97,7 +97,7 @@ def sources() -> list[Source]:
 
 
 def _of_location(function: Callable[[Array], Array]) -> Callable[[Array], float]:
-    """Return a function of x of shape (1,), as sources are called."""
+    """Return a function of x of shape (1,), the calling convention of sources."""
     return lambda x: float(function(x[0]))
 
 
