@@ -1,5 +1,5 @@
-"""Measure how error bars behave along a run: whether those of runs that stop at a tolerance hold the truth, how often
-they rise, and whether forecasts of them come true.
+"""Measure error bars along a run: coverage of runs that stop at a tolerance, how often error bars rise, and whether
+forecasts of them come true.
 
     python -m benchmarks.bars                          # development problems of the arena: a quarter of an hour
     python -m benchmarks.bars --half validation --json bars.jsonl
@@ -37,7 +37,7 @@ RISE = 1.05
 
 
 def along(case: tuple[str, int]) -> dict[str, Any]:
-    """Return what happened along a run: stops by tolerance, standard deviations, and the forecast beside what came."""
+    """Return stops by tolerance, standard deviations, and forecast and outcome along a run."""
     warnings.simplefilter("ignore")
     key, seed = case
     problem = problem_named(key)
@@ -49,7 +49,7 @@ def along(case: tuple[str, int]) -> dict[str, Any]:
     forecasts: list[float] = []
 
     def look(it: amsbq.Integrator) -> None:
-        if it.pending or it.starting:  # it was asked, and not told, or there is no answer yet
+        if it.pending or it.starting:  # a query is pending, or there is no answer yet
             return
         estimate = it.estimate()
         low, high = estimate.interval(0.95)
@@ -76,7 +76,7 @@ def along(case: tuple[str, int]) -> dict[str, Any]:
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> str:
-    """Return what all runs show, in words."""
+    """Return a summary of all runs as text."""
     stops = [stop for run in runs for stop in run["stops"]]
     later = [stop for stop in stops if stop[3] is not None]
     dearer = np.exp(np.mean([np.log(stop[3] / stop[1]) for stop in later]))

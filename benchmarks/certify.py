@@ -5,10 +5,10 @@
     python -m benchmarks.certify --report           # the tables of what is stored
     python -m benchmarks.certify --intervals        # intervals of simulated residuals, by which they were chosen
 
-A run spends a budget of 10, and certificates another 10 each, with many seeds: the draws are what an interval has to
-hold over. MLBLUE and control variates get 20, the sum of both. Results are stored in `arena/certificates.jsonl` as they
-come, and made again when the code has changed. All widths are half widths of 95 % intervals, in standard deviations of
-the output.
+A run spends a budget of 10, and certificates another 10 each, with many seeds, as coverage is over the draws. MLBLUE
+and control variates get 20, the sum of both. Results are stored in `arena/certificates.jsonl` as they come, and
+recomputed when the code has changed. All widths are half widths of 95 % intervals, in standard deviations of the
+output.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from benchmarks.arena.truths import truths_of
 
 FILE = Path(__file__).parent / "arena" / "certificates.jsonl"
 BUDGET, CERTIFICATE = 10.0, 10.0
-CERTIFICATES, PEERS = 40, 10  #: seeds of certificates of each run, and of each peer
+CERTIFICATES, PEERS = 40, 10  #: number of seeds of certificates of each run, and of each peer
 RIVALS = ("MLBLUE", "control variates")
-LEAST_LOG = SETTINGS.least_log  #: of the logarithm of an integral, whose interval may have no lower end
+LEAST_LOG = SETTINGS.least_log  #: floor for the logarithm of an integral, whose interval may have no lower end
 CODE = (*MODEL_CODE, "certificates", "certification.py")
 
 #: residuals by which intervals were chosen: their draws, and their mean
@@ -61,7 +61,7 @@ RESIDUALS = {
 
 
 def wanted(families: Sequence[str], each: int) -> list[Problem]:
-    """Return the problems whose mean can be certified, so many of each of some families, or of all."""
+    """Return up to ``each`` problems of some families, or of all, whose mean can be certified."""
     usable = [p for p in problems() if not p.design and (not families or p.family in families)]
     of_family = {name: [p for p in usable if p.family == name] for name in MAKERS}
     return [some[i] for i in range(each) for some in of_family.values() if i < len(some)]
@@ -75,7 +75,7 @@ def digest() -> str:
 
 
 def measured(problem: Problem, seed: int) -> list[dict[str, Any]]:
-    """Run a problem, certify it with many seeds, and return what came of each output."""
+    """Run a problem, certify it with many seeds, and return the outcome for each output."""
     truths, began = truths_of(problem), time.process_time()
 
     def limit(it: amsbq.Integrator) -> str | None:
@@ -112,7 +112,7 @@ def measured(problem: Problem, seed: int) -> list[dict[str, Any]]:
             "sources": [[*term.sources, term.n] for term in made[0].plan.terms],
             "bias": float(errors[:, m].mean()),
             "scatter": float(errors[:, m].std(ddof=1)),
-            "error": float(made[0].plan.error[m] / stds[m]),  # of the mean of the control variate, which all share
+            "error": float(made[0].plan.error[m] / stds[m]),  # of the control variate's mean, which is common to all
             "held": int(np.sum((ends[:, 0, m] <= 0) & (ends[:, 1, m] >= 0))),
             "of": CERTIFICATES,
             "width": float(np.mean(ends[:, 1, m] - ends[:, 0, m]) / 2),
@@ -145,7 +145,7 @@ def _peer(ends: np.ndarray) -> dict[str, Any] | None:
 
 
 def stored() -> dict[tuple[str, int, int], dict[str, Any]]:
-    """Return what is stored, by problem, seed and output; a line that was cut off is left out."""
+    """Return stored results by problem, seed and output; a truncated line is skipped."""
     found = {}
     for line in FILE.read_text().splitlines() if FILE.exists() else ():
         try:
@@ -157,7 +157,7 @@ def stored() -> dict[tuple[str, int, int], dict[str, Any]]:
 
 
 def run_all(chosen: Sequence[Problem], seeds: Sequence[int]) -> None:
-    """Measure what is not stored by the present code, and store it as it comes."""
+    """Measure whatever is not stored for the current code, and store it as it comes."""
     known = {(p, s) for (p, s, _), row in stored().items() if row["digest"] == digest()}
     for seed in seeds:
         for problem in chosen:
@@ -198,7 +198,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _by_problem(rows: Sequence[dict[str, Any]]) -> dict[str, list[bool]]:
-    """Return whether each interval holds, by problem: those of one problem are alike."""
+    """Return whether each interval holds, grouped by problem, as intervals of one problem are correlated."""
     found: dict[str, list[bool]] = {}
     for row in rows:
         found.setdefault(row["problem"], []).extend([True] * row["held"] + [False] * (row["of"] - row["held"]))
@@ -232,7 +232,7 @@ def intervals(runs: int = 4000) -> Iterator[str]:
 
 
 def main() -> None:
-    """Parse the arguments and do what they say."""
+    """Parse the arguments and run the requested part."""
     parser = argparse.ArgumentParser("python -m benchmarks.certify", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--family", action="append", choices=MAKERS, default=[], help="only this one; repeatable")

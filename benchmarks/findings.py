@@ -1,11 +1,11 @@
-"""How often findings of noise and of wrong values are right, on functions for which that is known.
+"""Measure how often findings of noise and of wrong values are right, on functions for which that is known.
 
     python -m benchmarks.findings [NUMBER OF PROBLEMS]
 
-Functions of 1 to 6 inputs, smooth, with kinks and with steps, have no noise: all that is found there is false. Noise
-of 3 to 30 % of the spread is added to smooth ones, and is visible if it is at least twice the error with which the
-values without noise can be predicted from each other, and if there are ten evaluations for each input. Wrong values are
-off by ten times the spread of all others.
+Functions of 1 to 6 inputs, smooth, with kinks and with steps, have no noise: all findings there are false. Noise of 3
+to 30 % of the spread is added to smooth ones. It counts as visible if it is at least twice the leave-one-out error
+without noise, and if there are ten evaluations for each input. Wrong values are off by ten times the spread of all
+others.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def steps(rng: np.random.Generator, dim: int) -> Function:
 
 
 def _direction(rng: np.random.Generator, dim: int) -> Array:
-    """Return weights of the inputs, some of which matter less."""
+    """Return random weights of the inputs, some of which matter less."""
     a = rng.normal(size=dim) * rng.choice([0.2, 1.0, 1.0], size=dim)
     return np.asarray(a / np.abs(a).sum())
 
@@ -87,12 +87,12 @@ def _standard(rng: np.random.Generator, dim: int) -> Function:
 
 @dataclass(frozen=True)
 class Case:
-    """Values of a function, and what is the matter with them."""
+    """Values of a function, with their defects."""
 
     kind: str
     X: Array
     y: Array
-    clean: Array  #: without noise
+    clean: Array  #: values without noise
     noise: float = 0.0  #: standard deviation
     wrong: int | None = None  #: the number of the wrong value
 
@@ -104,13 +104,13 @@ class Case:
         return it
 
     def visible(self) -> bool:
-        """Return whether the noise can be seen: it is twice what the model resolves of the values without noise."""
+        """Return whether the noise is visible: twice the error of the model's predictions without noise."""
         it = self.integrator(self.clean)
         return len(self.X) >= 10 * self.X.shape[1] and self.noise >= 2 * _error(it)
 
 
 def _error(it: amsbq.Integrator) -> float:
-    """Return the root mean square of the errors of predictions of each value from all others."""
+    """Return the root mean square of the leave-one-out errors."""
     posterior = it.learner.posterior
     assert posterior is not None
     left = posterior.left_out()
@@ -146,7 +146,7 @@ def found_noise(case: Case) -> bool:
 
 
 def found_outlier(case: Case) -> int | None:
-    """Return which value is found to be an outlier, if there is one."""
+    """Return the number of the value that is found to be an outlier, if any."""
     with collected_warnings():
         found = outlier(case.integrator())
     return None if found is None else found.evaluation

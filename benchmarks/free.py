@@ -1,4 +1,4 @@
-"""Measure what sources that cost next to nothing are worth, and that useless ones do no harm.
+"""Measure the worth of sources that cost next to nothing, and check that useless ones do no harm.
 
     python -m benchmarks.free              # 20 seeds: about half an hour on two cores
     python -m benchmarks.free --seeds 4
@@ -9,7 +9,7 @@
 - *the ball* of the README: with the formula at cost 0.01 and a budget of 6, and at cost 0 with half of it.
 - *useless*: development problems of the arena with their primary source, and a free one that is the primary plus noise
   of the same variance, a constant, or unrelated to it; the root mean square error over a fifth of the seeds is
-  compared with that of the primary source alone. (Single errors would not do: one may be small by chance.)
+  compared with that of the primary source alone. (A single error may be small by chance.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from benchmarks.arena.truths import truth_of
 
 FAMILIES = ("smooth", "one-source", "mediocre", "skewed")
 BUDGET = 10.0  # of runs with a useless source
-FLOOR = 1e-6  # standard deviations of the output: no error counts as less
+FLOOR = 1e-6  # in standard deviations of the output: smaller errors count as this
 
 
 class Outcome(NamedTuple):
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(sources: Sequence[Any], inputs: Any, truth: float, budget: float, seed: int) -> Outcome:
-    """Return the outcome of a run; seconds are those of the CPU."""
+    """Return the outcome of a run, with CPU seconds."""
     warnings.simplefilter("ignore")
     started = time.process_time()
     result = amsbq.integrate(sources, inputs, budget=budget, seed=seed)
@@ -113,7 +113,7 @@ def lines_of_useless(seeds: int, over: Callable[..., Iterator[Any]]) -> Iterator
 
 
 def lines_of_useful(seeds: int, over: Callable[..., Iterator[Any]]) -> Iterator[str]:
-    """Yield a line on each problem with free sources that are worth something."""
+    """Yield a line on each problem with useful free sources."""
     for cost, budget in ((0.01, 6.0), (0.0, 3.0)):
         found = list(over(partial(ball, cost, budget), range(seeds)))
         yield f"the ball, formula at cost {cost:g}, budget {budget:g}: {_summary(found)}"

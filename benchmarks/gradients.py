@@ -1,4 +1,4 @@
-"""Measure what gradients are worth: runs with and without them, at the same number of solves.
+"""Measure the worth of gradients: runs with and without them, at the same number of solves.
 
     python -m benchmarks.gradients                              # four hours on two cores
     python -m benchmarks.gradients --only ratio --seeds 1       # a few minutes
@@ -11,11 +11,11 @@ A gradient costs as much as a value, as that of an adjoint code does. The proble
 - *welch*: the function of Welch et al. (1992), with 20 inputs, of which a few matter.
 - *exponential*, *cosine*: of a weighted sum of 8 or 20 inputs.
 - *ratio*: the inverse of one plus a weighted sum of squares of all inputs.
-- *sines*: a sum of sines of all inputs, slower and slower.
+- *sines*: a sum of sines of all inputs, with decreasing frequencies.
 - *network*: four hyperbolic tangents of random weighted sums of all inputs.
 
 Printed are the root mean square error over the seeds and the average reported standard deviation, in standard
-deviations of the output, without gradients and with them, and in brackets how large they are beside those without.
+deviations of the output, without and with gradients, and in brackets their ratios to those without.
 ``--first`` compares numbers of first evaluations with gradients.
 """
 
@@ -39,7 +39,7 @@ from amsbq.design import initial as initial_design
 from amsbq.measures.base import Measure
 
 DEFAULTS = initial_design.SETTINGS
-#: solves for a number of inputs, of which a gradient is one
+#: number of solves, by number of inputs; a gradient is one solve
 BUDGETS = {8: 24.0, 20: 40.0}
 #: Sobol points whose average stands for the truth: its error is below 1e-4 standard deviations
 REFERENCE = 1 << 15
@@ -62,14 +62,14 @@ class Diffusion:
         """Return the solution and its gradient: one solve for each."""
         a, n = np.exp(z @ self.modes), self.cells
         resistance = np.concatenate([[0.5 / a[0]], 0.5 * (1 / a[:-1] + 1 / a[1:]), [0.5 / a[-1]]]) / n
-        t = 1 / resistance  # between neighbouring cells, and to the ends
+        t = 1 / resistance  # conductances between neighbouring cells, and to the ends
         banded = np.zeros((2, n))
         banded[0, 1:], banded[1] = -t[1:-1], t[:-1] + t[1:]
         at = np.eye(n)[int(0.7 * n)]
         u, adjoint = solveh_banded(banded, np.full(n, 1 / n)), solveh_banded(banded, at)
         by_t = -np.diff(u, prepend=0, append=0) * np.diff(adjoint, prepend=0, append=0)
         by_resistance = -by_t * t**2 / n
-        by_inverse = 0.5 * (by_resistance[:-1] + by_resistance[1:])  # each cell is in two of them
+        by_inverse = 0.5 * (by_resistance[:-1] + by_resistance[1:])  # each cell is part of two resistances
         return float(at @ u), self.modes @ (-by_inverse / a)
 
 
@@ -87,7 +87,7 @@ def borehole(x: Array) -> tuple[float, Array]:
     return above / below, by_above / below - above / below**2 * by_below
 
 
-#: coefficients of the inputs that count linearly, by their number
+#: coefficients of the inputs with linear effects, by number
 LINEAR = np.array([0, 5, 8, 0, 100, -3, 3, 0, -9, -1, -7, 0, 0, -4, 6, 0, -1, -3, -500, 0]) / 100
 
 
@@ -166,9 +166,9 @@ for D in BUDGETS:
 
 
 def run(name: str, seed: int, first: int | None) -> tuple[float, float, int]:
-    """Return the error of a run, its standard deviation, and how many gradients it has bought.
+    """Return the error of a run, its standard deviation, and the number of gradients that it evaluated.
 
-    It has no gradients if ``first`` is None, else so many of the first evaluations are with them; 0 is the default.
+    If ``first`` is None there are no gradients, else so many of the first evaluations have them; 0 is the default.
     """
     warnings.simplefilter("ignore")
     measure, both = PROBLEMS[name]
@@ -203,7 +203,7 @@ def rows(names: Sequence[str], seeds: Sequence[int], firsts: Sequence[int], work
 
 
 def main() -> None:
-    """Run all problems and print what came of it."""
+    """Run all problems and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[""], help="beginnings of the names of problems")
     parser.add_argument("--seeds", type=int, default=8)

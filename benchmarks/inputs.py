@@ -1,9 +1,9 @@
-"""Measure the CPU seconds of a step for every kind of input, beside those for uniform inputs.
+"""Measure the CPU seconds of a step for every kind of input, relative to uniform inputs.
 
     python -m benchmarks.inputs            # four minutes; `--kind "three log-normal"` measures one kind
 
-Three inputs, or six where that is said, two sources with costs of 1 and 0.1, and 26 evaluations, each kind in a process
-of its own: what the first use of a distribution takes is a part of it.
+Three inputs, or six where noted, two sources with costs of 1 and 0.1, and 26 evaluations. Each kind has its own
+process, so that the time includes the first use of a distribution.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KINDS: dict[str, Callable[[], amsbq.Measure]] = {
 
 
 def seconds_per_step(measure: amsbq.Measure) -> float:
-    """Return the CPU seconds of an ask and a tell, on average over the first evaluations."""
+    """Return the CPU seconds of an ask and a tell, averaged over the first evaluations."""
     it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], measure)
     start = time.process_time()
     for _ in range(N_EVALUATIONS):
@@ -59,7 +59,7 @@ def seconds_per_step(measure: amsbq.Measure) -> float:
 
 
 def measured(kind: str) -> float:
-    """Return the seconds of one kind, the shorter of two processes."""
+    """Return the seconds for one kind of input, the smaller of two processes' times."""
     command = [sys.executable, "-m", "benchmarks.inputs", "--one", kind]
     return min(json.loads(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(2))
 

@@ -1,4 +1,4 @@
-"""Measure what the runner and a journal add to each evaluation, and how long it takes to resume a long journal.
+"""Measure the time that the runner and a journal add to each evaluation, and that of resuming a long journal.
 
 python -m benchmarks.journal                # a minute
 python -m benchmarks.journal --events 2000  # of the journal that is resumed; 10,000 by default
@@ -25,7 +25,7 @@ from amsbq.execution.runner import run
 
 
 class Random(amsbq.Integrator):
-    """An integrator that asks for random locations and learns nothing: only the runner and the journal take time."""
+    """An integrator with random locations and no model, so that only the runner and the journal take time."""
 
     def _next_of_design(self) -> list[Choice]:
         return []
@@ -95,7 +95,7 @@ def main() -> None:
         n = math.ceil(options.events / 3)
         path = Path(folder) / "long.jsonl"
         taken(n, journal=path)
-        it, _ = resumed(path, n)  # learns hyperparameters, which the journal of an ordinary run holds
+        it, _ = resumed(path, n)  # learns hyperparameters, which the journal of an ordinary run has
         fitted = it.learner.fitted() or {}
         with Journal(path) as journal:
             for event in [{"event": "known", "id": e.id, "mean": 0.0, "std": 1.0} for e in it.evaluations]:

@@ -1,18 +1,17 @@
-"""Kill runs at random moments, again and again, and see that they end as if nothing had been.
+"""Kill runs repeatedly at random moments, and check that they end as if nothing had happened.
 
     python -m benchmarks.kill                                  # 30 kills of each kind, more than half an hour
     python -m benchmarks.kill --where cli dask --signals SIGTERM --kills 100
 
-Runs are made in one thread, in threads, in processes of the standard library, by a Dask cluster, and by the command
-line with its own pool and with commands. SIGINT goes to the whole process group, as Ctrl-C on a terminal does; SIGTERM
-and SIGKILL go to the run alone. Each run is resumed until it comes to its end; then the next one begins with another
-seed. After every kill:
+Runs use one thread, threads, processes of the standard library, a Dask cluster, and the command line with its own pool
+and with commands. SIGINT goes to the whole process group, as Ctrl-C on a terminal does; SIGTERM and SIGKILL go to the
+run alone. Each run is resumed until it completes; then the next one begins with another seed. After every kill:
 
 - no process of the run is left after ten seconds;
-- every answer that the journal held is still there.
+- every answer that was in the journal is still there.
 
 At the end of every run, nothing was told twice, failed, charged twice, or evaluated again without a kill in between. In
-one thread, the estimate, the evaluations and the budget are those of a run that was never killed, to the last bit.
+one thread, the estimate, the evaluations and the budget equal those of a run that was never killed, to the last bit.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ BUDGET = 3.0
 WORKERS = {"serial": 1, "threads": 3, "processes": 2, "dask": 2, "cli": 2}
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 MARK = "AMSBQ_KILL"  #: environment variable that all processes of a run have
-ORPHANS_END = 10.0  #: seconds in which everything that a run has started must end after it
+ORPHANS_END = 10.0  #: seconds after the end of a run by which all processes that it started must have ended
 
 PROBLEM = """
 budget = {budget}
@@ -63,7 +62,7 @@ cost = 0.1
 
 
 def fine(calls: Path, x: Any) -> float:
-    """The primary source: notes its calls, and takes 20 ms in a program of its own."""
+    """Evaluate the primary source: record the call, and take 20 ms in a separate program."""
     with calls.open("a") as file:
         file.write(f"{float(x[0])!r}\n")
     subprocess.run(["sleep", "0.02"], check=True)
@@ -79,7 +78,7 @@ def coarse(x: Any) -> float:
 
 
 def run(path: Path, seed: int, where: str, calls: Path, address: str = "") -> Any:
-    """The run that is killed."""
+    """Execute the run that is killed."""
     sources = [
         amsbq.Source(partial(fine, calls), name="fine"),
         amsbq.Source(coarse, cost=0.1, name="coarse"),
@@ -133,7 +132,7 @@ def _paths() -> str:
 
 
 def answers(journal: Path) -> dict[int, Any]:
-    """The answers in a journal by their queries; nothing may have been answered twice, or have failed."""
+    """Return the answers in a journal by query; nothing may have been answered twice, or have failed."""
     if not journal.exists() or b"\n" not in journal.read_bytes():
         return {}
     _, events = read_journal(journal)
@@ -145,7 +144,7 @@ def answers(journal: Path) -> dict[int, Any]:
 
 
 def pending(journal: Path) -> list[str]:
-    """The locations of the primary source that were asked for and not told."""
+    """Return the locations of pending queries of the primary source."""
     if not journal.exists() or b"\n" not in journal.read_bytes():
         return []
     _, events = read_journal(journal)
@@ -155,7 +154,7 @@ def pending(journal: Path) -> list[str]:
 
 
 def marked(folder: Path) -> list[str]:
-    """The command lines of all processes that have the mark of a run and have not ended."""
+    """Return the command lines of all running processes with the mark of a run."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -167,7 +166,7 @@ def marked(folder: Path) -> list[str]:
 
 
 def kill_runs(kills: int, where: str, name: str, address: str) -> tuple[int, int, float]:
-    """Kill runs so often; return the numbers of kills and runs, and the longest time until all processes had ended."""
+    """Kill runs ``kills`` times; return numbers of kills and runs, and the longest time until all processes ended."""
     rng, made, seed, longest = np.random.default_rng(0), 0, 0, 0.0
     number = getattr(signal, name)
     with tempfile.TemporaryDirectory() as temporary:
@@ -203,7 +202,7 @@ def _lines(journal: Path) -> int:
 
 
 def _wait(process: subprocess.Popen[bytes], journal: Path, lines: int, pause: float) -> bool:
-    """Wait until the journal has so many lines, and a moment longer; return whether the process is running then."""
+    """Wait until the journal has ``lines`` lines, plus a pause; return whether the process is still running."""
     while process.poll() is None and _lines(journal) < lines:
         time.sleep(0.002)
     time.sleep(pause)
@@ -211,7 +210,7 @@ def _wait(process: subprocess.Popen[bytes], journal: Path, lines: int, pause: fl
 
 
 def check(folder: Path, seed: int, where: str, again: Counter[str]) -> None:
-    """Check a run that has come to its end; ``again`` is how often a location was pending when the run was killed."""
+    """Check a completed run; ``again`` counts how often a location was pending when the run was killed."""
     journal = folder / f"{seed}.jsonl"
     found, told = amsbq.read_result(journal, model=False), answers(journal)
     assert sorted(told) == sorted(e.id for e in found.evaluations if e.id is not None)
@@ -229,14 +228,14 @@ def check(folder: Path, seed: int, where: str, again: Counter[str]) -> None:
 
 
 def everything(result: Any) -> Any:
-    """Return all numbers of a result, to be compared."""
+    """Return all numbers of a result, for comparison."""
     rows = [(e.id, e.source, e.x.tolist(), e.value, e.cost, e.mean, e.std) for e in result.evaluations]
     return result.mean, result.std, result.spent, rows
 
 
 @contextmanager
 def cluster(needed: bool) -> Iterator[str]:
-    """The address of a Dask scheduler with two workers."""
+    """Yield the address of a Dask scheduler with two workers."""
     if not needed:
         yield ""
         return

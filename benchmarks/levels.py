@@ -1,11 +1,11 @@
-"""Measure what the default makes of given observations of a hierarchy of levels, beside multilevel BQ on the same ones.
+"""Measure the errors of the default on given observations of a hierarchy of levels, beside those of multilevel BQ.
 
     python -m benchmarks.levels                       # all hierarchies, five designs each: ten minutes on two cores
     python -m benchmarks.levels --only column sde --seeds 1
 
-Designs are nested: twice as many points from each level to the next coarser one, which is also evaluated at the points
-of the finer one, with two points of the finest level and with five times as many. Printed are root mean square errors
-in standard deviations of the output.
+Designs are nested: each coarser level has twice as many points, including those of the finer level, starting from two
+points of the finest level or from five times as many. Printed are root mean square errors in standard deviations of the
+output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.arena.designs import by_model, multilevel_bq, observe
 from benchmarks.arena.families import family, problem_named, problems
 from benchmarks.arena.truths import truth_of
 
-#: evaluations of the finest level
+#: numbers of evaluations of the finest level
 SIZES = (2, 10)
 ESTIMATORS = {"default": by_model("auto"), "multilevel BQ": multilevel_bq}
 

@@ -1,11 +1,11 @@
-"""Measure the limit of levels: how often intervals hold it, and the error beside that of the finest level alone.
+"""Measure estimates of the limit of levels: coverage, and the error beside that of the finest level alone.
 
     python -m benchmarks.limit                        # 13 problems, two budgets, two seeds: five minutes of one core
     python -m benchmarks.limit --only oscillator --budgets 5 --seeds 1
 
 The problems are those of the arena with knobs that can be refined at will. Their limit is the true integral of the
-finest level and what the average of 512 points gains by twice, four and eight times as many cells or steps, which is
-extrapolated. Errors are in standard deviations of the output; "finest" is a run of the finest level as its only source.
+finest level plus the extrapolated change of an average over 512 points with twice, four and eight times as many cells
+or steps. Errors are in standard deviations of the output; "finest" is a run of the finest level as its only source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS = (
 
 
 class Limit(NamedTuple):
-    """The integral in the limit, how far it may be off, and how far the finest level is from it."""
+    """The integral in the limit, its error, and the distance of the finest level from it."""
 
     mean: float
     error: float
@@ -43,7 +43,7 @@ class Limit(NamedTuple):
 
 @cache
 def limit_of(key: str) -> Limit:
-    """Return the limit of a problem, by refining the settings that its finest source has."""
+    """Return the limit of a problem, by refining the settings of its finest source."""
     problem = problem_named(key)
     finest, X = problem.functions[0], problem.measure.sobol(512, 1)
     assert isinstance(finest, partial)
@@ -57,7 +57,7 @@ def limit_of(key: str) -> Limit:
 
 
 def extrapolated(first: float, second: float, third: float) -> float:
-    """Return the limit of a sequence whose steps shrink by a factor."""
+    """Return the limit of a sequence whose steps shrink geometrically."""
     before, last = second - first, third - second
     return third + last**2 / (before - last) if before != last else third
 
@@ -70,7 +70,7 @@ class Run(NamedTuple):
 
 
 def run(problem: Problem, budget: float, seed: int, limit: bool) -> Run:
-    """Return what a run for the limit makes of it, or one with the finest level alone."""
+    """Return the outcome of a run for the limit, or of one with the finest level alone."""
     truth, std = limit_of(problem.key), truth_of(problem).std
     sources = problem.sources(seed, declared=True) if limit else problem.sources(seed)[:1]
     with warnings.catch_warnings():
@@ -81,7 +81,7 @@ def run(problem: Problem, budget: float, seed: int, limit: bool) -> Run:
 
 
 def typical(errors: Array) -> float:
-    """Return the geometric mean of errors, none of which counts as less than a millionth."""
+    """Return the geometric mean of errors, with a floor of a millionth."""
     return float(np.exp(np.mean(np.log(np.maximum(errors, 1e-6)))))
 
 

@@ -5,9 +5,9 @@
 
 - *workers*: the error of the mean when a budget of 9 is spent by one worker, and by eight whose evaluations take random
   times and end in random order.
-- *costs*: what it costs until the relative error stays below 1e-2, with costs that are known, and with costs that are
-  measured; they depend on the input, and the sources differ by a factor of 100.
-- *designs*: what it costs until then with initial designs of one, two and three shared locations, at costs 1 and 0.05.
+- *costs*: the cost until the relative error stays below 1e-2, with known costs and with measured ones; they depend on
+  the input, and the sources differ by a factor of 100.
+- *designs*: that cost with initial designs of one, two and three shared locations, at costs 1 and 0.05.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def by_workers(seed: int, workers: int) -> float:
 
 
 def seconds(source: int, x: Array) -> float:
-    """Return what an evaluation takes: ten times as long at one end as at the other, 1 % of it for the cheap source."""
+    """Return the time of an evaluation: ten times as long at one end as at the other, 1 % of it if cheap."""
     return float(10 ** x[0] / 4) * (1.0 if source == 0 else 0.01)
 
 

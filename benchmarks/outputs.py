@@ -1,11 +1,11 @@
-"""Compare runs with several outputs with runs for each of them alone, at the same budget.
+"""Compare runs with several outputs with runs for each output alone, at the same budget.
 
     python -m benchmarks.outputs                                # M = 2, 5, 31 on validation problems: half an hour
     python -m benchmarks.outputs --half development --families smooth --outputs 5
 
 The outputs are functions of that of a problem of the arena: its first moments, its product with an input, and for many
-outputs a smooth distribution function at 31 limits. The truth is that of many Sobol points. Of 31 outputs every tenth
-has a run of its own.
+outputs a smooth distribution function at 31 limits. The truth is from many Sobol points. Among 31 outputs, every tenth
+has its own run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sources_of(problem: Problem, M: int, chosen: int | None = None) -> list[amsb
 
 
 def compared(problem: Problem, M: int, seed: int) -> tuple[Array, Array, Array, float, float]:
-    """Return errors of one run and of runs of their own, coverage of the first (M,), and CPU seconds a step of both."""
+    """Return errors of the joint and of separate runs, coverage of the first (M,), and CPU seconds per step of both."""
     X = problem.measure.sobol(REFERENCE_POINTS, 11)
     truth = truth_of(problem)
     values = outputs_of((problem.functions[0](X) - truth.mean) / truth.std, X, M)

@@ -1,23 +1,23 @@
-"""Measure what the decisions of a run take, beside the LAPACK calls that bound them and beside other packages.
+"""Measure the time of decisions, relative to the LAPACK calls that bound it and to other packages.
 
     python -m benchmarks.overhead                  # three minutes; --quick takes one
     python -m benchmarks.overhead --json here.json
     python -m benchmarks.overhead --scale          # up to 10,000 observations: ten minutes and several gigabytes
 
-GPy and Emukit are measured where they are installed. They need an environment of their own:
+GPy and Emukit are measured if installed. They need a separate environment:
 
     python -m venv peers && peers/bin/pip install . emukit GPy && peers/bin/python -m benchmarks.overhead
 
-- *operations*: two inputs, three sources, the paper's model. Those that the loop runs most often: the log posterior
-  density of the hyperparameters with its gradient, per vector of hyperparameters, for as many at once as a search
-  starts from; the acquisition rate with its gradient; one more observation; and conditioning on all observations. A
-  solve is one with the triangular factor.
-- *steps*: ask and tell, with the scheduled refits: averages from one refit to the next, the faster of two runs where
-  they are short.
+- *operations*: two inputs, three sources, the paper's model. The most frequent operations: the log posterior density of
+  the hyperparameters with its gradient, per vector of hyperparameters, for as many at once as a search starts from; the
+  acquisition rate with its gradient; one more observation; and conditioning on all observations. A solve is one with
+  the triangular factor.
+- *steps*: ask and tell, with the scheduled refits: averages from one refit to the next, the faster of two runs if these
+  are short.
 - *runs*: ask, tell and estimate from the first evaluation on: processor time of the mean and of the longest step, in
   Cholesky factorisations of a 1,000 × 1,000 matrix.
-- The code of the paper's authors is not public. What it took, per step and for one acquisition value, was measured on
-  another machine together with GPy's log evidence; GPy here shows how fast this machine is.
+- The code of the paper's authors is not public. Its times, per step and for one acquisition value, were measured on
+  another machine together with GPy's log evidence; GPy's time here shows how fast this machine is.
 - *scale*: learning, steps and memory against the number of observations.
 """
 
@@ -61,7 +61,7 @@ SCALE = (250, 500, 1000, 2000, 4000, 10_000)
 
 @dataclass
 class Row:
-    """One comparison: what took how long, the ratio to something else, and what that ratio should be."""
+    """One comparison: a time, its ratio to another one, and the wanted ratio."""
 
     what: str
     n: int
@@ -78,7 +78,7 @@ class Row:
 
 
 def shortest(function: Callable[[], Any], seconds: float = 0.5) -> float:
-    """Return the shortest time that a call takes, of as many calls as fit into the given time."""
+    """Return the shortest time of a call, among as many calls as fit into ``seconds``."""
     times: list[float] = []
     while len(times) < 3 or (sum(times) < seconds and len(times) < 1000):
         start = time.perf_counter()
@@ -104,7 +104,7 @@ def installed(*names: str) -> bool:
 
 
 def gpy_evidence(n: int) -> float | None:
-    """Return the seconds that GPy's log evidence and its gradient take, or None if it is not installed."""
+    """Return the seconds of GPy's log evidence and gradient, or None if it is not installed."""
     if not installed("GPy"):
         return None
     import GPy
@@ -115,7 +115,7 @@ def gpy_evidence(n: int) -> float | None:
     lengths = iter(np.linspace(0.29, 0.31, 100_000))
 
     def evaluate() -> Any:
-        model.kern.rbf.lengthscale = next(lengths)  # another one each time: results are cached
+        model.kern.rbf.lengthscale = next(lengths)  # changed each time, as results are cached
         return model.log_likelihood(), model.gradient
 
     return shortest(evaluate)
@@ -154,7 +154,7 @@ def deciding(n: int) -> Iterator[Row]:
 
 
 def conditioning(n: int) -> Iterator[Row]:
-    """Yield what more observations and all observations take."""
+    """Yield the times of extending by one observation and of conditioning on all."""
     posterior = conditioned(n)
     G = np.asfortranarray(np.eye(n))
     one = shortest(lambda: dtrtrs(posterior.factors[0], np.ones((n, 1)), lower=1))
@@ -173,7 +173,7 @@ def conditioned(n: int, n_models: int = 1) -> PosteriorBatch:
     zeros = np.zeros((n_models, 3))
     models = ModelBatch(amsbq.Uniform([0, 0], 1), (group,), np.zeros((n_models, 3, 3)), zeros + 0.01, zeros)
     posterior = PosteriorBatch.condition(models, observations(n, 2, 3))
-    posterior.integral()  # kept, as it is between two looks at a rate
+    posterior.integral()  # cached, as it is during a search
     return posterior
 
 
@@ -199,7 +199,7 @@ def steps(sizes: list[int], shapes: list[tuple[int, int]]) -> Iterator[Row]:
 
 
 def faster(step: Callable[..., float], n: int, *case: Any) -> float:
-    """Return the time of the faster of two runs of the same steps, or of one where they are long."""
+    """Return the time of the faster of two runs of the same steps, or of a single run if they are long."""
     return min(step(*case, n) for _ in range(2 if n < 100 else 1))
 
 
@@ -279,7 +279,7 @@ def emukit_step(dim: int, n: int) -> float:
 
 
 def free() -> Iterator[Row]:
-    """Yield what sources that cost next to nothing take, and tables of their values."""
+    """Yield the times of sources that cost next to nothing, and of tables of their values."""
     measure, n = amsbq.Uniform(np.zeros(8), 1.0), 100_000
     X = measure.sobol(n, 0)
 
@@ -314,7 +314,7 @@ def free() -> Iterator[Row]:
 
 
 def imports() -> Iterator[Row]:
-    """Yield what imports take on top of NumPy and SciPy."""
+    """Yield the time of imports, beyond NumPy and SciPy."""
     needed = "import time, numpy, scipy.linalg, scipy.optimize, scipy.special, scipy.stats; t = time.perf_counter(); "
     for what, wanted in (("amsbq", "≤ 0.15"), ("GPy, emukit", "")):
         modules = what.replace("amsbq", "amsbq.public")  # all of it: the package itself imports nothing
@@ -326,7 +326,7 @@ def imports() -> Iterator[Row]:
 
 
 def scale(n: int) -> dict[str, float]:
-    """Return the seconds that the default takes to learn from n observations and to make a step, and its memory."""
+    """Return the seconds of learning from n observations and of a step with the default model, and its memory."""
     import resource
 
     n = scheduled_refit(n)
@@ -345,7 +345,7 @@ def scale(n: int) -> dict[str, float]:
 
 
 def scales(sizes: list[int]) -> Iterator[dict[str, float]]:
-    """Yield the results of `scale`, each from a process of its own, so that its memory is known."""
+    """Yield the results of `scale`, each from its own process, whose memory is measured."""
     for n in sizes:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.overhead", "--one", str(n)]
         yield json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

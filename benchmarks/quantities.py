@@ -1,12 +1,12 @@
-"""Measure estimates of more than the mean on problems of the arena: coverage of their intervals, and their errors.
+"""Measure coverage and errors of estimates of other quantities than the mean, on problems of the arena.
 
     python -m benchmarks.quantities                             # the validation half, one seed: half an hour
     python -m benchmarks.quantities --half development --families smooth rough --seeds 2
     python -m benchmarks.quantities --targets                   # runs for a target beside runs for the mean
 
 The variance, probabilities and quantiles of the primary source's output and its Sobol' indices are estimated from
-active runs. The truth is that of many Sobol points. Beside the errors of the runs stand those of as many evaluations of
-the primary source as the budget pays for: independent draws, Sobol points, and for indices Saltelli's scheme.
+active runs. The truth is from many Sobol points. The errors of the runs are compared with those of as many evaluations
+of the primary source as the budget pays for: independent draws, Sobol points, and for indices Saltelli's scheme.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.arena.split import half_of
 
 BUDGET = 10.0
 MAX_EVALUATIONS = 120
-LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)  #: of quantiles, and of limits whose exceedance is estimated
+LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)  #: levels of quantiles, and of limits whose probability of exceeding is estimated
 REFERENCE_POINTS = 2**16
 SMOOTH = ("smooth", "boundary-value", "oscillator", "one-source", "nearly-free", "skewed", "transformed", "genz")
 
@@ -93,7 +93,7 @@ def of_sample(y: Array, truth: dict[str, float]) -> dict[str, float]:
 def outcomes(
     problem: Problem, seed: int, target: Callable[[dict[str, float]], Target] = lambda truth: "mean"
 ) -> Iterator[dict[str, Any]]:
-    """Yield what a run, for a target that may depend on the truth, and its competitors make of each quantity."""
+    """Yield the estimates of each quantity by a run, for a target that may depend on the truth, and by competitors."""
     truth = truths(problem)
     with warnings.catch_warnings(action="ignore"):
         start = time.perf_counter()
@@ -135,7 +135,7 @@ def outcomes(
 
 
 def _unit(kind: str, truth: dict[str, float]) -> float:
-    """Return the size that errors of a kind of quantity are compared with."""
+    """Return the unit of errors of a kind of quantity."""
     return {"variance": truth["variance"], "quantile": truth["variance"] ** 0.5}.get(kind, 1.0)
 
 
@@ -146,18 +146,18 @@ def _geometric(values: list[float]) -> float:
 def _ratios(rows: list[dict[str, Any]], peer: str) -> Iterator[float]:
     """Yield the error of a competitor beside that of each run: root mean squares over all quantities of a kind.
 
-    Single errors would not do: a share of ten evaluations may be right by chance.
+    They are over all quantities, as a single one, such as a share of ten evaluations, may be right by chance.
     """
     for run in sorted({(row["problem"], row["seed"]) for row in rows}):
         of = [row for row in rows if (row["problem"], row["seed"]) == run]
         mine = np.sqrt(np.mean([((row["mean"] - row["truth"]) / row["unit"]) ** 2 for row in of]))
         theirs = np.sqrt(np.mean([((row["peers"][peer] - row["truth"]) / row["unit"]) ** 2 for row in of]))
-        if np.isfinite(theirs):  # the few evaluations of a scheme may all have one value
+        if np.isfinite(theirs):  # the few evaluations of a scheme may all have the same value
             yield float(theirs / max(mine, 1e-4))
 
 
 def covered(row: dict[str, Any]) -> bool:
-    """Return whether the interval holds the truth, to the accuracy with which the truth is known."""
+    """Return whether the interval covers the truth, within the accuracy of the truth."""
     slack = 5e-4 * row["unit"]
     return bool(row["low"] - slack <= row["truth"] <= row["high"] + slack)
 
@@ -203,7 +203,7 @@ def errors_with_and_without(problem: Problem, seed: int) -> Iterator[tuple[str, 
 
 
 def main() -> None:
-    """Run what the arguments choose, and print tables."""
+    """Run what the arguments select, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("development", "validation"), default="validation")
     parser.add_argument("--families", nargs="*")
@@ -237,7 +237,7 @@ def compare_targets(chosen: Sequence[tuple[Problem, int]]) -> None:
 
 
 def measure_all(chosen: Sequence[tuple[Problem, int]], file: Path | None) -> None:
-    """Print what runs miss, and the table of all outcomes, with those that a file holds."""
+    """Print the quantities that each run misses, and the table of all outcomes, including those in a file."""
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
     done = {(row["problem"], row["seed"]) for row in rows}
     for problem, seed in chosen:

@@ -1,10 +1,10 @@
-"""Measure what knowing the range of outputs is worth: errors at equal cost, with and without it, and coverage.
+"""Measure the worth of knowing the range of outputs: errors at equal cost, with and without it, and coverage.
 
     python -m benchmarks.ranges                     # all problems, three seeds: half an hour
     python -m benchmarks.ranges --only peak plume --seeds 1
 
-The problems are peaks, likelihoods and concentrations: never negative, and next to nothing over much of the inputs.
-The truth is that of 2^20 Sobol points, or of a product of Gauss rules.
+The problems are peaks, likelihoods and concentrations: never negative, and almost zero over most of the inputs. The
+truth is from 2^20 Sobol points, or from a product of Gauss rules.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def plume(X: Array) -> Array:
 
 
 def plume_without_wind(X: Array) -> Array:
-    """Return the plume for the mean wind, a little displaced."""
+    """Return the plume for the mean wind, slightly displaced."""
     return plume(np.column_stack([np.full(len(X), 3.0), X[:, 1] + 0.02, X[:, 2]]))
 
 

@@ -1,10 +1,10 @@
-"""Measure how busy workers are: evaluations take simulated time, decisions the processor time that they take here.
+"""Measure the utilisation of workers: evaluations take simulated time, decisions their real processor time.
 
     python -m benchmarks.utilisation    # five minutes
 
 Two inputs and two sources, of which the cheap one costs a tenth. The time of an evaluation is random around its cost:
-lognormal, with a standard deviation of 30 %. Decisions are made one after the other, by one process, and workers that
-are free wait for them. The share is that of the time that workers evaluate, from the start until nothing more is asked.
+lognormal, with a standard deviation of 30 %. Decisions are made one after the other, by one process, and idle workers
+wait for them. Utilisation is the share of time in which workers evaluate, from the start until nothing more is asked.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from scipy import stats
 import amsbq
 
 COSTS = (1.0, 0.1)
-SPREAD = 0.3  #: of the logarithm of the time of an evaluation
+SPREAD = 0.3  #: standard deviation of the logarithm of an evaluation's time
 INPUTS = {"a": stats.uniform(), "b": stats.norm(0, 0.3)}
 
 
 def value(source: int, x: np.ndarray) -> float:
-    """Return the value of a source: the cheap one has a trend of its own."""
+    """Return the value of a source; the cheap one has an additional trend."""
     return float(np.exp(np.sin(4 * x[0]) + x[1]) + (0.2 * x[0] if source else 0.0))
 
 
 def run(workers: int, seconds: float, budget: float, seed: int = 0) -> tuple[float, float, int]:
-    """Return the share of time in which workers evaluate, the mean seconds of a decision, and how many there were."""
+    """Return the share of time in which workers evaluate, the mean seconds of a decision, and their number."""
     it = amsbq.Integrator([amsbq.Source(cost=cost) for cost in COSTS], INPUTS, budget=budget, seed=seed)
     rng = np.random.default_rng(seed)
     now, decided, asked = 0.0, 0.0, 0

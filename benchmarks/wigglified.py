@@ -1,4 +1,4 @@
-"""Measure what a relative error of 1e-2 or 1e-3 costs on the paper's wigglified Forrester pair, at costs 1 and 0.05.
+"""Measure the cost of a relative error of 1e-2 or 1e-3 on the paper's wigglified Forrester pair, at costs 1 and 0.05.
 
     python -m benchmarks.wigglified            # ten minutes on two cores
     python -m benchmarks.wigglified auto icm   # only these models
@@ -23,7 +23,7 @@ from amsbq.common.validation import Array
 from amsbq.experiments import wiggly
 from amsbq.experiments.study import cost_to_stay_below
 
-#: after which a run ends, for each model
+#: cost after which a run ends, by model
 BUDGETS = {"auto": 12.0, "icm": 20.0, "vbq": 27.0}
 ACCURACIES = (1e-2, 1e-3)
 SEEDS = 20

@@ -6,13 +6,12 @@
     python -m benchmarks.arena --report                     # write docs/arena.md and its figures from stored results
     python -m benchmarks.arena --truths                     # compute the true integrals that are missing
 
-`problem` says what a problem is, `families` has them, `split` divides them into development and validation,
-`quadrature` and `truths` compute their integrals. `methods` lists the competitors and `designs` the fixed designs,
-`runs` and `store` make results and keep them. `scores` judges single estimates, `resampling` says what may be claimed
-of many, and `results` chooses among them. `against` compares two versions; `tables`, `figures` and `report` compare
-methods.
+`problem` defines problems, `families` has them, `split` divides them into development and validation, `quadrature` and
+`truths` compute their integrals. `methods` lists the competitors and `designs` the fixed designs, `runs` and `store`
+make results and keep them. `scores` judges single estimates, `resampling` makes intervals of averages over many, and
+`results` selects among them. `against` compares two versions; `tables`, `figures` and `report` compare methods.
 
-The baseline is release 0.2.0. Problems that it lacks are run with a worktree of that release, by the present arena:
+The baseline is release 0.2.0. Problems that it lacks are run with a worktree of that release, by the current arena:
 
     git worktree add ../amsbq-0.2.0 $(git log --format=%h --grep "^Release 0.2.0" -1)
     PYTHONPATH=../amsbq-0.2.0/src python -m benchmarks.arena --complete

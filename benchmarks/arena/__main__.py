@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Parse the arguments and do what they say."""
+    """Parse the arguments and run the requested part."""
     options = parser().parse_args()
     if options.truths:
         truths.compute_all(problems(), options.family)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run what is missing, and print what it shows."""
+    """Run whatever is missing, and print the comparison."""
     baseline = store.load(store.BASELINE).values()
     chosen = runs.chosen(options.family)
     if options.quick:

@@ -1,4 +1,4 @@
-"""The referee: results of the present code against a stored baseline, or a baseline's seeds against each other.
+"""Comparison of the current code with a stored baseline, or of a baseline's seeds with each other.
 
 A cell is a family, a half and a stage. Its error ratio is won or lost only if its 95 % interval excludes 1.
 """
@@ -21,12 +21,12 @@ from .results import (
 from .scores import ACCURACIES, LEVELS
 from .store import Record
 
-#: methods of the library's default, of which changes are judged
+#: methods of the library's default, whose changes are judged
 OURS = ("auto", "auto, given data")
 
 
 def shared(ours: Iterable[Record], theirs: Iterable[Record]) -> tuple[Results, Results]:
-    """Return the records of the same problems, stages and seeds; a problem that has changed is another one."""
+    """Return the records with common problems, stages and seeds; a changed problem counts as another one."""
     mine, other = ({(*r.key, r.fingerprint): r for r in records if r.rows} for records in (ours, theirs))
     both = mine.keys() & other.keys()
     return Results(tuple(mine[key] for key in sorted(both))), Results(tuple(other[key] for key in sorted(both)))
@@ -52,7 +52,7 @@ class Comparison:
         kept = [each.where(lambda r: r.method in OURS) for each in (ours, theirs)]
         self.ours, self.theirs = kept
         self.stages: list[Stage] = stages_of(self.ours)
-        self.verdicts: list[int] = []  # of all cells that are shown
+        self.verdicts: list[int] = []  # verdicts of all cells that are shown
         self.rows = [row for half in HALVES for row in self._of_half(half)]
 
     @property
@@ -87,7 +87,7 @@ class Comparison:
         ]
 
     def summary(self) -> str:
-        """Return how many cells are won and lost, and how many chance alone would give."""
+        """Return how many cells are won and lost, and how many are expected by chance."""
         won, lost = self.verdicts.count(-1), self.verdicts.count(1)
         chance = 0.05 * len(self.verdicts)
         return (

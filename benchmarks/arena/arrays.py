@@ -1,4 +1,4 @@
-"""The type of arrays here: the arena runs older releases of the library too, and imports nothing of theirs for it."""
+"""The array type of the arena, not imported from the library, as the arena also runs older releases of it."""
 
 from typing import TypeAlias
 

@@ -1,8 +1,8 @@
-"""Fixed designs: observations that exist already, and estimates of the integral from them.
+"""Fixed designs: given observations, and estimates of the integral from them.
 
-Levels of a hierarchy have nested designs: twice as many points from each level to the next coarser one, which is also
-evaluated at the points of the finer one. Other secondary sources have space-filling designs of four times as many
-points as the primary one, half of whose points they share.
+Levels of a hierarchy have nested designs: each coarser level has twice as many points, including those of the finer
+level. Other secondary sources have space-filling designs with four times as many points as the primary one, half of
+whose points they share.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from benchmarks.arena.arrays import Array
 
 from .problem import Problem
 
-#: stage -> evaluations of the primary source, if it is the finest level and if not: as few as a difference can be seen
-#: in, and about what a budget of 10 pays for
+#: stage -> evaluations of the primary source, if it is the finest level and if not: as few as can show a difference,
+#: and about as many as a budget of 10 pays for
 SIZES = {"small data": (2, 5), "large data": (4, 12)}
-OWN = ("own data",)  #: the stage of problems that have a design of their own
-RATIO = 4  # secondary points for each primary one, where they are not levels
+OWN = ("own data",)  #: the stage of problems with their own design
+RATIO = 4  # secondary points per primary one, for sources that are not levels
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def observe(problem: Problem, n: int, seed: int) -> Observations:
 
 
 def by_model(model: ModelName, declared: bool = False) -> Estimator:
-    """Return the estimator `amsbq.estimate` with a model, which is told the knobs of the sources or not."""
+    """Return the estimator `amsbq.estimate` with a model, with the knobs of the sources ``declared`` or not."""
 
     def estimate(problem: Problem, data: Observations, seed: int) -> amsbq.Estimate:
         noise = [source.noise for source in problem.sources(seed)]
@@ -94,14 +94,14 @@ def by_model(model: ModelName, declared: bool = False) -> Estimator:
             noise=noise[: 1 + int(data.sources[used].max())],
             noise_var=data.variances[used],
             seed=seed,
-            **({"fidelity": problem.knobs} if declared else {}),  # releases without it are run too
+            **({"fidelity": problem.knobs} if declared else {}),  # older releases lack this argument
         )
 
     return estimate
 
 
 def differences(data: Observations) -> list[tuple[Array, Array]]:
-    """Return for each level the points of its design, and its values minus those of the next coarser level there."""
+    """Return for each level its design points, and its values there minus those of the next coarser level."""
     levels = [data.of(source) for source in range(int(data.sources.max()) + 1)]
     finer = [(X, y - levels[k + 1][1][: len(y)]) for k, (X, y) in enumerate(levels[:-1])]
     return [*finer, levels[-1]]

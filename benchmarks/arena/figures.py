@@ -14,10 +14,10 @@ from .results import HALVES, Results, budgets_of
 from .scores import ACCURACIES, certified_cost
 from .tables import OURS, Contest, typical
 
-#: colours that differ in brightness too (after Okabe and Ito), in the order of the methods that are shown
+#: colours that also differ in brightness (after Okabe and Ito), in the order of the methods
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
 DASHES = ("-", "--", "-.", ":")
-#: of contests that are won, that may be chance, and that are lost
+#: colours of contests that are won, undecided, and lost
 VERDICTS = {-1: COLOURS[1], 0: "0.55", 1: COLOURS[0]}
 SHOWN = (0.004, 25.0)  #: the ratios of contests that fit into the figure
 
@@ -106,7 +106,7 @@ def contests(found: Sequence[Contest], path: Path) -> None:
 
 
 def coverage(results: Results, path: Path) -> None:
-    """Draw how often central intervals hold the truth against their nominal level."""
+    """Draw the coverage of central intervals against their nominal level."""
     figure, axes = panels(2)
     levels = np.linspace(0, 1, 101)
     for ax, half in zip(axes, HALVES, strict=True):
@@ -124,7 +124,7 @@ def coverage(results: Results, path: Path) -> None:
 
 
 def certified(results: Results, half: str, path: Path) -> None:
-    """Draw the share of runs that have certified an accuracy, and rightly, against cost."""
+    """Draw the share of runs that have correctly certified an accuracy, against cost."""
     figure, axes = panels(len(ACCURACIES), 3.0)
     for ax, accuracy in zip(axes, ACCURACIES, strict=True):
         for name, style in styles().items():

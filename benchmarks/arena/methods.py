@@ -1,7 +1,7 @@
 """The competitors by name: each turns a problem, a stage and a seed into a trajectory of estimates for each output.
 
-A stage is a budget, with which a method is run anew, or a set of given data. Active methods are recorded as they go;
-the others have one estimate, at the end.
+A stage is a budget, with a separate run for each, or a set of given data. Active methods are recorded as they go; the
+others have one estimate, at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.arena import designs
 from .problem import Moments, Problem
 from .scores import LEVELS, Row
 
-#: packages and files of the library whose code decides what a model-based method, or a sampling one, returns
+#: packages and files of the library that determine the results of model-based methods, and of sampling methods
 MODEL_CODE = ("common", "measures", "gp", "inference", "posterior", "design", "api.py", "estimation.py")
 SAMPLING_CODE = ("common", "measures", "baselines")
 
@@ -31,12 +31,12 @@ Stage: TypeAlias = str
 BUDGETS: tuple[Stage, ...] = ("3", "5", "10")  #: of every family, in primary evaluations
 LONG_BUDGET: Stage = "20"  #: of families in which a good method has converged by then
 LONG_FAMILIES = ("smooth", "dependent", "varying-cost", "one-source")
-TRACED = ("10", LONG_BUDGET)  #: budgets of which the whole trajectory is kept, for certified costs
+TRACED = ("10", LONG_BUDGET)  #: budgets for which the whole trajectory is kept, for certified costs
 
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """How methods are run; results are made again when a number changes."""
+    """Settings of methods; results are recomputed when a number changes."""
 
     #: of an active run, so that sources which cost nothing do not take minutes; it has what it found by then
     max_evaluations: int = 150
@@ -63,7 +63,7 @@ SETTINGS = MethodSettings()
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What a method finds out about one output: rows in the order of their costs, and how the run ended."""
+    """The estimates of one output by a method: rows in the order of their costs, and how the run ended."""
 
     rows: list[Row]
     evaluations: int
@@ -79,7 +79,7 @@ class Method:
 
     name: str
     run: Run
-    code: tuple[str, ...]  # the part of the library that decides what it returns
+    code: tuple[str, ...]  # the part of the library that determines its results
     default: bool = True  # whether it runs unless methods are chosen by name
     active: bool = False  # whether it chooses its evaluations one after the other
     given_data: bool = False  # whether it estimates from a fixed design
@@ -134,7 +134,7 @@ def log_row(cost: float, estimate: amsbq.Estimate) -> Row:
 def active(model: ModelName, declared: bool = False) -> Run:
     """Return `amsbq.integrate` with a model; its estimate is recorded after each evaluation.
 
-    With ``declared``, it is told the knobs of the sources.
+    With ``declared``, the knobs of the sources are declared.
     """
 
     def run(problem: Problem, truths: Sequence[Moments], stage: Stage, seed: int) -> list[Trajectory]:

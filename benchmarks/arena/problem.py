@@ -1,4 +1,4 @@
-"""`Problem`: a primary source whose integral is known, secondary ones, and what their evaluations cost.
+"""`Problem`: a primary source with a known integral, secondary ones, and the costs of their evaluations.
 
 Every source is a function of points (n, D) that returns values (n,). All costs are in units of the primary one.
 """
@@ -23,11 +23,11 @@ Function: TypeAlias = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and standard deviation of an output of the primary source, and how well they are known."""
+    """Mean and standard deviation of an output of the primary source, with the error of the mean."""
 
     mean: float
     std: float
-    error: float = 0.0  # of the mean, in standard deviations: the difference between two rules; 0 for closed forms
+    error: float = 0.0  # error of the mean, in standard deviations: difference between two rules; 0 for closed forms
 
 
 Draw: TypeAlias = Callable[[np.random.Generator, float], float]
@@ -54,7 +54,7 @@ class Problem:
     Attributes
     ----------
     title : str
-        What it is, in a few words.
+        A short description.
     marginals : sequence of frozen scipy.stats distributions, or a measure
         The distribution of the inputs.
     functions : tuple of functions
@@ -70,11 +70,11 @@ class Problem:
     ordered : bool
         Whether the sources are levels of one discretisation.
     knobs : tuple of dictionaries
-        The fidelity of each source, for methods that are told: numbers that tend to zero with the error.
+        The fidelity of each source, for methods to which it is declared: numbers that tend to zero with the error.
     seen : bool
-        Whether constants of the library were once chosen on this problem or one like it.
+        Whether constants of the library were chosen on this problem or a similar one.
     added : bool
-        Whether it was added to its family for the sake of validation, after 0.2.0.
+        Whether it was added to its family for validation, after 0.2.0.
     outputs : tuple of str
         Names of several outputs.
     log : bool
@@ -82,7 +82,7 @@ class Problem:
     design : function, optional
         Returns the locations (n, D) of each source, for a generator: the data are given, and nothing is chosen.
     family, index
-        Where it stands in the arena: set by `benchmarks.arena.families`.
+        Its place in the arena, set by `benchmarks.arena.families`.
     """
 
     title: str
@@ -169,7 +169,7 @@ class Problem:
                 noise="learn" if level is not None and not level.known else 0.0,
                 name=f"source {number}",
                 vectorized=cost == 0,
-                **({} if fidelity is None else {"fidelity": fidelity}),  # releases without it are run too
+                **({} if fidelity is None else {"fidelity": fidelity}),  # older releases lack this argument
             )
             for number, (function, cost, level, fidelity) in enumerate(
                 zip(self.functions, self.costs, noise, knobs, strict=True)
@@ -186,7 +186,7 @@ class Problem:
     def fingerprint(self, truths: Sequence[Moments]) -> str:
         """Return a short hash of the values, costs and noise of all sources at a few points, and of the truths.
 
-        Results are kept for as long as it stays the same: by values, so that they outlive a rearrangement of the code.
+        Results are kept as long as it does not change. It depends on values only, so that code may be rearranged.
         """
         X, rng = self.measure.sample(4, np.random.default_rng(7)), np.random.default_rng(8)
         numbers = [f(X) for f in self.functions] + [self.cost_of(source, X) for source in range(len(self.costs))]
@@ -199,7 +199,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class After:
-    """A function of what another one makes of points (n, D): sources under a `Transformed` measure are such."""
+    """A function applied to the output of another one, like sources under a `Transformed` measure."""
 
     outer: Function  # what the library calls, with what the measure has transformed
     inner: Function
@@ -261,10 +261,10 @@ def unit_cube(D: int) -> list[Any]:
 
 
 def added(*members: Problem) -> list[Problem]:
-    """Return members that a family got later, for the sake of validation."""
+    """Mark members that were added to a family later, for validation."""
     return [replace(member, added=True) for member in members]
 
 
 def numbered(family: str, members: Sequence[Problem]) -> list[Problem]:
-    """Return the members of a family with their family's name and their numbers."""
+    """Set the family name and number of each member of a family."""
     return [replace(member, family=family, index=index) for index, member in enumerate(members)]

@@ -19,8 +19,8 @@ from benchmarks.arena.arrays import Array
 from .problem import Function, Moments
 
 Rule: TypeAlias = tuple[Array, Array]
-CHUNK = 20_000  # points that are evaluated at once, to bound the memory
-FAR = 9.0  # standard deviations at which the normal distribution is cut off: 1e-19 is beyond
+CHUNK = 20_000  # points evaluated at once, to limit memory
+FAR = 9.0  # standard deviations at which the normal distribution is truncated: 1e-19 is beyond
 
 
 @lru_cache
@@ -45,9 +45,10 @@ def panels(ends: Sequence[float], n: int) -> Rule:
 
 
 def line(marginal: Any, n: int, breaks: Sequence[float] = ()) -> Rule:
-    """Return a rule for a scipy.stats distribution, with n nodes; a uniform one may have breaks, n nodes between each.
+    """Return a rule for a scipy.stats distribution with n nodes, or with n nodes between ``breaks`` of a uniform one.
 
-    Distributions that are neither uniform nor normal are integrated over z, with x the quantile of Φ(z), by 18 panels.
+    Distributions that are neither uniform nor normal are integrated over z, where x is the quantile of Φ(z), by 18
+    panels.
     """
     if marginal.dist.name == "uniform":
         low, high = marginal.support()
@@ -95,7 +96,7 @@ def by_product(marginals: Sequence[Any], f: Function, orders: int | Sequence[int
 def of_each_output(
     f: Function, n_outputs: int, by: Callable[[Function], Callable[[], Moments]]
 ) -> Callable[[], list[Moments]]:
-    """Return a function that integrates each output of f, whose values are (n, M), by a rule for one of them."""
+    """Return a function that integrates each output of f, whose values are (n, M), by a rule for single outputs."""
     return lambda: [by(lambda X, m=m: f(X)[:, m])() for m in range(n_outputs)]
 
 
@@ -211,7 +212,7 @@ def _coefficient(k: tuple[int, ...], inside: set[tuple[int, ...]], first: int = 
 def corner_sum(a: Array, b: float, power: int) -> float:
     """Return E[(a·U - b)₊^power] for U uniform on the unit cube and a > 0.
 
-    Integrating (a·u - b)₊^power over all D inputs raises the power by D; the corners of the cube are left.
+    Integrating (a·u - b)₊^power over all D inputs raises the power by D; a sum over the corners of the cube remains.
     """
     D = len(a)
     corners = np.array(list(product((0, 1), repeat=D)))

@@ -1,8 +1,8 @@
-"""What may be claimed: ratios of losses, and shares, with intervals that know that seeds of one problem are alike.
+"""Ratios of losses, and shares, with intervals by a cluster bootstrap, as seeds of one problem are correlated.
 
 A *loss* is a positive number for each run: a squared error, an interval score, a cost. For one problem it is averaged
-over seeds; over problems the logarithms of ratios are averaged, so that every problem counts alike. Problems are
-clusters: those of a family are drawn again with replacement, and within each of them its seeds.
+over seeds; over problems the logarithms of ratios are averaged, so that every problem counts equally. Problems are
+clusters: those of a family are resampled with replacement, and within each of them its seeds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scipy import stats
 
 from benchmarks.arena.arrays import Array
 
-#: losses of each run by the seeds, for one problem and stage
+#: loss of each run by seed, for one problem and stage
 BySeed: TypeAlias = Mapping[int, float]
 #: (ours, theirs) of one problem, at each of one or more stages
 Pairs: TypeAlias = Sequence[tuple[BySeed, BySeed]]
 
-LEVEL = 0.95  #: of all intervals
+LEVEL = 0.95  #: level of all intervals
 N_RESAMPLED = 2000
-LEAST_LOSS = 1e-18  #: squares of errors below 1e-9 are rounding errors, and as good as each other
+LEAST_LOSS = 1e-18  #: floor of losses: errors below 1e-9 are rounding errors
 
 
 class Interval(NamedTuple):
@@ -34,16 +34,16 @@ class Interval(NamedTuple):
 
     @property
     def verdict(self) -> int:
-        """For a ratio: -1 if it is below one beyond doubt, 1 if it is above, and 0 if nothing may be claimed."""
+        """For a ratio: -1 if its interval is below one, 1 if it is above, and 0 if it contains one."""
         return (self.low > 1) - (self.high < 1)
 
 
 def ratio(problems: Mapping[str, Pairs], power: float = 1.0) -> Interval | None:
     """Return the ratio of our losses to theirs, to a power, with its interval; None without problems.
 
-    One problem, or one seed, tells nothing of others: the interval is then without bounds.
+    With a single problem, or a single seed, the interval is unbounded, as there is no information on others.
 
-    ``power`` is 1/2 for squared errors: the ratio is then one of root mean squares. Seeds that both have are drawn
+    ``power`` is 1/2 for squared errors, which gives the ratio of root mean squares. Common seeds are resampled
     together.
     """
     if not problems:
@@ -54,7 +54,7 @@ def ratio(problems: Mapping[str, Pairs], power: float = 1.0) -> Interval | None:
     value = float(np.exp(centres.mean()))
     if P < 2 or min(len(matched(*pair)[0]) for pairs in problems.values() for pair in pairs) < 2:
         return Interval(value, 0.0, np.inf)
-    # P problems that are drawn from P have (P - 1) / P of the variance of P new ones
+    # P problems resampled from P have (P - 1) / P of the variance of P new ones
     drawn += (np.sqrt(P / (P - 1)) - 1) * (centres - centres.mean())[:, None]
     again = drawn[rng.integers(P, size=(P, N_RESAMPLED)), rng.integers(N_RESAMPLED, size=(P, N_RESAMPLED))]
     low, high = np.exp(np.quantile(again.mean(axis=0), [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]))
@@ -76,9 +76,9 @@ def _of_stage(ours: BySeed, theirs: BySeed, rng: np.random.Generator) -> tuple[f
 
 
 def matched(ours: BySeed, theirs: BySeed) -> tuple[list[float], list[float]]:
-    """Return the losses of the seeds that both have; if there are none, as many of either.
+    """Return the losses of common seeds; if there are none, equally many of both.
 
-    The logarithm of an average of few losses is smaller than that of many, as large losses are rare: so equally many.
+    The logarithm of an average of few losses tends to be smaller than that of many, as large losses are rare.
     """
     common = sorted(ours.keys() & theirs.keys())
     if common:

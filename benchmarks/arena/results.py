@@ -1,4 +1,4 @@
-"""Stored records, ways to choose among them, and the losses by which methods and versions are compared."""
+"""Stored records, ways to select among them, and the losses by which methods and versions are compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .split import Half, half_of
 from .store import Record
 
 HALVES: tuple[Half, ...] = ("development", "validation")
-#: what a run that has certified nothing by the end of its budget of 10 counts as
+#: certified cost of a run that has certified nothing by the end of its budget of 10
 UNCERTIFIED = 2 * float(TRACED[0])
 
 Loss: TypeAlias = Callable[[list[Row]], float]  # of a trajectory
@@ -43,7 +43,7 @@ def cost_to_certify(accuracy: float) -> Loss:
 
 @dataclass(frozen=True)
 class Results:
-    """Records of runs that have found something."""
+    """Records of runs with at least one estimate."""
 
     records: tuple[Record, ...]
 
@@ -57,39 +57,39 @@ class Results:
         return Results(tuple(filter(keep, self.records)))
 
     def of_method(self, name: str) -> Results:
-        """Return those of a method."""
+        """Return the records of a method."""
         return self.where(lambda r: r.method == name)
 
     def of_half(self, half: Half) -> Results:
-        """Return those of one half of the problems."""
+        """Return the records of one half of the problems."""
         return self.where(lambda r: half_of(problem_named(r.problem)) == half)
 
     def of_family(self, name: str) -> Results:
-        """Return those of a family."""
+        """Return the records of a family."""
         return self.where(lambda r: r.family == name)
 
     def at(self, stage: Stage) -> Results:
-        """Return those of a stage."""
+        """Return the records of a stage."""
         return self.where(lambda r: r.stage == stage)
 
     @property
     def methods(self) -> list[str]:
-        """The methods that they are by, in the order of the registry."""
+        """The methods of the records, in the order of the registry."""
         present = {r.method for r in self.records}
         return [name for name in METHODS if name in present]
 
     @property
     def problems(self) -> set[str]:
-        """The problems that they are of."""
+        """The problems of the records."""
         return {r.problem for r in self.records}
 
     @property
     def seconds(self) -> float:
-        """The processor time of all of them."""
+        """The total processor time."""
         return sum(r.seconds for r in self.records)
 
     def losses(self, loss: Loss) -> dict[str, dict[int, float]]:
-        """Return the loss of each seed, averaged over outputs, for each problem; without those that are not known."""
+        """Return the loss of each seed, averaged over outputs, for each problem; unknown losses are left out."""
         found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         for record in self.records:
             value = loss(record.rows)
@@ -105,11 +105,11 @@ class Results:
         return {problem: np.array(errors) for problem, errors in found.items()}
 
     def judged(self) -> list[Row]:
-        """Return the rows by which error bars are judged: the last of each run, if it has a bar."""
+        """Return the rows by which error bars are judged: the last one of each run, if it has an error bar."""
         return [r.rows[-1] for r in self.records if r.rows[-1].has_bar]
 
     def coverage(self, level: float) -> Interval | None:
-        """Return how often the intervals of a level hold the truth, with an interval that is clustered by problem."""
+        """Return the coverage of intervals of a level, with an interval that accounts for clustering by problem."""
         hits: dict[str, list[float]] = defaultdict(list)
         for record in self.records:
             if record.rows[-1].has_bar:
@@ -119,7 +119,7 @@ class Results:
     def trajectories(self) -> list[Record]:
         """Return one record for each problem, method, seed and output, with its estimates up to a budget of 10.
 
-        Those of active methods were recorded on the way; those of other methods are from runs with smaller budgets.
+        Active methods are recorded along the run; the estimates of other methods are from runs with smaller budgets.
         """
         runs: dict[tuple[str, str, int, int], list[Record]] = defaultdict(list)
         for record in self.records:
@@ -138,7 +138,7 @@ def _joined(records: list[Record]) -> Record:
 def compared(
     ours: Results, theirs: Results, stages: Iterable[Stage], loss: Loss = squared_error, power: float = 0.5
 ) -> Interval | None:
-    """Return the ratio of our losses to theirs over the problems that both have at some of the stages."""
+    """Return the ratio of our losses to theirs over the problems common to both at some stages."""
     problems: dict[str, list[tuple[BySeed, BySeed]]] = defaultdict(list)
     for stage in stages:
         a, b = ours.at(stage).losses(loss), theirs.at(stage).losses(loss)
@@ -149,12 +149,12 @@ def compared(
 
 
 def stages_of(results: Results) -> list[Stage]:
-    """Return the stages of some results: budgets first, in order, then given data."""
+    """Return the stages of results: budgets first, in order, then given data."""
     present = {r.stage for r in results.records}
     budgets = sorted((s for s in present if s.isdigit()), key=float)
     return [*budgets, *sorted((s for s in present if not s.isdigit()), reverse=True)]
 
 
 def budgets_of(results: Results) -> list[Stage]:
-    """Return the budgets of some results at which methods are compared."""
+    """Return the budgets of results at which methods are compared."""
     return [stage for stage in stages_of(results) if stage in (*BUDGETS, *TRACED)]

@@ -1,4 +1,4 @@
-"""Runs: which are wanted, which of them are stored already, and the others in processes of their own."""
+"""Runs: which are wanted, which are already stored, and execution of the others in separate processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .truths import truths_of
 
 
 def wanted(chosen: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int]) -> list[Job]:
-    """Return all runs; those of one seed come together, so that the first part is whole."""
+    """Return all runs, seed by seed, so that an interrupted series has complete seeds."""
     return [
         (problem.key, name, stage, seed)
         for seed in seeds
@@ -53,7 +53,7 @@ def run(job: Job) -> list[Record]:
 
 
 def is_current(record: Record) -> bool:
-    """Return whether a record is of the present problem and by the present code."""
+    """Return whether a record is of the current problem and by the current code."""
     return record.fingerprint == fingerprint(record.problem) and record.digest == digest(record.method)
 
 
@@ -67,9 +67,9 @@ def missing(jobs: Sequence[Job], *files: Path, by_any_code: bool = False) -> lis
 def run_all(
     jobs: Sequence[Job], workers: int, file: Path = FILE, by_any_code: bool = False, baseline: Path = BASELINE
 ) -> None:
-    """Run all jobs that are missing, there and in the baseline, and store their results as they come."""
+    """Run all jobs that neither the file nor the baseline has, and store their results as they come."""
     left, began = missing(jobs, baseline, file, by_any_code=by_any_code), time.monotonic()
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # processes that obey the limit of threads
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # spawned processes obey the limit of threads
         futures = [pool.submit(run, job) for job in left]
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -78,7 +78,7 @@ def run_all(
                 minutes = (time.monotonic() - began) / 60
                 line = f"{done}/{len(left)} runs, {minutes:.1f} min; {records[0].problem} by {records[0].method}"
                 print(f"\r{line:78.78}", end="", file=sys.stderr, flush=True)
-        except BaseException:  # otherwise the pool would go on with all that is left, and nobody would store it
+        except BaseException:  # otherwise the pool would finish all remaining jobs without storing them
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     print(f"\r{len(left)} runs made, {len(jobs) - len(left)} reused".ljust(79), file=sys.stderr)

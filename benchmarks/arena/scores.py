@@ -1,8 +1,8 @@
 """Scores of single estimates: errors, certified costs, intervals. Pure functions of numbers.
 
 Everything is in standard deviations of the primary source under the measure, and relative to the true integral: an
-*error* is mean minus truth, an interval (low, high) holds the truth if low ≤ 0 ≤ high. Rows of a trajectory are in the
-order of their costs. Arrays of runs have shape (n,); NaN stands for runs without the number.
+*error* is mean minus truth, an interval (low, high) covers the truth if low ≤ 0 ≤ high. Rows of a trajectory are in the
+order of their costs. Arrays over runs have shape (n,); NaN stands for runs without the number.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.arena.arrays import Array
 
-LEVELS = (0.5, 0.8, 0.95)  #: of central intervals
-ACCURACIES = (0.1, 0.01, 0.001)  #: half widths of intervals whose cost is wanted
+LEVELS = (0.5, 0.8, 0.95)  #: levels of central intervals
+ACCURACIES = (0.1, 0.01, 0.001)  #: half widths of intervals whose certified cost is computed
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Row:
 
 
 def certified_cost(rows: list[Row], accuracy: float) -> float:
-    """Return the cost at which a user who waits for a half width within an accuracy stops, and is right to.
+    """Return the cost at which a user who waits for a half width within an accuracy correctly stops.
 
-    That is the first row whose 95 % interval is that narrow; infinity if there is none, or if that interval does not
-    hold the truth: a narrow interval elsewhere certifies nothing.
+    It is that of the first row whose 95 % interval is that narrow; infinity if there is none, or if that interval does
+    not cover the truth.
     """
     first = next((row for row in rows if row.half_width <= accuracy), None)
     return first.cost if first is not None and first.holds(0.95) else math.inf
@@ -73,14 +73,14 @@ def rmse(errors: Array) -> float:
     return float(np.sqrt(np.mean(np.asarray(errors, dtype=float) ** 2)))
 
 
-#: errors below it are rounding errors, and as good as each other: it bounds the logarithm
+#: floor of errors, which bounds their logarithm: anything below is rounding
 LEAST_ERROR = 1e-9
 
 
 def typical_error(errors_by_problem: Iterable[Array]) -> float:
     """Return the geometric mean over problems of the root mean square error over seeds.
 
-    Every problem counts alike, however large its errors are, and within a problem no seed wins by luck.
+    Every problem counts equally, however large its errors are, and within a problem no seed wins by luck.
     """
     roots = [max(rmse(errors), LEAST_ERROR) for errors in errors_by_problem]
     return float(np.exp(np.mean(np.log(roots))))

@@ -1,6 +1,6 @@
-"""The split of the problems into development and validation. It was written down before any result was seen.
+"""The split of the problems into development and validation, which was fixed before any result was seen.
 
-Choices are made on development: model structures, priors, constants. Validation is looked at afterwards, and reported.
+Choices are made on development: model structures, priors, constants. Validation is evaluated afterwards, and reported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .problem import Problem
 
 Half: TypeAlias = Literal["development", "validation"]
 
-#: families that both halves must have, so that none of them is held out
+#: families that must be in both halves, so that none of them is held out
 IN_BOTH_HALVES = (
     "boundary-value",
     "dependent",
@@ -27,7 +27,7 @@ IN_BOTH_HALVES = (
     "skewed",
     "smooth",
     "transformed",
-    # families that came after 0.2.0
+    # families added after 0.2.0
     "switches",
     "regional",
     "wide",
@@ -45,12 +45,12 @@ N_HELD_OUT = 3
 
 
 def _held_out() -> tuple[str, ...]:
-    """Return the first families in the order of the SHA-256 of their names, without those that may not be held out."""
+    """Return the first families by the SHA-256 of their names, except those that must not be held out."""
     free = [name for name in MAKERS if name not in (*IN_BOTH_HALVES, *SEEN_FAMILIES)]
     return tuple(sorted(free, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:N_HELD_OUT])
 
 
-#: families of which nothing is development: diffusion, column and one-source
+#: families without development problems: diffusion, column and one-source
 HELD_OUT = _held_out()
 
 

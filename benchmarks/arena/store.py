@@ -1,4 +1,4 @@
-"""Results on the disk: a line of JSON for each run and output, appended as runs end, reused while code is the same."""
+"""Results on disk: a line of JSON for each run and output, appended as runs end, reused while the code is the same."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .scores import Row
 from .truths import truths_of
 
 FILE = Path(__file__).with_name("results.jsonl")
-BASELINE = Path(__file__).with_name("baseline.jsonl.xz")  #: results of a release, which are compared with
-RELEASE = "0.2.0"  #: of the baseline
+BASELINE = Path(__file__).with_name("baseline.jsonl.xz")  #: results of a release, for comparison
+RELEASE = "0.2.0"  #: release of the baseline
 LIBRARY = Path(amsbq.__file__).parent
 
 Job: TypeAlias = tuple[str, str, Stage, int]  # problem, method, stage and seed
-Key: TypeAlias = tuple[str, str, Stage, int, int]  # the same, and the output
+Key: TypeAlias = tuple[str, str, Stage, int, int]  # problem, method, stage, seed and output
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one run found out about one output."""
+    """The record of one run for one output."""
 
     problem: str
     method: str
@@ -56,7 +56,7 @@ class Record:
 
     @property
     def key(self) -> Key:
-        """What was run, and which output it is about."""
+        """Problem, method, stage, seed and output."""
         return *self.job, self.output
 
     @property
@@ -67,14 +67,14 @@ class Record:
 
 @cache
 def fingerprint(problem: str) -> str:
-    """Return a short hash of what a problem is: values, costs and the truth."""
+    """Return a short hash of a problem's values, costs and truth."""
     known = problem_named(problem)
     return known.fingerprint(truths_of(known))
 
 
 @cache
 def digest(method: str) -> str:
-    """Return a short hash of what else a run depends on: the method's code and settings."""
+    """Return a short hash of the method's code and settings, on which a run depends besides its problem."""
     chosen = METHODS[method]
     designs = (SIZES, RATIO) if chosen.given_data else ()
     text = repr((method, SETTINGS, designs, *map(_digest_of_code, chosen.code)))
@@ -125,7 +125,7 @@ def _row(values: list[float | None]) -> Row:
 
 
 def load(*files: Path) -> dict[Key, Record]:
-    """Return the latest record of each run and output; a line that was cut off when the process died is left out."""
+    """Return the latest record of each run and output; lines truncated when a process died are skipped."""
     records: dict[Key, Record] = {}
     for file in files:
         for line in _text(file).splitlines():
@@ -145,7 +145,7 @@ def _text(file: Path) -> str:
 
 
 def append(records: Iterable[Record], file: Path = FILE) -> None:
-    """Add the records of a run to the file, on lines of their own even if the last line was cut off."""
+    """Append the records of a run to the file, on new lines even if the last line was truncated."""
     with file.open("ab+") as stream:
         if stream.seek(0, os.SEEK_END):
             stream.seek(-1, os.SEEK_END)
@@ -155,7 +155,7 @@ def append(records: Iterable[Record], file: Path = FILE) -> None:
 
 
 def compact(records: Iterable[Record], file: Path = FILE) -> None:
-    """Write only these records to the file, in a fixed order, so that old ones do not stay for ever."""
+    """Write only these records to the file, in a fixed order, which drops obsolete ones."""
     lines = [to_json(record) for record in sorted(records, key=lambda record: record.key)]
     content = "".join(line + "\n" for line in lines).encode()
     beside = file.with_suffix(".tmp")

@@ -12,7 +12,7 @@ from typing import Any
 from .problem import Moments, Problem
 
 FILE = Path(__file__).with_name("truths.json")
-YARDSTICKS = Path(__file__).parents[1] / "yardsticks" / "truths.json"  #: of other people's problems
+YARDSTICKS = Path(__file__).parents[1] / "yardsticks" / "truths.json"  #: truths of published problems
 
 
 @cache
@@ -35,7 +35,7 @@ def truth_of(problem: Problem) -> Moments:
 
 
 def compute_all(problems: Sequence[Problem], families: Sequence[str] = (), file: Path = FILE) -> None:
-    """Compute the truths of these families, or those that are missing, and write those of all problems to the file."""
+    """Compute the truths of some families, or missing ones, and write those of all problems to the file."""
     known = json.loads(file.read_text()) if file.exists() else {}
     chosen = [p for p in problems if p.family in families or not (families or p.key in known)]
     for problem in chosen:

@@ -1,7 +1,7 @@
 """The problems of the arena, in families.
 
-A family is a list of problems that are alike in what makes them hard, at least four of which are validation.
-Each is development or validation by the rule of `benchmarks.arena.split.half_of`.
+A family is a list of problems that are difficult for a common reason, at least four of which are validation. Each is
+development or validation by the rule of `benchmarks.arena.split.half_of`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MAKERS = {
 @cache
 def family(name: str) -> list[Problem]:
     """Return the members of a family, of the arena or of the yardsticks."""
-    from benchmarks.yardsticks.registry import MAKERS as OUTSIDE  # they are made of the arena's problems
+    from benchmarks.yardsticks.registry import MAKERS as OUTSIDE  # late: these use the arena's problems
 
     return numbered(name, (MAKERS | OUTSIDE)[name]())
 

@@ -1,4 +1,4 @@
-"""Inputs that depend on each other, are counts or categories, or are functions of other inputs."""
+"""Inputs that are dependent, counts or categories, or functions of other inputs."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def transformed() -> list[Problem]:
 
 
 def _after(marginals: list[Any], inner: Function, outer: Function, coarse: Function, title: str, order: int) -> Problem:
-    """Return a problem whose sources are functions of what ``inner`` makes of independent inputs."""
+    """Return a problem whose sources are functions of ``inner`` of independent inputs."""
     return Problem(
         title,
         amsbq.Transformed(amsbq.Product(marginals), _Row(inner)),

@@ -18,7 +18,7 @@ from benchmarks.arena.arrays import Array
 from ..problem import Moments, Problem
 from ..quadrature import by_sparse_grid
 
-#: frequencies of the terms of g, the slow ones first, and their sizes λ
+#: frequencies of the terms of g, in increasing order, and their sizes λ
 FREQUENCIES = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2))
 SIZES = np.array([1 / (1 + m**2 + n**2) for m, n in FREQUENCIES])
 

@@ -98,7 +98,7 @@ MEMBERS = (
     (cusp, 4.0, 2, ("biased",)),
     (discontinuous, 2.0, 2, ("good",)),
 )
-#: how a secondary source differs: relative change of its parameters, scale, and trend in standard deviations
+#: perturbation of a secondary source: relative change of its parameters, scale, and trend in standard deviations
 CLOSENESS = {"good": (0.03, 0.95, 0.05), "biased": (0.08, 0.7, 0.5), "poor": (0.25, 0.8, 0.5)}
 
 

@@ -1,6 +1,6 @@
-"""Given data that tell little: clustered, on a line, in a corner, at the bottom of a valley, or nearly the same twice.
+"""Given data with little information: clustered, on a line, in a corner, at the bottom of a valley, or near replicates.
 
-Nothing is chosen here: a problem has a design, the locations of each source for a random generator.
+No evaluations are chosen here: a problem has a design, the locations of each source for a random generator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ N = stats.norm
 
 
 def poor_designs() -> list[Problem]:
-    """Return given data that tell little: clustered, on a line, in a corner, or nearly repeated."""
+    """Return given data with little information: clustered, on a line, in a corner, or nearly repeated."""
     normal = [N(0, 1)] * 2
 
     def bend(X: Array) -> Array:

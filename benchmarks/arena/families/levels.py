@@ -1,6 +1,6 @@
 """Hierarchies of discretisations in one dimension: a boundary-value problem, oscillators, and transport in a column.
 
-Every source of a problem solves the same equations; they differ in the number of cells or time steps. The truth is the
+All sources of a problem solve the same equations, with different numbers of cells or time steps. The truth is the
 integral of the finest one.
 """
 

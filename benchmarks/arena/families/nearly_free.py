@@ -53,7 +53,7 @@ def epidemic(steps: int, X: Array) -> Array:
 
 
 def decayed(steps: int, X: Array) -> Array:
-    """Return what has reached the end of a chain of two decays after a time of 3, by steps of the midpoint rule."""
+    """Return the amount at the end of a chain of two decays after a time of 3, by steps of the midpoint rule."""
     z, h = np.array([np.ones(len(X)), np.zeros(len(X))]), 3 / steps
 
     def slope(z: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Sources with two to twenty outputs, which differ in scale, in smoothness, or in what others know of them."""
+"""Sources with two to twenty outputs, which differ in scale, in smoothness, or in how well others predict them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Regimes: sources that behave differently in a part of the domain, and secondary ones that are good in a part of it.
 
 A switch, a shock or a layer takes up a part of the domain; elsewhere the function is smooth. In `regional` the primary
-source is smooth, and what a secondary source says of it is worth much in one region and nothing in another.
+source is smooth, and a secondary source is very informative about it in one region and uninformative in another.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def switches() -> list[Problem]:
 
 
 def _thermostat_kinks() -> list[float]:
-    """Return where 3 sin(5x)(1 + x) passes 2 and -1."""
+    """Return the points at which 3 sin(5x)(1 + x) crosses 2 and -1."""
 
     def excess(x: float, limit: float) -> float:
         return 3 * np.sin(5 * x) * (1 + x) - limit
@@ -268,7 +268,7 @@ def regional() -> list[Problem]:
 
 
 def _response_moments() -> Moments:
-    """Return the moments over a·x and what of x_1 does not depend on it: two normal inputs instead of four."""
+    """Return the moments over a·x and the part of x_1 independent of it: two normal inputs instead of four."""
     a = np.array([0.8, -0.5, 0.3, 0.2])
     size = float(np.sqrt(a @ a))
 

@@ -2,7 +2,7 @@
 
 The primary source takes D steps; the secondary ones take fewer, by the sums of the same increments. The truth is the
 expectation over the Markov chain, backwards in time: v_k(x) = E v_{k+1}(x + a(x) h + b(x) √h z), with v interpolated
-at Chebyshev nodes. That is independent of how sources are evaluated, and not hindered by the number of inputs.
+at Chebyshev nodes. This is independent of how sources are evaluated, and unaffected by the number of inputs.
 """
 
 from __future__ import annotations

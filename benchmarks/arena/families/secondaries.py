@@ -1,4 +1,4 @@
-"""Secondary sources of doubtful value: mediocre, misleading, and several that are each good in their own way."""
+"""Secondary sources of doubtful value: mediocre, misleading, and several that are each good in a different respect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ U, N = stats.uniform, stats.norm
 
 
 def correlated(primary: Function, other: Function, correlation: float, D: int) -> Function:
-    """Return the mixture of two functions on the unit cube whose correlation with the first is as given."""
+    """Return a mixture of two functions on the unit cube with a given correlation with the first one."""
     X = np.random.default_rng(1).uniform(size=(20_000, D))
     y, z = primary(X), other(X)
     slope = np.cov(y, z)[0, 1] / np.var(y, ddof=1)
-    rest = np.std(z - slope * y)  # of the part of the other one that does not correlate with the primary one
+    rest = np.std(z - slope * y)  # spread of the part of the other function that is uncorrelated with the primary one
     a, b = correlation / np.std(y), np.sqrt(1 - correlation**2) / rest
     return lambda X: a * primary(X) + b * (other(X) - slope * primary(X))
 

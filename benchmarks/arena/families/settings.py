@@ -30,7 +30,7 @@ def mixture(X: Array) -> Array:
 
 
 def noisy() -> list[Problem]:
-    """Return sources with noise whose variance is known, unknown, or known of one source only."""
+    """Return sources with noise whose variance is known, unknown, or known for one source only."""
     normal = [N(0, 1)] * 3
 
     def wave(X: Array) -> Array:

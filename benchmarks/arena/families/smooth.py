@@ -25,7 +25,7 @@ def currin(X: Array) -> Array:
 
 
 def currin_low(X: Array) -> Array:
-    """Return its usual version of lower fidelity, an average over four shifted points (Xiong et al. 2013)."""
+    """Return the usual low-fidelity Currin function, an average over four shifted points (Xiong et al. 2013)."""
     total = np.zeros(len(X))
     for dx in (0.05, -0.05):
         for dy in (0.05, -0.05):
@@ -41,13 +41,13 @@ def park(X: Array) -> Array:
 
 
 def park_low(X: Array) -> Array:
-    """Return its version of lower fidelity (Xiong et al. 2013)."""
+    """Return the low-fidelity version of Park's function (Xiong et al. 2013)."""
     a, b, c, _ = X.T
     return (1 + np.sin(a) / 10) * park(X) - 2 * a + b**2 + c**2 + 0.5
 
 
 def park_moments() -> Moments:
-    """Return its moments; powers of other variables take away the singularity of the root at zero."""
+    """Return the moments of Park's function; powers of other variables remove the singularity of the root at zero."""
 
     def totals(n: int) -> Array:
         t, w = legendre(n)

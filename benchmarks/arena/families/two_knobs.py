@@ -37,7 +37,7 @@ def grid(
     """Return a problem whose sources solve with every combination of two settings, at costs of their powers.
 
     Errors tend to zero with the inverse of both settings if these are ``refined``. With ``noise``, values are averages
-    over as many paths as the second setting says, with that standard deviation for one path; nobody is told it.
+    over as many paths as the second setting says, with that standard deviation for one path, which is not declared.
     """
     costs = {(a, b): (a / first[0]) ** powers[0] * (b / second[0]) ** powers[1] for a in first for b in second}
     pairs = sorted(costs, key=lambda pair: -costs[pair])
@@ -92,7 +92,7 @@ def series(terms: int, n: int, X: Array) -> Array:
 
 
 def tree(steps: int, width: int, X: Array) -> Array:
-    """Return E tanh(S) of a random walk with drift and volatility, by a tree that is cut off at a number of nodes."""
+    """Return E tanh(S) of a random walk with drift and volatility, by a tree truncated at a number of nodes."""
     drift, volatility = X[:, [0]], X[:, [1]]
     up = np.arange(-steps, steps + 1, 2)
     logs = np.array(
@@ -111,13 +111,13 @@ def _log_factorial(n: int) -> float:
 
 
 def horizon(steps: int, fraction: int, X: Array) -> Array:
-    """Return the average of x² of van der Pol's oscillator over a part of a time of 12, in eighths, by its steps."""
+    """Return the average of x² of van der Pol's oscillator over ``fraction`` eighths of a time of 12, by its steps."""
     end = 12 * fraction / 8
     return oscillation(van_der_pol, end)(steps * fraction // 8, X)
 
 
 def barrier(steps: int, order: int, X: Array) -> Array:
-    """Return the probability to stay above a level, by steps in time with Gauss rules for the position, two inputs."""
+    """Return the probability of staying above a level, by time steps with Gauss rules for the position, two inputs."""
     t, w = legendre(order)
     level, volatility = X[:, 0], X[:, 1]
     x = level[:, None] + (4 - level[:, None]) * t
