@@ -135,13 +135,13 @@ def test_a_tolerance_needs_no_budget():
     low, high = result.interval(0.95)
     assert (result.stopped, result.budget) == ("tolerance", math.inf)
     assert (high - low) / 2 <= 0.2 * abs(result.mean)
-    with pytest.raises(ValueError, match="nothing would end the run: give a budget, a tolerance"):
+    with pytest.raises(ValueError, match="nothing would end the run: pass a budget, a tolerance"):
         amsbq.integrate(total, UNIT)
 
 
 @pytest.mark.parametrize("sources", [total, [total], amsbq.Source(total), [amsbq.Source(total), total]])
 def test_estimate_with_functions_says_what_to_call_instead(sources):
-    with pytest.raises(TypeError, match=r"takes values that exist already.*call integrate\(sources, inputs"):
+    with pytest.raises(TypeError, match=r"takes existing values.*call integrate\(sources, inputs"):
         amsbq.estimate(sources, UNIT)
     with pytest.raises(TypeError, match="needs sources, X, y and inputs"):
         amsbq.estimate([0, 0], [[0.1], [0.2]])
@@ -188,7 +188,7 @@ def test_findings_print_as_text(named):
         ([1.0, 2.0], "the value must be one number, got shape (2,); the simulator returned [1.0, 2.0]"),
         (
             {"peak": 1.0},
-            "the simulator returned {'peak': 1.0}. Give several outputs names, as in outputs=['peak', 'time']",
+            "the simulator returned {'peak': 1.0}. Name several outputs, as in outputs=['peak', 'time']",
         ),
         ("1.5 m", "the value must be a number, got '1.5 m'; the simulator returned '1.5 m'"),
         (None, "the value must be a number, got None; the simulator returned None"),

@@ -52,7 +52,7 @@ class Rows:
         ),
         (lambda: amsbq.GaussianCopula([(1, 0), (0, 2)], np.eye(2)), r"marginals\[0\] is \(1, 0\), but an interval is"),
         (lambda: amsbq.Gaussian([0, 0], [[1, 2], [2, 1]]), "or a negative one"),
-        (lambda: amsbq.external.PythonFunction("sim.py:fine"), "a module is named without .py: sim:fine"),
+        (lambda: amsbq.external.PythonFunction("sim.py:fine"), "a module must be named without .py: sim:fine"),
         (
             lambda: amsbq.integrate(spent, {"a": 3.0, "b": (0, 1)}, budget=3),
             r"the input 'a' is 3.0, and needs a distribution, .* or a pair of limits.*a constant is not an input",
@@ -82,7 +82,7 @@ class Rows:
         ),
         (
             lambda: amsbq.integrate(spent, SQUARE, budget=3, executor=ThreadPoolExecutor, progress=False),
-            r"executor must be .*it is a class: give ThreadPoolExecutor\(...\)",
+            r"executor must be .*it is a class: pass ThreadPoolExecutor\(...\)",
         ),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, workers=0), "workers must be at least 1, got 0"),
         (lambda: amsbq.integrate(spent, SQUARE, max_evaluations=0), "max_evaluations must be at least 1, got 0"),
@@ -171,11 +171,11 @@ def test_mistakes_on_the_command_line_leave_the_journal_where_it_is(tmp_path, ca
     content = journal.read_bytes()
     for arguments, said in (
         (["run", problem, "--fresh", "--from", tmp_path / "no.jsonl"], "no.jsonl cannot be read"),
-        (["run", problem, "--fresh", "--from", journal], "cannot be set aside and begun from: .*another --journal"),
+        (["run", problem, "--fresh", "--from", journal], "cannot be both renamed and read: .*another --journal"),
         (["run", problem, "--fresh", "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
         (["resume", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
         (["ask", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
-        (["correct", journal, 0, "0,5"], "give one number .*decimal point, not a comma.*--variance V"),
+        (["correct", journal, 0, "0,5"], "pass one number .*decimal point, not a comma.*--variance V"),
     ):
         capsys.readouterr()
         assert main([str(argument) for argument in arguments]) == 2
@@ -206,13 +206,13 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
         ),
         (
             "[inputs]\na = { distribution = 'norm', low = 0, high = 1 }\n" + ECHO,
-            "inputs.a: has a distribution and low and high: give one of them",
+            "inputs.a: has a distribution and low and high: keep one of them",
         ),
         (f"{INPUTS}{ECHO}keep = 'some'\n", "sources[0].keep: must be one of failed, all, none, got 'some'"),
-        (f"{INPUTS}{ECHO}delimiters = ['<']\n", "sources[0].delimiters: must be two different texts, got ['<']"),
+        (f"{INPUTS}{ECHO}delimiters = ['<']\n", "sources[0].delimiters: must be two different strings, got ['<']"),
         (
             f"{INPUTS}{ECHO.replace('echo', './ragged.csv')}",
-            "sources[0].command: there is no program './ragged.csv' that can be run: chmod +x ./ragged.csv",
+            "sources[0].command: there is no executable program './ragged.csv': run chmod +x ./ragged.csv",
         ),
         (
             f"{INPUTS}[[sources]]\nname = 'fine'\npython = 'three:three'\n",
@@ -252,7 +252,7 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
             ["run", problem, "--bugdet", 3],
             "there is no option --bugdet (did you mean '--budget'?); see amsbq run --help",
         ),
-        (["status", journal, journal], f"{journal} is too much; see amsbq status --help"),
+        (["status", journal, journal], f"unexpected argument: {journal}; see amsbq status --help"),
         (["ask", problem, "--n", 0], "argument --n: must be a whole number, at least 1, got '0'; see amsbq ask --help"),
         (["rum", problem], "invalid choice: 'rum'"),
     ):
@@ -310,13 +310,13 @@ ARRAY = r"{0} is an array with a number for each of the 2 inputs: use {0}\[0\] t
     ("function", "remedy"),
     [
         (scalar, r"\(scalar, line \d+\); " + ARRAY.format("speed")),
-        (lambda speed: speed**2, r"Or, if it was to be one number: " + ARRAY.format("x")),
+        (lambda speed: speed**2, r"If it should be one number: " + ARRAY.format("x")),
         (lambda x: x[3], r"\(<lambda>, line \d+\); " + ARRAY.format("x")),
         (lambda x: x["a"], r"valid indices \(<lambda>, line \d+\); " + ARRAY.format("x")),
         (Simulator().run, r"\(steps, line \d+\); " + ARRAY.format("x")),
         (amsbq.Source(lambda u: u[1], inputs=["b"]), r"there is one input, u\[0\]"),
         (lambda x: [][1], r"list index out of range \(<lambda>, line \d+\)\.$"),
-        (lambda x: (x[0], x[1]), r"Give several outputs names, as in outputs=\['peak', 'time'\]\.$"),
+        (lambda x: (x[0], x[1]), r"Name several outputs, as in outputs=\['peak', 'time'\]\.$"),
     ],
 )
 def test_a_function_that_mistakes_its_array_is_told_what_it_holds(function, remedy):
@@ -490,7 +490,7 @@ def test_a_last_line_that_is_cut_is_said_to_be_missing_once(tmp_path, capsys):
     assert main(["run", str(problem)]) == 0
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-20])
-    with pytest.warns(UserWarning, match="the last line of .* is incomplete and does not count") as said:
+    with pytest.warns(UserWarning, match="the last line of .* is incomplete and is ignored") as said:
         amsbq.read_result(journal)
     assert len(said) == 1
     capsys.readouterr()
@@ -514,7 +514,7 @@ def test_a_journal_that_an_editor_has_saved_goes_on(tmp_path):
     assert more.mean == amsbq.read_result(journal).mean
     assert more.mean == amsbq.integrate(f, (0, 1), budget=4, journal=plain, **options).mean
     journal.write_bytes(plain.read_text().encode("utf-16"))
-    with pytest.raises(amsbq.JournalError, match="is a text in UTF-16"):
+    with pytest.raises(amsbq.JournalError, match="is UTF-16 text"):
         amsbq.read_result(journal)
 
 
@@ -537,7 +537,7 @@ def test_a_journal_that_is_refused_is_closed(tmp_path):
     with pytest.raises(amsbq.JournalError, match="is the journal of another run"):
         amsbq.integrate(lambda x: x[0], (0, 2), budget=2, journal=journal, progress=False)
     journal.write_bytes(first + b"".join(others))
-    with pytest.raises(amsbq.JournalError, match="does not follow the line before it"):
+    with pytest.raises(amsbq.JournalError, match="does not follow the previous line"):
         amsbq.integrate(lambda x: x[0], (0, 1), budget=2, journal=journal, progress=False)
     with journal.open("a+b") as file:  # nobody has kept it locked
         locks.lock(file)

@@ -1,4 +1,4 @@
-"""Acquisition functions: the utility of new observations by their squared correlation with the integral."""
+"""Acquisition functions: the utility of new observations from their squared correlation with the integral."""
 
 from .design.acquisition import utility
 

@@ -1,4 +1,4 @@
-"""`integrate`, the call that most users need."""
+"""`integrate`, the function that most users need."""
 
 from __future__ import annotations
 
@@ -63,64 +63,65 @@ def integrate(
     units: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Result:
-    """Integrate an expensive source over its inputs, by evaluating it and its cheaper approximations.
+    """Estimate the expected output of an expensive source from evaluations of it and of cheaper approximations.
 
     Parameters
     ----------
     sources : function, `Source`, or list of them
-        The primary one, whose integral is wanted, first. They are called with x of shape (D,), and return a number or
-        an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a cheap one.
+        The primary source, whose expected output is estimated, comes first. Each is called with x of shape (D,) and
+        returns a number or an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a
+        cheap one.
     inputs : measure, or anything that `as_measure` takes
-        The distribution of the inputs: one scipy.stats distribution; or a list that has one, or a (low, high) pair, for
-        each input; or a dictionary of these by the names of the inputs; or a measure.
+        The distribution of the inputs: one scipy.stats distribution; a list of one distribution or (low, high) pair
+        per input; a dictionary of these by input name; or a measure.
     budget : float, optional
-        In units of cost. It may be left out if there is a tolerance, a stop rule or a number of evaluations.
+        The total cost to spend, in units of cost. It may be left out if there is a tolerance, a stop rule or
+        ``max_evaluations``.
     model, acquisition, seed, initial, order, rng, target, output_range, log, decision_cost, limit
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
-        Stop when half the width of the 95 % interval stays below this share of the mean, or below this number, for all
-        outputs; one that a dictionary leaves out has no tolerance. With a target, these are the interval and the mean
-        of that quantity; they take a second or two after each evaluation.
+        Stop when half the width of the 95 % interval stays below this fraction of the mean, or below this number, for
+        all outputs; outputs missing from a dictionary have no tolerance. With a target, the tolerances refer to its
+        interval and mean, which take a second or two after each evaluation.
     executor : concurrent.futures.Executor or distributed.Client, optional
-        Where to evaluate: any executor, or a Dask cluster. By default in this thread, or, if there are several workers
-        or a source has a timeout, in threads of their own.
+        Where to evaluate: any executor, or a Dask cluster. By default in this thread or, if there are several workers
+        or a source has a timeout, in separate threads.
     workers : int
-        Evaluations at the same time.
+        Number of evaluations at the same time.
     journal : path, optional
-        A file to which everything is written as it happens. If it exists, the run is resumed from it, and nothing that
-        was evaluated is evaluated again; a run that had stopped only returns its result. A larger budget makes it go
-        on.
+        A file to which every event is written as it happens. If it exists, the run is resumed from it without
+        repeating any evaluation; a run that has stopped only returns its result. A larger budget continues it.
     progress : bool or function of the `Integrator`, optional
-        True shows progress, in a notebook as a figure that is renewed; False does not, None shows it on a terminal; a
-        function is called whenever something has happened.
+        True shows progress, in a notebook as a figure that is updated in place; False shows none; None shows it on a
+        terminal; a function is called after each query and each evaluation.
     max_evaluations : int, optional
-        Stop after that many evaluations, failed ones included.
+        Stop after that many evaluations, including failed ones.
     stop : function of the `Integrator`, or a list of them, optional
         The run stops when one of them returns a reason (a string) instead of None.
     on_interrupt : "raise" or "return"
-        What to do after Ctrl-C. The first one lets running evaluations end, and everything is in the journal; a second
-        one stops at once. Then `KeyboardInterrupt` is raised, and its attribute ``result`` is the partial `Result`
-        (None if no evaluation was successful); or the partial result is returned, if there is one.
+        What to do after Ctrl-C. The first one waits for running evaluations and records them in the journal; a second
+        one stops immediately. Then either `KeyboardInterrupt` is raised, with the partial `Result` as its attribute
+        ``result`` (None if no evaluation was successful), or the partial result is returned, if there is one.
     accept_changes : bool
-        Whether to resume a journal although the problem has changed, because its evaluations still count: another cost,
-        a function that was renamed. The journal then says what has changed. By default such a journal is refused.
+        Whether to resume a journal although the problem has changed, because its evaluations are still valid: another
+        cost, a function that was renamed. The journal then records the changes. By default such a journal is refused.
     names : list of str, optional
         Names of the inputs, for the result, its figures and the journal.
     outputs, weights
-        Names of several numbers that each evaluation returns, and how much they matter: see `Integrator`. The sources
-        return an array, a sequence or a dictionary by name, and the result has arrays; ``result["peak"]`` is that of
-        one output.
+        Names of the several numbers that each evaluation returns, and their weights: see `Integrator`. The sources
+        return an array, a sequence or a dictionary by name, and the result has arrays; ``result["peak"]`` is the
+        result for one output.
     certify : float
-        The share of the budget that is kept for a certificate, such as 0.2: an estimate from fresh random evaluations,
-        which rests on no model. It is ``result.certificate``; see `certify`.
+        The fraction of the budget reserved for a certificate, such as 0.2: an estimate from fresh random evaluations
+        that does not depend on the model. It is ``result.certificate``; see `certify`.
     title, units, labels
-        What the run is about, and units and names for people, as in ``units={"speed": "m/s", "output": "m", "cost":
-        "core hours"}``: see `Integrator`. Results, figures and pages show them; no number depends on them.
+        The title of the run, and units and display names, as in ``units={"speed": "m/s", "output": "m", "cost":
+        "core hours"}``: see `Integrator`. Results, figures and reports show them; no number depends on them.
 
     Returns
     -------
     Result
-        The integral with its uncertainty, all evaluations, and the integrator that chose them.
+        The expected output with its uncertainty, all evaluations, and the integrator that chose them.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def integrate(
     if not all(map(callable, rules)):
         raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
     if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
-        raise ValueError("nothing would end the run: give a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
+        raise ValueError("nothing would end the run: pass a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
     kept = kept_budget(certify, budget)
     problem = Problem.of(
         sources,
@@ -177,11 +178,11 @@ def integrate(
     it = integrator_for(problem)
     for name, source in zip(it.names, it.sources, strict=True):
         if source.function is None:
-            raise TypeError(f"{name} has no function to call: give it one, or use an Integrator and tell it values")
+            raise TypeError(f"{name} has no function to call: pass one, or use an Integrator and tell it the values")
     rules += goal_rules(problem.goals)
     if max_evaluations is not None:
         rules.append(evaluations(max_evaluations))
-    from .visualization.notebook import notebook_progress  # which those who only ask and tell do not need
+    from .visualization.notebook import notebook_progress  # not needed to ask and tell
 
     with notebook_progress(it, progress) as shown:
         result = run(

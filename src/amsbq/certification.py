@@ -1,4 +1,4 @@
-"""`certify`: an estimate that is unbiased whatever the model is worth, from fresh random evaluations."""
+"""`certify`: an unbiased estimate from fresh random evaluations, however poor the model."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ def certify(
     workers: int = 1,
     journal: JournalPath | None = None,
 ) -> Certificate:
-    """Estimate the expected output without believing the model, from fresh evaluations at random inputs.
+    """Estimate the expected output from fresh evaluations at random inputs, without relying on the model.
 
-    The posterior mean is frozen, with its average over the inputs, and only then inputs are drawn, independently of
-    everything in the run. What the sources return there corrects the model. The estimate is unbiased, and its interval
-    holds, whatever the model is worth; the better the model, the narrower the interval.
+    The posterior mean and its average over the inputs are frozen; only then are inputs drawn, independently of
+    everything in the run. The values of the sources there correct the model. The estimate is unbiased, and its interval
+    is valid, however poor the model; the better the model, the narrower the interval.
 
     Parameters
     ----------
     result : Result
-        Of a run, or read from a journal.
+        The result of a run, or one read from a journal.
     budget : float
-        What the fresh evaluations may cost, in the unit of all costs; two evaluations of the primary source at least.
-        Secondary sources are evaluated too, as far as the model expects a narrower interval from that.
+        The cost of the fresh evaluations, in the unit of all costs; at least that of two evaluations of the primary
+        source. Secondary sources are evaluated too if the model expects a narrower interval from that.
     seed : int
-        Of the draws.
+        Seed of the draws.
     target : "mean", "variance", Exceedance or Quantile; with several outputs also a dictionary; optional
-        What is estimated; by default what the run was for.
+        The quantity to estimate; by default the target of the run.
     under : measure, or anything that `as_measure` takes, optional
         Another distribution of the inputs, as for `Result.under`.
     primary_only : bool
-        Whether the primary source alone is evaluated, at independent draws, as intervals valid at any time need.
-        By default the draws for means are spread out: each is random, and together they cover the inputs evenly.
+        Whether to evaluate only the primary source, at independent draws, which anytime-valid intervals require.
+        By default the draws for means are a Latin hypercube: each is random, and together they cover the inputs evenly.
     executor, workers
-        As of `integrate`.
+        See `integrate`.
     journal : path, optional
-        The journal of the run. The draws are in it before they are evaluated; the same call goes on where it was
-        interrupted, and does not evaluate anything again.
+        The journal of the run. The draws are written to it before they are evaluated; the same call continues after an
+        interruption without repeating any evaluation.
 
     Returns
     -------
     Certificate
-        Its ``mean``, ``std`` and ``interval(level)``, and what it says of the model; ``print`` shows all of it. If
-        sources have no functions, evaluations are asked for and told: ``ask``, ``tell``, ``fail``.
+        An estimate with ``mean``, ``std`` and ``interval(level)``, compared with the model; ``print`` shows all of it.
+        For sources without functions, use its methods ``ask``, ``tell`` and ``fail``.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def certify(
     if it is None:
         raise ValueError("there is no model to take as a control variate: the result has no integrator")
     if result.output:
-        raise ValueError(f"certify the result of all outputs, and look at certificate[{result.output!r}] then")
+        raise ValueError(f"certify the result of all outputs, then use certificate[{result.output!r}]")
     if not isinstance(primary_only, bool):
         raise TypeError(f"primary_only must be True or False, got {brief(primary_only)}")
     price, number = positive_number(budget, "budget"), seed_number(seed, None)
@@ -115,16 +115,16 @@ def certify(
 
 
 def _known(result: Result, posterior: Posterior, targets: Sequence[Target], under: NamedMeasureLike | None) -> Any:
-    """Return what the model says of the targets; None if it does not say it."""
+    """Return the model's estimates of the targets; None if it has none."""
     if result.integrator is None or result.integrator.problem.limit:
-        return None  # what it says is about the limit, the certificate about the finest source
+        return None  # the model estimates the limit, the certificate the finest source
     if under is not None:
         return result.under(under) if all(target == "mean" for target in targets) else None
     return result.target if list(targets) == targets_of_run(result) else target_estimate(posterior, targets)
 
 
 def _model(known: Any, n: int) -> ModelAnswer:
-    """Return what the model says, as arrays: NaN where it says nothing."""
+    """Return the model's means and standard deviations as arrays of shape (M,): NaN where there are none."""
     if known is None:
         return ModelAnswer(np.full(n, np.nan), np.full(n, np.nan))
     return ModelAnswer(*(np.atleast_1d(np.asarray(each, dtype=float)) for each in (known.mean, known.std)))

@@ -1,4 +1,4 @@
-"""`estimate`: the integral from values that exist already."""
+"""`estimate`: the integral from existing values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .posterior.learner import Learner
 from .posterior.outputs import OutputsLike, noise_levels, output_names
 from .posterior.transforms import checked_ranges
 
-#: the noise of all sources, or a list of that of each
+#: the noise of all sources, or a list with one entry for each
 NoiseLike: TypeAlias = Noise | Sequence[Noise]
 
 
@@ -97,56 +97,56 @@ def estimate(
     fidelity: Sequence[Mapping[str, float] | None] | None = None,
     limit: bool = False,
 ) -> Estimate | Estimates:
-    """Return the integral of source 0, from values that exist already.
+    """Estimate the integral of source 0, its expected output, from existing values.
 
     Parameters
     ----------
-    sources : (N,) ints, or one for all
-        Which source each observation is of; 0 is the primary one.
+        sources : (N,) ints, or one for all
+        The source of each observation; 0 is the primary one.
     X : (N, D) array
         Locations.
     y : (N,) array, or (N, M) for M outputs
-        The values there; with several outputs NaN where one has no value.
+        The values at X; with several outputs, NaN where an output is missing.
     inputs : measure, or anything that `as_measure` takes
         The distribution of the inputs.
     model : str or MultiSourceGP
         "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
         mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
-        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
-    noise : float, "learn", or a list of one for each source; or a dictionary of these by output
+        "vbq", which uses only source 0; or a `MultiSourceGP` with your own hyperparameters.
+        noise : float, "learn", or a list with one of these for each source; or a dictionary of these by output
         Variance of the noise on observations of each source.
     noise_var : (N,) array, or (N, M) for M outputs, optional
-        Known variance of each observation, on top of that.
+        Known noise variance of each observation, in addition.
     gradients : (N, D) array, or (N, M, D) for M outputs, optional
-        The gradients of the sources at X, each derivative by an input in its units; NaN where they are not known. If
-        there is noise of variance v on a value, there is noise of variance v / w_d² on its derivative by an input of
-        width w_d. Those of sources that return logarithms are the gradients of the logarithms.
+        The gradients of the sources at X, in units of the output per unit of each input; NaN where unknown. If a value
+        has noise of variance v, its derivative with respect to an input of width w_d has noise of variance v / w_d².
+        For sources that return logarithms, pass the gradients of the logarithms.
     order : list of int, optional
-        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
-        numbers of observations, the most last.
+        The numbers of all sources from the most to the least accurate one, the primary one first. By default they are
+        sorted by their number of observations, the source with the most observations last.
     seed : int, optional
         Seed of the hyperparameter draws; 0 by default.
     rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: an integer is the seed, a generator draws it.
+        Alternative to ``seed``: an integer is the seed, a generator draws it.
     outputs : list of str, or int, optional
-        Names of M outputs, or their number: y then has shape (N, M).
+        Names of the M outputs, or their number: y then has shape (N, M).
     output_range : (low, high), or a dictionary of them by output, optional
         The range of the values of all sources, one end of which may be infinite, as in ``(0, np.inf)``: the estimate
         and its intervals never leave it.
     log : bool, or a dictionary by output
         Whether values are logarithms of a non-negative function; the estimate is the logarithm of its integral.
     integrals : dictionary of (value, variance) by source, optional
-        Sources whose integral is known, by their numbers, with the variance of its error; with several outputs M
-        numbers each.
+        Known integrals of sources, by the number of the source, with the variance of their error; with several outputs,
+        M numbers each.
     fidelity : list of dictionaries, optional
         The fidelity of each source, None if it has none: see `Source`.
     limit : bool
-        Whether the integral wanted is that of what the sources tend to as their fidelities do to zero.
+        Whether to estimate the integral of the limit of the sources as their fidelities tend to zero.
 
     Returns
     -------
     Estimate, or Estimates with outputs
-        The distribution of the integral, or those of all outputs.
+        The posterior distribution of the integral, or of the integrals of all outputs.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def estimate(
     """
     if _is_source(sources) or (isinstance(sources, list | tuple) and any(_is_source(entry) for entry in sources)):
         raise TypeError(
-            "estimate takes values that exist already: the numbers of their sources, their locations X, the values y, "
+            "estimate takes existing values: the numbers of their sources, their locations X, the values y, "
             "and the distribution of the inputs. To evaluate functions, call integrate(sources, inputs, budget=...)"
         )
     if X is None or y is None or inputs is None:
@@ -204,7 +204,7 @@ def estimate(
 def _rows(
     learner: Learner, n_sources: int, sources: ArrayLike, X: ArrayLike, y: ArrayLike, noise_var: Any, gradients: Any
 ) -> Iterator[tuple[int, Array, Array, Array, Array | None]]:
-    """Yield evaluations that a user has passed, or raise an error that says what is wrong with them."""
+    """Yield the user's observations one by one, as (source, x (D,), values (M,), variances (M,), gradients (M, D))."""
     measure, outputs = learner.measure, learner.outputs
     points, values = measure.check_points(X), np.asarray(y)
     if outputs is None:
@@ -220,7 +220,7 @@ def _rows(
                 f"output, got shape {values.shape}"
             )
         if np.isinf(values).any():
-            raise ValueError("y must be finite, or NaN where an output has no value; got inf")
+            raise ValueError("y must be finite, or NaN where an output is missing; got inf")
         given = np.asarray(0.0 if noise_var is None else noise_var, dtype=float)
         known = np.broadcast_to(given[:, None] if given.ndim == 1 else given, values.shape)
         s = Data.checked(measure, n_sources, sources, points, np.zeros(len(points))).s
@@ -242,7 +242,7 @@ def _rows(
 
 
 def _known_integrals(integrals: Mapping[Any, Any], n_sources: int, n_outputs: int) -> list[Integrals]:
-    """Return the known integrals of each output, or raise an error that says what is wrong with them."""
+    """Return the known integrals of each output as (source, value, variance), or raise an error if they are invalid."""
     found: list[Integrals] = [() for _ in range(n_outputs)]
     for source, pair in integrals.items():
         number = source_number(source, n_sources, "a source of integrals")

@@ -1,7 +1,7 @@
 """`Generator`: an `Integrator` for engines that follow gest-api, such as libEnsemble, optimas and Xopt.
 
-A point is a dictionary of what is evaluated: the inputs by name, the constants of the VOCS, and the name of the source,
-if there are several. A result is a point with what the simulator returned.
+A point is a dictionary: the inputs by name, the constants of the VOCS, and the name of the source if there are
+several. A result is a point together with the outputs of the simulator.
 """
 
 from __future__ import annotations
@@ -25,31 +25,30 @@ try:
 except ImportError:
     raise ImportError("generators for other engines need gest-api: pip install 'amsbq[gest]'") from None
 
-#: observables with a meaning: the variance of the noise on the value, and what the evaluation has cost
+#: reserved names of observables: the variance of the noise on the value, and the cost of the evaluation
 VARIANCE, COST = "variance", "cost"
 
 
 class Generator(Standard):  # type: ignore[misc]
-    """A generator of points for engines that follow gest-api: they evaluate what an `Integrator` asks for.
+    """A generator for engines that follow gest-api: they evaluate the queries of an `Integrator`.
 
     Parameters
     ----------
     vocs : gest_api.vocs.VOCS
-        Its variables are the inputs, and with several sources one more, discrete, whose values are their names or
-        numbers: optimas hands over numbers only. Its
-        objectives are the outputs: of one, the integral is wanted, of several, each. Observables "variance" (for
-        several outputs "peak_variance") and "cost" are the variance of the noise on a value and what an evaluation has
-        cost. Constants are passed on. There are no constraints.
+        Its variables are the inputs and, with several sources, one more, discrete, whose values are the names or
+        numbers of the sources (optimas passes only numbers). Its objectives are the outputs whose integrals are
+        wanted. The observables "variance" (for several outputs "peak_variance") and "cost" are the variance of the
+        noise on a value and the cost of an evaluation. Constants are passed on. Constraints are not supported.
     inputs : optional
-        The distribution of the inputs, as of an `Integrator`, in the order of the variables or by their names; the
-        domains of the variables must contain it. By default it is uniform on the domains.
+        The distribution of the inputs, as for `Integrator`, in the order of the variables or by their names; the
+        domains of the variables must contain its support. By default it is uniform on the domains.
     sources : list of Source, optional
-        Sources without functions, the primary one first; one that costs nothing has a function, and is no value of the
-        variable. By default there is one.
+        Sources without functions, the primary one first; a source that costs nothing has a function and is not a value
+        of the variable. By default there is one source.
     source : str
-        The name of the variable that says which source to evaluate.
+        The name of the variable that selects the source.
     **options
-        Those of an `Integrator`, such as ``budget``, ``seed``, ``target``, ``output_range``, ``units``.
+        Options of `Integrator`, such as ``budget``, ``seed``, ``target``, ``output_range``, ``units``.
 
     Attributes
     ----------
@@ -113,7 +112,7 @@ class Generator(Standard):  # type: ignore[misc]
         self._check()
 
     def _validate_vocs(self, vocs: VOCS) -> None:
-        """Raise an error if the problem is none of this generator's, before there are inputs and sources."""
+        """Raise an error if the generator cannot handle the problem, before inputs and sources are checked."""
         if vocs.constraints:
             raise ValueError(f"an integral has no constraints: leave out {', '.join(vocs.constraint_names)}")
         if not vocs.objectives:
@@ -125,15 +124,15 @@ class Generator(Standard):  # type: ignore[misc]
                 raise ValueError(f"variable {name!r} must be one number, not an array")
 
     def _domains(self) -> Array:
-        """Return the domains of the inputs, (D, 2), which are their distribution if there is no other."""
+        """Return the domains of the inputs, (D, 2): their default distribution is uniform on these."""
         for name in self._inputs:
             variable = self.vocs.variables[name]
             if not isinstance(variable, ContinuousVariable) or not np.all(np.isfinite(variable.domain)):
-                raise ValueError(f"say how {name!r} is distributed, with inputs=: its domain does not tell")
+                raise ValueError(f"pass the distribution of {name!r} as inputs=: its domain does not define one")
         return np.array([self.vocs.variables[name].domain for name in self._inputs], dtype=float)
 
     def _check(self) -> None:
-        """Raise an error if inputs and sources are not those of the VOCS."""
+        """Raise an error if inputs and sources do not match the VOCS."""
         it = self.integrator
         named = list(it.inputs or ())
         if named != self._inputs:
@@ -160,12 +159,12 @@ class Generator(Standard):  # type: ignore[misc]
         self._called = {number: it.names[number] if values == by_name else number for number in evaluated}
 
     def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
-        """Return the points to evaluate next, chosen jointly, conditioned on those that have no result yet.
+        """Return the points to evaluate next, chosen jointly and conditioned on the pending ones.
 
         Parameters
         ----------
         num_points : int, optional
-            How many; by default one.
+            Number of points; by default one.
 
         Returns
         -------
@@ -175,7 +174,7 @@ class Generator(Standard):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If there are not as many, because the budget is used up, or nothing is left to learn.
+            If there are fewer, because the budget is used up or nothing left is worth its cost.
         """
         wanted = 1 if num_points is None else num_points
         if missing := wanted - len(self._waiting):
@@ -193,21 +192,21 @@ class Generator(Standard):  # type: ignore[misc]
         return {name: {**x, **named}[name] for name in self.vocs.variable_names} | constants | {"_id": query.id}
 
     def ingest(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Learn from evaluations: those of suggested points, by their "_id", and any others, without.
+        """Learn from evaluations: those of suggested points, identified by "_id", and any others, without "_id".
 
-        An objective that is NaN, None or missing is a failed evaluation; of several outputs, those that have a
-        number count.
+        If the objective is NaN, None or missing, the evaluation has failed; with several outputs, those with a
+        number are used.
 
         Raises
         ------
         ValueError
-            If an "_id" is that of no point that waits for its result.
+            If an "_id" does not belong to a pending point.
         """
         pending = {query.id: query for query in self.integrator.pending}
         numbers = [_number(result.get("_id")) for result in results]
         for given in numbers:
             if not math.isnan(given) and given not in pending:
-                raise ValueError(f"no point with the _id {given:g} waits for its result")
+                raise ValueError(f"no pending point has the _id {given:g}")
         for given, result in zip(numbers, results, strict=True):
             seen = self._observation(result)
             failed = bool(np.all(np.isnan(np.asarray(seen.value, dtype=float))))
@@ -241,10 +240,10 @@ class Generator(Standard):  # type: ignore[misc]
 
 
 def _renamed(texts: Mapping[str, str] | None, output: str) -> dict[str, str]:
-    """Return units or labels, of which that of the only output goes by "output"."""
+    """Return units or labels by name, with the name of the only output replaced by "output"."""
     return {"output" if name == output else name: text for name, text in (texts or {}).items()}
 
 
 def _number(given: Any) -> float:
-    """Return a number, NaN if there is none: some engines leave out what they do not know, others have None or NaN."""
+    """Return a number, NaN if it is missing: some engines omit unknown entries, others pass None or NaN."""
     return math.nan if given is None else float(given)

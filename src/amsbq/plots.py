@@ -4,15 +4,15 @@
     amsbq.plots.convergence(result)
     amsbq.plots.overview("run.jsonl").savefig("run.png")
 
-Arguments that the functions share:
+Common arguments:
 
 - ``run``: a result, an integrator, or the path of a journal; the run may be in progress.
 - ``ax``: the matplotlib Axes to draw on; a new figure by default.
-- ``input``: the number or the name of an input. Without ``ax`` and ``input``, functions that have it draw a panel for
-  each input; they return an array of Axes then, if there are several.
+- ``input``: the number or the name of an input. Without ``ax`` and ``input``, functions with this argument draw a panel
+  for each input and, if there are several, return an array of Axes.
 
-Of several outputs, `outputs` draws all, and each other function the one that is furthest from its goal: give
-``result["peak"]`` for another one. Each source has a colour, line and marker of its own. Bands are 95 % intervals.
+With several outputs, `outputs` draws all of them, and every other function the one that is farthest from its goal: pass
+``result["peak"]`` for another one. Each source has its own colour, line style and marker. Bands are 95 % intervals.
 """
 
 from .visualization.plots import (

@@ -77,11 +77,9 @@ cost = 0.1
 """
     )
     said = typed("advise", tmp_path / "problem.toml").out
-    assert "2 inputs; the budget pays for 30 of fine, or 300 of coarse" in said
+    assert "2 inputs; the budget covers 30 of fine, or 300 of coarse" in said
     lines = said.splitlines()
-    assert lines[2].startswith(
-        "begin with  amsbq (amsbq.integrate, or amsbq run): the budget pays for 30 evaluations of"
-    )
+    assert lines[2].startswith("begin with  amsbq (amsbq.integrate, or amsbq run): the budget covers 30 evaluations of")
     assert lines[3].startswith("or          a Gauss rule")
     assert "5 nodes for each input" in lines[3]
     assert [path.name for path in tmp_path.iterdir()] == ["problem.toml"]

@@ -103,7 +103,7 @@ def test_a_run(finished):
     journal = problem.with_suffix(".jsonl")
     assert run.returncode == 0
     assert run.stdout.strip().startswith("integral: ")
-    assert f"look at it with: amsbq report {journal}\ngo on with: amsbq resume {journal} --budget 6" in run.stdout
+    assert f"look at it with: amsbq report {journal}\ncontinue with: amsbq resume {journal} --budget 6" in run.stdout
     assert "1 fine, 1 coarse" in run.stderr  # plain lines, as there is no terminal
     header, _ = read_journal(journal)
     assert header["file"] == "problem.toml"
@@ -209,7 +209,7 @@ def test_inputs_in_another_order_cannot_be_accepted(tmp_path, typed):
     problem.write_text(TWO_INPUTS.replace(rate + dose, dose + rate))
     assert "inputs was ['rate', 'dose'], and now is ['dose', 'rate']" in typed("resume", journal, code=2).err
     said = typed("resume", journal, "--accept-changes", code=2).err
-    assert "the inputs are those of the journal in another order: give them as ['rate', 'dose']" in said
+    assert "the inputs are those of the journal in another order: pass them as ['rate', 'dose']" in said
     assert journal.read_bytes() == content
 
 
@@ -228,7 +228,7 @@ def test_a_problem_file_is_no_journal_and_points_to_it(copied, capsys, command):
     new = copied.with_name("new.toml")
     for path, said in (
         (copied, f"its journal is {copied.with_suffix('.jsonl')}"),
-        (new, "amsbq run, or amsbq ask, begins one"),
+        (new, "start one with amsbq run or amsbq ask"),
     ):
         with pytest.raises(SystemExit) as ended:
             main([command, str(path), *more])
@@ -319,9 +319,9 @@ def test_an_interrupt_on_the_terminal_waits_for_what_is_running(waiting):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "stopping after what is running" in err
+    assert "stopping after running evaluations" in err
     assert "it was interrupted" in out
-    assert "go on with: amsbq resume" in out
+    assert "continue with: amsbq resume" in out
     events = [event["event"] for event in read_journal(problem.with_suffix(".jsonl"))[1]]
     assert events.count("told") == events.count("asked") > 0
     assert "failed" not in events

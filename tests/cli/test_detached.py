@@ -184,7 +184,7 @@ def test_columns_of_answers_have_any_separator(problem, tmp_path, typed):
     typed("ask", problem, "--n", 2)
     table.write_text("id;value\n0;1,5\n")
     said = typed("tell", journal, "--from", table, code=2).err
-    assert "line 2: '1,5' is no number; write a decimal point, not a comma" in said
+    assert "line 2: '1,5' is not a number; write a decimal point, not a comma" in said
     table.write_text("id;value\nfirst;1.5\n")
     assert (
         "line 2: id must be the number of a query, got 'first'" in typed("tell", journal, "--from", table, code=2).err
@@ -228,12 +228,12 @@ def test_derivatives_by_discrete_inputs_are_ignored(problem, typed):
     ("arguments", "said"),
     [
         (["9", "1.0"], "has no query 9: there are 0 to 1"),
-        (["0"], "give an ID and its value"),
-        (["0", "nan"], "value must be finite, got nan; if the evaluation failed, tell why instead: --failed REASON"),
-        (["0", "1.0", "--failed", "why"], "give an ID and its value"),
+        (["0"], "pass an ID and its value"),
+        (["0", "nan"], "value must be finite, got nan; if the evaluation failed, pass the reason: --failed REASON"),
+        (["0", "1.0", "--failed", "why"], "pass an ID and its value"),
         (["0", "1.0", "--variance", "-1"], "must not be negative"),
         (["0", "1.0", "--cost", "0"], "must be positive"),
-        (["0", "1.0", "--from", "table.csv"], "give either an ID"),
+        (["0", "1.0", "--from", "table.csv"], "pass either an ID"),
         (["--from", "nowhere.csv"], "cannot be read"),
         (["0", "1.0", "--gradient", "[1, 2, 3]"], "query 0: gradient must be 1 numbers, NaN if not known"),
     ],
@@ -283,7 +283,7 @@ def test_job_files_are_run_by_a_shell(problem, tmp_path, typed):
 
 def test_a_job_file_that_is_wrong_asks_for_nothing(problem, tmp_path, typed):
     (tmp_path / "job.sh").write_text("solve {lod}\n")
-    assert "{lod}, which is no input" in typed("ask", problem, "--template", tmp_path / "job.sh", code=2).err
+    assert "{lod}, which is not an input" in typed("ask", problem, "--template", tmp_path / "job.sh", code=2).err
     assert not problem.with_suffix(".jsonl").exists()
 
 

@@ -180,7 +180,7 @@ def test_a_range_of_a_knob(write, tmp_path):
         ("[64, 16]", "", "sources[0].fidelity: must be a table of lists, the finest value first"),
         ("{}", "", "sources[0].fidelity: must be a table of lists"),
         ("{ a = [1, 2] }", "", "sources[0].fidelity: a is an input"),
-        ("{ cells = [64, 16] }", "cost = [1.0, 0.5, 0.1]", "sources[0].cost: has 3 numbers, and there are 2 levels"),
+        ("{ cells = [64, 16] }", "cost = [1.0, 0.5, 0.1]", "sources[0].cost: has 3 numbers for 2 levels"),
         ("{ cells = [64, 16] }", "cost = 'free'", "sources[0].cost: must be a positive number, 'measured', a list"),
         (
             "{ cells = [64, 16] }",
@@ -440,12 +440,12 @@ def test_programs_are_found_beside_the_problem_file_or_on_the_path(write, tmp_pa
         [source] = load_problem(write({**GOOD, "sources": [{"command": [program]}]})).sources
         assert source.function(np.zeros(3)).value == 3.0
     for program in ("beside", "./here", "./installed"):
-        with pytest.raises(ProblemError, match=f"there is no program '{program}' that can be run"):
+        with pytest.raises(ProblemError, match=f"there is no executable program '{program}'"):
             load_problem(write({**GOOD, "sources": [{"command": [program]}]}))
 
 
 BAD_MODULES = {
-    "sys.exit(3)": r"the module my_bad calls sys\.exit\(3\) when it is imported: put what it runs",
+    "sys.exit(3)": r"the module my_bad calls sys\.exit\(3\) when it is imported: put its program code",
     "sys.exit('no licence')": r"calls sys\.exit\('no licence'\) when it is imported",
     "raise GeneratorExit('over')": "GeneratorExit: over",
     "raise OSError('\\udcff\\n\\x1b[31m')": r"OSError: \\udcff \\x1b\[31m",
@@ -523,8 +523,8 @@ def test_columns_of_samples_have_any_separator(write, tmp_path, mark):
         ("a,b\n1,2\n3\n", "line 3 of s.csv must be 2 numbers, got 3"),
         ("a,b\n1,x\n", "line 2 of s.csv must be 2 numbers"),
         ("a;b\n0.5;0,5\n", "line 2 of s.csv must be 2 numbers, got 0.5;0,5; write a decimal point, not a comma"),
-        ("", "must have a line of names"),
-        ("a,a\n1,2\n", "two columns of the same name"),
+        ("", "must have a header line of names"),
+        ("a,a\n1,2\n", "two columns with the same name"),
         ("a,weight\n1,-2\n", "weights must not be negative"),
     ],
 )
@@ -610,7 +610,7 @@ def test_counts_between_correlated_inputs(tmp_path):
     [
         ("a = { b = 1.5 }", "correlations: correlation must be positive semi-definite"),
         ("a = { c = 0.5 }", "correlations.a.c: there is no input 'c'"),
-        ("a = { a = 1 }", "correlations.a.a: an input is not correlated with itself"),
+        ("a = { a = 1 }", "correlations.a.a: the correlation of an input with itself is 1"),
         ("a = { n = 0.5 }", "categories have no order"),
         ("a = 0.5", "correlations: must be a table of pairs"),
         ("a = { b = 'x' }", "correlations.a.b"),
@@ -689,12 +689,12 @@ def test_mistakes_are_said_in_the_words_of_the_file(tmp_path, line, said):
         ("output = { json = 'a[' }", "sources[0].output: json of an output rule must be a path such as a.b[0]"),
         (
             "output = { row = 'peak' }",
-            "sources[0].output: row of an output rule cannot be 'peak': it is a whole number",
+            "sources[0].output: row of an output rule must be a whole number",
         ),
-        ("output = { regex = 3 }", "sources[0].output: regex of an output rule cannot be 3: it is a text in quotes"),
+        ("output = { regex = 3 }", "sources[0].output: regex of an output rule must be a string in quotes, got 3"),
         (
             "output = { column = 0.5 }",
-            "sources[0].output: column of an output rule cannot be 0.5: it is a name in quotes or a",
+            "sources[0].output: column of an output rule must be a name in quotes or a",
         ),
         ("cost = 0", "sources[0]: echo is the primary source: it must cost something"),
     ],

@@ -99,7 +99,7 @@ def answers(port):
 
 def test_init_overwrites_nothing(tmp_path, typed):
     (tmp_path / "simulators.py").write_text("mine")
-    assert "is there already" in typed("init", "--python", tmp_path, code=2).err
+    assert "already exists" in typed("init", "--python", tmp_path, code=2).err
     assert [path.name for path in tmp_path.iterdir()] == ["simulators.py"]
     assert "names of inputs" in typed("init", "--python", "--inputs", "a b", tmp_path, code=2).err
 
@@ -143,8 +143,8 @@ def test_check_shows_what_a_run_would_do(problem, typed):
     text = problem.read_text().replace("cost = 0.2", 'cost = "measured"')
     problem.write_text("certify = 0.25\n" + text.replace("budget = 3", "budget = 8"))
     said = typed("check", problem, "--at", "x=0.25").out
-    assert "a budget of 6, beside the 2 that certify keeps, buys 6 of fine" in said
-    assert "coarse (secondary source, cost measured: what it reports, or else seconds)" in said
+    assert "a budget of 6, besides the 2 reserved for certify, buys 6 of fine" in said
+    assert "coarse (secondary source, cost measured: as reported, or else in seconds)" in said
     assert "at x = 0.5" in typed("check", problem).out
 
 
@@ -159,16 +159,16 @@ def test_check_tells_how_many_run_at_once(call, least, most, problem, typed):
     problem.write_text(TOP + FINE.replace("'sh', 'fine.sh', '{x}'", f"'sh', '-c', '{script}'") + COARSE)
     said = typed("check", problem, "--workers", 3).out
     [line] = [line for line in said.splitlines() if line.startswith("3 of fine at once took ")]
-    at_once = float(re.search(r": (\S+) run at a time", line)[1])
+    at_once = float(re.search(r": (\S+) run in parallel", line)[1])
     assert least <= at_once <= most
-    assert ("They share something" in line) == (most < 2)
+    assert ("They share a resource" in line) == (most < 2)
     assert "at once" not in typed("check", problem).out
 
 
 def test_check_cannot_tell_of_what_is_too_short(problem, typed, monkeypatch):
     monkeypatch.setattr(check, "SETTINGS", replace(check.SETTINGS, shortest=3600.0))
     problem.write_text(TOP + FINE.replace("'sh', 'fine.sh', '{x}'", "'echo', '1.5'") + COARSE)
-    assert "too short to tell how many run at once" in typed("check", problem, "--workers", 2).out
+    assert "too short to measure how many run at once" in typed("check", problem, "--workers", 2).out
 
 
 @pytest.mark.parametrize("at", ["y=1", "x", "x=one", "x=7"])
@@ -180,13 +180,13 @@ def test_locations_that_are_wrong_are_refused(at, problem, typed):
 FAULTS = {
     "timing": (
         "['sh', '-c', 'echo 1.6; echo done in 0.3 s']",
-        "the last line of its output is no number: done in 0.3 s",
+        "the last line of its output is not a number: done in 0.3 s",
     ),
-    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is no number: peak = 1.6 m. Say where"),
-    "columns": ("['echo', '1.5 2.5']", "the last line of its output is no number: 1.5 2.5"),
-    "error": ("['sh', '-c', 'echo no licence >&2; exit 3']", "it ended with exit code 3; it said: no licence"),
+    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is not a number: peak = 1.6 m. Say where"),
+    "columns": ("['echo', '1.5 2.5']", "the last line of its output is not a number: 1.5 2.5"),
+    "error": ("['sh', '-c', 'echo no licence >&2; exit 3']", "it ended with exit code 3; it printed: no licence"),
     "silent": ("['true']", "it printed nothing"),
-    "not found": ("['sh', '-c', './nowhere']", "it ended with exit code 127; it said: "),
+    "not found": ("['sh', '-c', './nowhere']", "it ended with exit code 127; it printed: "),
     "NaN": ("['echo', 'nan']", "the last line of its output is not finite: nan"),
     "range": ("['echo', '1000']", "the value 1000 is outside the valid range, 0 to 100"),
 }
@@ -222,7 +222,7 @@ def test_no_answer_is_printed_without_a_value_of_the_primary_source(problem, typ
     journal = problem.with_suffix(".jsonl")
     assert "of the budget unspent. Evaluation " in last
     number = last.partition("Evaluation ")[2].split()[0]
-    assert f"What it printed: amsbq show {journal} {number}." in last
+    assert f"See its output with: amsbq show {journal} {number}." in last
     assert "  | done in 0." in typed("show", journal, number).out
     answer = json.loads(typed("run", problem, "--json", code=1).out)
     assert (answer["mean"], answer["std"], answer["stopped"]) == (None, None, "failures")
@@ -304,7 +304,7 @@ def test_what_is_excluded_has_not_failed(journal, typed):
     assert f"{result.names[source]} (1 excluded)" in str(result)
     again = typed("exclude", journal, 1, "--reason", "another", code=2).err
     assert "evaluation 1 is excluded by the user: diverged" in again
-    assert f"to let it count again: amsbq correct {journal} 1 VALUE" in again
+    assert f"to use it again: amsbq correct {journal} 1 VALUE" in again
     assert "corrected" in typed("correct", journal, 1, 0.5).out
 
 
@@ -429,7 +429,7 @@ def test_values_of_a_journal_begin_another_run(journal, typed):
     run = typed("run", new, "--from", journal, "--json")
     assert 0 < len(usable) < len(made)
     assert f"{len(made) - len(usable)} of {len(made)} values of {journal} are outside" in run.err
-    assert f"{len(usable)} values of {journal} are taken" in run.err
+    assert f"{len(usable)} values taken from {journal}" in run.err
     answer = json.loads(run.out)
     taken = [e for e in answer["evaluations"] if e["id"] is None]
     names = ["fine", "coarse"]
@@ -458,7 +458,7 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
     typed("run", new, "--from", journal, "--accept-changes")
     problem = journal.with_suffix(".toml")
     assert (
-        "is there already, and did not begin from"
+        "already exists, and did not begin from"
         in typed("run", problem, "--from", new.with_suffix(".jsonl"), code=2).err
     )
     assert np.isfinite(amsbq.read_result(new.with_suffix(".jsonl")).mean)
@@ -480,7 +480,7 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
             "output = { peak = { last = true }, time = { column = 1 } }",
             "sources[0].output: has peak, time; a run uses value",
         ),
-        ("workdir = 'runs'", "workdir: must have {id}"),
+        ("workdir = 'runs'", "workdir: must contain {id}"),
     ],
 )
 def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys, said, problem, typed):
@@ -498,8 +498,8 @@ def test_keys_of_commands_belong_to_commands(problem, typed):
 
 def test_suggestions_name_the_right_budget(journal, typed):
     problem = journal.with_suffix(".toml")
-    assert f"go on with: amsbq resume {journal} --budget 6\n" in typed("run", problem).out
-    assert f"go on with: amsbq resume {journal} --budget 8\n" in typed("resume", journal, "--budget", 4).out
+    assert f"continue with: amsbq resume {journal} --budget 6\n" in typed("run", problem).out
+    assert f"continue with: amsbq resume {journal} --budget 8\n" in typed("resume", journal, "--budget", 4).out
     problem.write_text(problem.read_text().replace("budget = 3.0", "abs_tol = 2.0"))
     assert f"set a smaller tolerance in {problem}" in typed("run", problem, "--fresh").out
 
@@ -512,7 +512,7 @@ def test_an_interrupted_run_goes_on_with_its_own_budget(problem):
     run.send_signal(signal.SIGINT)
     out, _ = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert f"go on with: amsbq resume {problem.with_suffix('.jsonl')} --budget 7\n" in out
+    assert f"continue with: amsbq resume {problem.with_suffix('.jsonl')} --budget 7\n" in out
 
 
 def test_a_forecast_of_a_journal(journal, typed):

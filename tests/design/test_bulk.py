@@ -229,7 +229,7 @@ def test_failures():
 def test_a_free_source_that_always_fails_says_why():
     with pytest.raises(ValueError, match="2048 locations, with: ZeroDivisionError: division by zero"):
         amsbq.integrate([fine, amsbq.Source(lambda x: 1 / 0, cost=0)], SQUARE, budget=4)
-    with pytest.raises(ValueError, match=r"it takes many locations at once, so say vectorized=True.*IndexError"):
+    with pytest.raises(ValueError, match=r"it takes many locations at once, so pass vectorized=True.*IndexError"):
         amsbq.integrate([fine, amsbq.Source(lambda X: X[:, 0] * X[:, 1], cost=0)], SQUARE, budget=4)
 
 
@@ -237,7 +237,7 @@ def test_a_free_source_that_always_fails_says_why():
     ("sources", "message"),
     [
         ([amsbq.Source(fine, cost=0)], "is the primary source: it must cost something"),
-        ([fine, amsbq.Source(cost=0, name="g")], "g is evaluated in bulk: give it a function, or another cost"),
+        ([fine, amsbq.Source(cost=0, name="g")], "g is evaluated in bulk: pass a function, or another cost"),
         ([fine, amsbq.Source(fine, cost=0, bulk=False)], "costs nothing: leave bulk=False out"),
         (
             [fine, amsbq.Source(fine, cost=0.1, bulk=1000)],

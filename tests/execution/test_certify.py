@@ -83,7 +83,7 @@ def test_the_same_call_goes_on(run):
     it = result.integrator
     it.sources[0].function = stubborn
     for expected in (1, 2):
-        with pytest.raises(KeyboardInterrupt, match="the same call with the same journal goes on"):
+        with pytest.raises(KeyboardInterrupt, match="the same call with the same journal continues it"):
             amsbq.certify(result, 4, journal=journal)
         assert len(read_state(journal).certificates[0].evaluations) == expected
     found = amsbq.certify(result, 4, journal=journal)

@@ -244,7 +244,7 @@ def test_sources_in_another_order_are_not_taken_for_each_other(tmp_path):
     for first, second in (((coarse, "coarse"), (fine, "fine")), ((coarse, "coarse"), (finer, "finer")),
                           ((coarse, "low"), (fine, "high")), ((finer, "coarse"), (coarse, "low"))):  # fmt: skip
         others = [amsbq.Source(first[0], name=first[1]), amsbq.Source(second[0], cost=0.1, name=second[1])]
-        with pytest.raises(JournalError, match="in another order: give them as fine, coarse"):
+        with pytest.raises(JournalError, match="in another order: pass them as fine, coarse"):
             run(path, others, accept_changes=True)
     run(unnamed, [amsbq.Source(fine, name="a"), amsbq.Source(coarse, cost=0.1, name="b")])
     with pytest.raises(JournalError, match="in another order"):
@@ -265,9 +265,9 @@ def test_inputs_and_outputs_in_another_order_are_not_taken_for_each_other(tmp_pa
     attempt(["a", "b"], ["p", "q"])
     content = path.read_bytes()
     for inputs, outputs, said in (
-        (["b", "a"], ["p", "q"], r"the inputs .* in another order: give them as \['a', 'b'\]"),
+        (["b", "a"], ["p", "q"], r"the inputs .* in another order: pass them as \['a', 'b'\]"),
         (["b", "c"], ["p", "q"], "the inputs .* in another order"),
-        (["a", "b"], ["q", "p"], r"the outputs .* in another order: give them as \['p', 'q'\]"),
+        (["a", "b"], ["q", "p"], r"the outputs .* in another order: pass them as \['p', 'q'\]"),
         (["a", "b"], ["p", "q", "r"], r"of the outputs \['p', 'q'\], and now there are the outputs"),
         (["a", "b"], None, "and now there is one output: such a change cannot be accepted"),
     ):

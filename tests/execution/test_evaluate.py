@@ -36,7 +36,7 @@ NO_NUMBERS = {
     "a duration of NumPy": np.timedelta64(3, "s"),
     "a decimal number": Decimal("1.5"),
     "two numbers": [1.0, 2.0],
-    "no numbers": [],
+    "not a numbers": [],
     "not a number": math.nan,
     "infinity": np.float32("inf"),
     "400 digits": 10**400,
@@ -104,7 +104,7 @@ def test_numbers_are_numbers(name):
 )
 def test_programs_answer_with_numbers(line, tmp_path):
     (tmp_path / "answer").write_text(line)
-    with pytest.raises(RuntimeError, match=r"the last line of its output is (no number|not finite)"):
+    with pytest.raises(RuntimeError, match=r"the last line of its output is (not a number|not finite)"):
         Command(["cat", "answer"], ["a"], tmp_path)(X)
 
 

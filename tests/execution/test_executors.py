@@ -109,7 +109,7 @@ def test_an_executor_that_stops_to_work_ends_the_run(how, tmp_path, capfd):
         state = pending_after_a_broken_executor(executor, tmp_path / "run.jsonl", slow, match)
     assert len(state.evaluations) == 5
     assert len(state.pending) == 1
-    assert "the executor does not work; stopping after what is running" in capfd.readouterr().err
+    assert "the executor does not work; stopping after running evaluations" in capfd.readouterr().err
 
 
 def test_functions_that_cannot_be_sent_end_the_run(tmp_path):

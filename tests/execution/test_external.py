@@ -54,7 +54,7 @@ def test_the_last_line_counts_and_may_be_json():
 def test_no_shell_is_involved(tmp_path):
     target = tmp_path / "owned"
     command = Command(["echo", f"1; touch {target}"], ["a", "b"])
-    with pytest.raises(RuntimeError, match="no number"):
+    with pytest.raises(RuntimeError, match="not a number"):
         command(X)
     assert not target.exists()
 
@@ -62,13 +62,13 @@ def test_no_shell_is_involved(tmp_path):
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import sys; sys.stderr.write('no\\nlicence\\n'); sys.exit(3)", r"exit code 3; it said: no \| licence"),
+        ("import sys; sys.stderr.write('no\\nlicence\\n'); sys.exit(3)", r"exit code 3; it printed: no \| licence"),
         ("pass", "it printed nothing"),
-        ("print('hello')", "no number: hello"),
-        ('print(\'{"value": 1, "colour": 2}\')', "no number"),
-        ("print('{\"val\": 1}')", "no number"),
-        ("print('[1, 2]')", "no number"),
-        ("print('true')", "no number"),
+        ("print('hello')", "not a number: hello"),
+        ('print(\'{"value": 1, "colour": 2}\')', "not a number"),
+        ("print('{\"val\": 1}')", "not a number"),
+        ("print('[1, 2]')", "not a number"),
+        ("print('true')", "not a number"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal SIGSEGV"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
 
 def test_braces_that_are_no_placeholders_stay():
     command = Command(["echo", '{"a": {"b": {a}}} {{a}}'], ["a"])
-    with pytest.raises(RuntimeError, match=r'no number: \{"a": \{"b": 0.25\}\} \{a\}'):
+    with pytest.raises(RuntimeError, match=r'not a number: \{"a": \{"b": 0.25\}\} \{a\}'):
         command(X[:1])
 
 
@@ -119,14 +119,14 @@ def test_names_and_formats_in_arguments(argument, filled, tmp_path):
 )
 def test_what_looks_like_an_input_and_is_none_is_refused(placeholder):
     names = ["flow rate", "b", "T [K]"]
-    with pytest.raises(ValueError, match=r"which is no input: there are \{flow rate\}, \{b\}, \{T \[K\]\}"):
+    with pytest.raises(ValueError, match=r"which is not an input; valid names: \{flow rate\}, \{b\}, \{T \[K\]\}"):
         Command(["run", f"--x={{{placeholder}}}"], names)
     Command(["run", f"--x={{{{{placeholder}}}}}"], names)
 
 
 def test_formats_that_python_does_not_have_are_refused():
     for form in ("d", ".3q", "nonsense"):
-        with pytest.raises(ValueError, match=f"where '{form}' is no format"):
+        with pytest.raises(ValueError, match=f"but '{form}' is not a number format"):
             Command(["run", f"{{a:{form}}}"], ["a"])
     with pytest.raises(ValueError, match=r"'a\{b' cannot be part of a command"):
         Command(["run", "{a{b}"], ["a{b"])
@@ -145,9 +145,9 @@ def test_a_program_may_print_more_than_is_kept():
 
 
 def test_a_last_line_that_was_cut_is_no_number():
-    with pytest.raises(RuntimeError, match=r"no number: \.\.\. 1111"):
+    with pytest.raises(RuntimeError, match=r"not a number: \.\.\. 1111"):
         python("print('1' * 3_000_000)")(X)
-    with pytest.raises(RuntimeError, match=r"no number: \.\.\. 0000"):
+    with pytest.raises(RuntimeError, match=r"not a number: \.\.\. 0000"):
         python("print('0' * 3_000_000 + '7')")(X)
 
 
@@ -159,7 +159,8 @@ def test_a_program_need_not_read_its_input():
 
 def test_wrong_commands_are_refused():
     with pytest.raises(
-        ValueError, match=r"has \{c\}, which is no input: there are \{a\}, \{b\}; for the text itself write \{\{c\}\}"
+        ValueError,
+        match=r"has \{c\}, which is not an input; valid names: \{a\}, \{b\}. For the text itself write \{\{c\}\}",
     ):
         Command(["run", "{c}"], ["a", "b"])
     with pytest.raises(TypeError, match="list of strings"):
@@ -262,7 +263,7 @@ def test_what_a_server_says_when_it_fails(server):
         UMBridge(server, config={"nan": True})(x)
     with pytest.raises(RuntimeError, match="no output 3"):
         UMBridge(server, output=3)(x)
-    with pytest.raises(ValueError, match="takes 1 inputs, and was given 2"):
+    with pytest.raises(ValueError, match="takes 1 inputs, got 2"):
         UMBridge(server)(X)
     with pytest.raises(RuntimeError, match="the server answered"):
         UMBridge(server, "backward")(x)

@@ -46,7 +46,7 @@ def test_answers_come_in_any_order_and_some_fail():
     generator.ingest([{**points[3], "f": np.nan}, {**points[1], "f": 2.0}, points[4]])
     assert [made.status for made in generator.integrator.evaluations] == ["failed", "ok", "failed"]
     assert {query.id for query in generator.integrator.pending} == {points[0]["_id"], points[2]["_id"]}
-    with pytest.raises(ValueError, match="no point with the _id"):
+    with pytest.raises(ValueError, match="no pending point has the _id"):
         generator.ingest([{**points[0], "f": 1.0}, {**points[3], "f": 1.0}])
     assert len(generator.integrator.pending) == 2  # nothing of it is taken
 
@@ -119,7 +119,7 @@ def test_other_distributions_go_over_their_whole_support():
         amsbq.gest.Generator(problem(), inputs, SOURCES)
     wide = problem(variables={"x": [-np.inf, np.inf], "source": {"fine", "coarse"}})
     assert amsbq.gest.Generator(wide, inputs, SOURCES).integrator.inputs == ["x"]
-    with pytest.raises(ValueError, match="say how 'x' is distributed"):
+    with pytest.raises(ValueError, match="pass the distribution of 'x'"):
         amsbq.gest.Generator(wide, sources=SOURCES)
 
 
@@ -139,7 +139,7 @@ def test_the_end_of_the_budget():
         ({"constraints": {"c": ["LESS_THAN", 0]}}, "no constraints"),
         ({"objectives": {}}, "no output"),
         ({"variables": {"source": {"fine", "coarse"}}}, "no inputs"),
-        ({"variables": {"x": {1, 2}, "source": {"fine", "coarse"}}}, "say how 'x' is distributed"),
+        ({"variables": {"x": {1, 2}, "source": {"fine", "coarse"}}}, "pass the distribution of 'x'"),
         ({"variables": {"x": [0, 1], "source": {"fine", "other"}}}, "names of the sources"),
         ({"variables": {"x": [0, 1]}}, "names of the sources"),
     ],

@@ -217,7 +217,7 @@ def test_lines_that_are_missing_moved_or_of_another_journal_are_noticed(tmp_path
     for content in damaged:
         path.write_bytes(b"".join(content))
         for read in (run, read_journal):
-            with pytest.raises(JournalError, match=r"does not follow the line before it|not a journal"):
+            with pytest.raises(JournalError, match=r"does not follow the previous line|not a journal"):
                 read(path)
         assert path.read_bytes() == b"".join(content)
     path.write_bytes(b"".join(lines[:-1]))
@@ -400,7 +400,7 @@ def test_samples_are_told_apart(tmp_path):
 def test_what_is_no_journal_is_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("my notes\n")
-    with pytest.raises(JournalError, match=r"notes.txt is not a journal, and is left as it is"):
+    with pytest.raises(JournalError, match=r"notes.txt is not a journal, and is left unchanged"):
         run(path)
     assert path.read_text() == "my notes\n"
 
@@ -416,7 +416,7 @@ def test_one_line_that_is_no_journal_is_left_alone(tmp_path, content):
         with pytest.warns(UserWarning, match="not finished"):
             run(path)
         return
-    with pytest.raises(JournalError, match="is not a journal, and is left as it is"):
+    with pytest.raises(JournalError, match="is not a journal, and is left unchanged"):
         run(path)
     with pytest.raises(JournalError, match="is not a journal"):
         read_journal(path)
@@ -428,7 +428,7 @@ def test_what_is_no_file_is_refused(tmp_path, kind):
     path = {"FIFO": tmp_path / "fifo", "device": Path("/dev/zero"), "folder": tmp_path}[kind]
     if kind == "FIFO":
         os.mkfifo(path)
-    with pytest.raises(JournalError, match=f"is a .*{kind}.*, and a journal must be a file"):
+    with pytest.raises(JournalError, match=f"is a .*{kind}.*, but a journal must be a file"):
         run(path)
     with pytest.raises(JournalError, match=f"is a .*{kind}"):
         read_journal(path)
@@ -496,7 +496,7 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
         path.unlink()
         code = FULL.format(tests=str(Path(__file__).parents[2]), limit=int(limit), path=str(path))
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        assert "cannot be written: File too large. Everything before is kept; what was to be written is {" in said
+        assert "cannot be written: File too large. Earlier lines are kept; the line that could not be written is {" in said
         _, events = read_journal(path)  # whole lines only
         assert events
         assert everything(run(path)) == whole

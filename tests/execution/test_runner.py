@@ -292,7 +292,7 @@ def test_a_run_without_a_value_speaks_of_its_journal_only_if_it_has_one(tmp_path
     journal = tmp_path / "run.jsonl" if recorded else None
     with pytest.raises(RuntimeError, match="no evaluation was successful") as raised:
         amsbq.integrate(lambda x: float("nan"), UNIT, budget=3, model="icm", journal=journal)
-    assert ("the same run with the same journal goes on" in str(raised.value)) == recorded
+    assert ("the same call with the same journal continues" in str(raised.value)) == recorded
 
 
 def test_values_without_a_variance_are_the_same_failure_each_time():
@@ -333,7 +333,7 @@ def test_interruption_keeps_what_is_known(how, on_interrupt, capfd):
     assert np.isfinite(result.mean)
     assert sum(e.source == 1 for e in result.evaluations) == (9 if how == "signal" else 8)
     assert signal.getsignal(signal.SIGINT) is before
-    assert ("stopping after what is running" in capfd.readouterr().err) == (how == "signal")
+    assert ("stopping after running evaluations" in capfd.readouterr().err) == (how == "signal")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -140,4 +140,4 @@ def test_a_program_that_ends_with_an_error_is_quoted(tmp_path):
             ["sh", "-c", f"for i in 1 2 3 4 5 6; do echo line $i {output}; done; exit 7"], ["x"], tmp_path
         )
         reason = evaluate(command, X).reason
-        assert "exit code 7; it said: line 2 | line 3 | line 4 | line 5 | line 6" in reason
+        assert "exit code 7; it printed: line 2 | line 3 | line 4 | line 5 | line 6" in reason

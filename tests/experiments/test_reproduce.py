@@ -78,5 +78,5 @@ def test_reproduce_knows_its_experiments(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["reproduce", "forester", "--output", str(tmp_path)])
     assert stopped.value.code == 2
-    assert "there is no experiment 'forester'; there are intuition, forrester" in capsys.readouterr().err
+    assert "there is no experiment 'forester'; valid names: intuition, forrester" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -122,5 +122,5 @@ def test_one_output_takes_one_number(journal, typed):
     journal.with_suffix(".toml").write_text(text.replace("{ peak = [0, 1] }", "[0, 1]"))
     [query] = queries(typed("ask", journal.with_suffix(".toml")))
     assert "outputs" not in query
-    assert "there is one output, so give one number" in typed("tell", journal, query["id"], 0.5, 0.6, code=2)
+    assert "there is one output, so pass one number" in typed("tell", journal, query["id"], 0.5, 0.6, code=2)
     typed("tell", journal, query["id"], 0.5)

@@ -50,7 +50,7 @@ def test_variances_are_those_of_each_output_or_of_all():
     [
         (np.zeros((3, 2)), ["a", "b", "c"], r"shape \(3, 3\)"),
         (np.zeros(3), ["a", "b"], r"shape \(3, 2\)"),
-        (np.full((3, 2), np.inf), ["a", "b"], "NaN where an output has no value"),
+        (np.full((3, 2), np.inf), ["a", "b"], "NaN where an output is missing"),
         (np.zeros((3, 2)), ["a", "a"], "different names"),
         (np.zeros((3, 2)), [], "different names"),
     ],

@@ -43,10 +43,13 @@ def test_braces_are_escaped_by_doubling_and_delimiters_can_be_chosen():
 @pytest.mark.parametrize(
     ("deck", "said"),
     [
-        ("a\n{rates}", r"line 2 of deck.in has \{rates\}, which is no input: there are \{rate\}, \{dose\}. .*double"),
-        ("{rate:.3q}", r"line 1 of deck.in has \{rate:.3q\}, where '.3q' is no format"),
+        (
+            "a\n{rates}",
+            r"line 2 of deck.in has \{rates\}, which is not an input; valid names: \{rate\}, \{dose\}. .*double",
+        ),
+        ("{rate:.3q}", r"line 1 of deck.in has \{rate:.3q\}, but '.3q' is not a number format"),
         ("{rate", "a { that is not closed"),
-        ('{"a": {rate}}', "which is no input"),
+        ('{"a": {rate}}', "which is not an input"),
     ],
 )
 def test_templates_that_are_wrong_are_refused_before_anything_is_run(deck, said, tmp_path):
@@ -92,7 +95,7 @@ def test_environment_variables(tmp_path):
     )
     assert run(X).value == 1.5
     assert not (tmp_path / "runs").exists()
-    with pytest.raises(ValueError, match="which is no input"):
+    with pytest.raises(ValueError, match="which is not an input"):
         Command(["run"], NAMES, environment={"A": "{rates}"})
 
 
@@ -103,7 +106,7 @@ FAILS = ["sh", "-c", "echo no licence >&2; exit 3"]
 def test_directories_are_kept_by_rule(keep, left, tmp_path):
     command(tmp_path, keep=keep).numbered("s", 0)(X)
     outcome = evaluate(command(tmp_path, arguments=FAILS, keep=keep).numbered("s", 1), X)
-    assert outcome.reason == "it ended with exit code 3; it said: no licence"
+    assert outcome.reason == "it ended with exit code 3; it printed: no licence"
     assert directories(tmp_path) == left
     assert outcome.log.stderr == "no licence\n"
     assert outcome.log.folder == (str(tmp_path / "runs" / "s-1") if keep != "none" else "")
@@ -113,7 +116,7 @@ def test_directories_are_kept_by_rule(keep, left, tmp_path):
 
 def test_an_output_that_is_not_understood_keeps_the_directory(tmp_path):
     run = command(tmp_path, arguments=["echo", "hello"]).numbered("s", 0)
-    assert "no number: hello" in evaluate(run, X).reason
+    assert "not a number: hello" in evaluate(run, X).reason
     assert directories(tmp_path) == ["s-0"]
 
 
@@ -143,7 +146,7 @@ def test_a_template_that_is_no_text_in_utf_8_is_refused(tmp_path):
     """It would be copied as it is, with the names of the inputs in it; other files of a folder are no templates."""
     (tmp_path / "latin").mkdir()
     (tmp_path / "latin" / "deck.in").write_bytes("{rate} é\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"template .latin/deck.in. is not a text in UTF-8: save it"):
+    with pytest.raises(ValueError, match=r"template .latin/deck.in. is not UTF-8 text: convert it"):
         command(tmp_path, template="latin/deck.in")
     assert command(tmp_path, template="latin").filled(X)[1] == {}
 
@@ -158,22 +161,22 @@ def test_an_old_result_is_not_taken_for_a_new_one(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"workdir": "runs"}, "workdir must have {id}"),
-        ({"workdir": "runs/{x}-{id}"}, "workdir must have {id}"),
+        ({"workdir": "runs"}, "workdir must contain {id}"),
+        ({"workdir": "runs/{x}-{id}"}, "workdir must contain {id}"),
         ({"keep": "some"}, "keep must be one of failed, all, none"),
         ({"files": ["mesh.dat"]}, "no file or folder 'mesh.dat'"),
-        ({"delimiters": ["@", "@"]}, "delimiters must be two different texts"),
+        ({"delimiters": ["@", "@"]}, "delimiters must be two different strings"),
         ({"template": "other.in"}, "no file or folder 'other.in'"),
         ({"files": ["deck.in"]}, "two files of the work directory would be named 'deck.in'"),
         ({"template": ["deck.in", "./deck.in"]}, "two files of the work directory would be named 'deck.in'"),
         ({"template": ["deck.in", "folder"], "files": ["links/sub"]}, "would be named 'sub'"),
-        ({"template": "."}, "would be inside of '.'"),
-        ({"copies": ["folder"], "workdir": "folder/{id}"}, "would be inside of 'folder'"),
+        ({"template": "."}, "would be inside '.'"),
+        ({"copies": ["folder"], "workdir": "folder/{id}"}, "would be inside 'folder'"),
         ({"inputs_file": "a/b"}, "must be a name without a folder"),
         ({"inputs_file": "deck.in"}, "two files of the work directory would be named 'deck.in'"),
         (
             {"files": ["mesh"], "output": {"file": "mesh", "last": True}},
-            "cannot be both a file that is linked",
+            "cannot be both a linked file",
         ),
     ],
 )
@@ -212,5 +215,5 @@ def test_files_of_the_user_are_not_written_to(tmp_path):
 def test_a_timeout_keeps_what_was_printed(tmp_path):
     run = command(tmp_path, arguments=["sh", "-c", "echo half way; sleep 60"], timeout=3.0)
     outcome = evaluate(run.numbered("s", 0), X)
-    assert outcome.reason == "it took more than 3 s, and was killed; it said: half way"
+    assert outcome.reason == "it took more than 3 s, and was killed; it printed: half way"
     assert outcome.log.stdout == "half way\n"

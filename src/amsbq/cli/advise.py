@@ -11,16 +11,16 @@ from .exits import ExitCode
 
 
 def advise_command(options: argparse.Namespace) -> int:
-    """Print which method fits a problem file, by its inputs, costs and budget; nothing is evaluated."""
+    """Print which method suits a problem file, from its inputs, costs and budget; nothing is evaluated."""
     problem = load_problem(options.problem).described
     facts = Facts.of(problem)
     counts = (f"{n:.3g} of {name}" for name, n in zip(problem.names, facts.affordable, strict=True) if n < math.inf)
     known = ", or ".join(counts)
-    bought = f"the budget pays for {known}" if known else "what the budget pays for is not known"
+    bought = f"the budget covers {known}" if known else "how many evaluations the budget covers is not known"
     print(f"{facts.inputs} input{'s' * (facts.inputs > 1)}; {bought}\n")
     first, *others = advice(facts)
     print(f"begin with  {first}")
     for each in others:
         print(f"or          {each}")
-    print("\nhow good each of them is: the arena, in the documentation; to compare on your problem: amsbq.baselines")
+    print("\nhow accurate they are: the arena, in the documentation; to compare on your problem: amsbq.baselines")
     return ExitCode.DONE

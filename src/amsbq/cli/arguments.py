@@ -1,4 +1,4 @@
-"""Parts that the parsers of all commands are made of."""
+"""Building blocks of the parsers of all commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .exits import ExitCode
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parser of one command; a part of its help may be composed only when somebody asks for help."""
+    """Parser of one command; part of its help may be composed only when help is requested."""
 
     appendix: Callable[[], str] | None = None
 
@@ -25,14 +25,14 @@ class CommandParser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")  # argparse takes -1e-3 for an option
 
     def error(self, message: str) -> NoReturn:
-        """End with one line that says what is wrong with the arguments, and where to read on."""
+        """Exit with one line that says what is wrong with the arguments and where the help is."""
         self.exit(ExitCode.WRONG_INPUT, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def unknown(self, arguments: Sequence[str]) -> NoReturn:
-        """End because of arguments that are too many, or options that the command does not have."""
+        """Exit because of surplus arguments or unknown options."""
         option = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
         if option is None:
-            self.error(f"{' '.join(arguments)} is too much")
+            self.error(f"unexpected argument: {' '.join(arguments)}")
         self.error(f"there is no option {option}{suggestion(option, self._option_string_actions)}")
 
     def format_help(self) -> str:
@@ -43,14 +43,12 @@ class CommandParser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line, imported when it is called: what most of them need takes longer than their help.
+    """A command of the command line, imported when it is called: most imports take longer than printing help.
 
     Attributes
     ----------
     module : str
-        The module beside this one that has its function.
-    name : str
-        What a user types.
+        The module in this package that has its function. name : str The name that a user types.
     """
 
     module: str
@@ -58,17 +56,17 @@ class Command:
 
     @property
     def function(self) -> Callable[[argparse.Namespace], int]:
-        """What does it."""
+        """The function of the command."""
         found: Callable[[argparse.Namespace], int]
         found = getattr(import_module(f".{self.module}", __package__), f"{self.name}_command")
         return found
 
     def __call__(self, options: argparse.Namespace) -> int:
-        """Do what the user has asked for, and return an exit code."""
+        """Run the command and return an exit code."""
         return self.function(options)
 
 
-#: what commands are added to; argparse has no public name for it
+#: the object that commands are added to; argparse has no public name for its type
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 
@@ -80,7 +78,7 @@ def add_command(
     description: str,
     examples: str,
 ) -> CommandParser:
-    """Add a command, whose function is ``{name}_command`` of a module beside this one, and return its parser."""
+    """Add a command, whose function is ``{name}_command`` in a module of this package, and return its parser."""
     parser = subparsers.add_parser(
         name,
         help=summary,
@@ -93,10 +91,10 @@ def add_command(
 
 
 def numbers_by_output(texts: Sequence[str]) -> float | list[float] | dict[str, float]:
-    """Return the number that arguments stand for; of several outputs a list, or a dictionary by name.
+    """Return the number in arguments; for several outputs a list, or a dictionary by name.
 
-    Either none of the numbers or all of them have names. One argument may hold several numbers, with commas between
-    them, or with spaces if they have no names: the last line of what a program has printed.
+    Either none of the numbers or all of them have names. One argument may hold several numbers, separated by commas,
+    or by spaces if they have no names, such as the last line that a program printed.
 
     >>> numbers_by_output(["0.5"]), numbers_by_output(["0.5 nan"]), numbers_by_output(["peak=0.5", "end time=12"])
     (0.5, [0.5, nan], {'peak': 0.5, 'end time': 12.0})
@@ -115,10 +113,10 @@ def numbers_by_output(texts: Sequence[str]) -> float | list[float] | dict[str, f
 
 
 def add_values(parser: CommandParser, what: str, count: Literal["*", "+"]) -> None:
-    """Add the value of an evaluation, or those of several outputs, and their variance."""
+    """Add arguments for the value of an evaluation, or the values of several outputs, and their variance."""
     parser.add_argument("value", nargs=count, metavar="VALUE", help=f"{what}; several outputs in order, or NAME=VALUE")
     parser.add_argument(
-        "--variance", action="append", metavar="V", help="of the noise on it (default: 0); by output NAME=V,NAME=V"
+        "--variance", action="append", metavar="V", help="variance of the noise (default: 0); by output NAME=V,NAME=V"
     )
 
 
@@ -133,21 +131,21 @@ def add_journal(parser: CommandParser) -> None:
 
 
 def journal_path(text: str) -> Path:
-    """Return the path of a journal; a problem file is none, and has its journal beside it."""
+    """Return the path of a journal; raise an error for a problem file, which names the journal beside it."""
     path = Path(text)
     if path.suffix == ".toml":
         beside = path.with_suffix(".jsonl")
         where = (
             f"its journal is {beside}"
             if beside.exists()
-            else "it has no journal beside it yet: amsbq run, or amsbq ask, begins one"
+            else "it has no journal yet: start one with amsbq run or amsbq ask"
         )
         raise argparse.ArgumentTypeError(f"{path} is a problem file, and {where}")
     return path
 
 
 def whole_number(text: str) -> int:
-    """Return the whole number, at least 1, that an argument stands for."""
+    """Return the positive whole number in an argument."""
     try:
         number = int(text)
     except ValueError:
@@ -158,16 +156,16 @@ def whole_number(text: str) -> int:
 
 
 def seed_number(text: str) -> int:
-    """Return the seed that an argument stands for: a whole number, not negative."""
+    """Return the seed in an argument, a non-negative whole number."""
     if not text.strip().isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, not negative, got {text!r}")
     return int(text)
 
 
 def evaluation_number(text: str) -> int:
-    """Return the number of an evaluation that an argument stands for; a table in its place is pointed to --from."""
+    """Return the number of an evaluation in an argument; for the name of a table, the error suggests --from."""
     if not text.strip().isdecimal():
-        hint = f"; a table of answers is given as --from {text}" if re.search(r"\.[a-z]\w*$", text) else ""
+        hint = f"; pass a table of answers as --from {text}" if re.search(r"\.[a-z]\w*$", text) else ""
         raise argparse.ArgumentTypeError(
             f"must be the number of an evaluation, as ask or report shows it, got {text!r}{hint}"
         )
@@ -175,7 +173,7 @@ def evaluation_number(text: str) -> int:
 
 
 def positive(text: str) -> float:
-    """Return the positive number that an argument stands for."""
+    """Return the positive number in an argument."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``amsbq certify``: an estimate that rests on no model, by fresh random evaluations that continue a journal."""
+"""``amsbq certify``: an estimate that does not depend on the model, from fresh random evaluations in the journal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .revisions import given_values
 
 
 def certify_command(options: argparse.Namespace) -> int:
-    """Certify the answer of a run, or ask for what is evaluated elsewhere, or tell what came of it."""
+    """Certify the answer of a run; or print queries to evaluate elsewhere; or record their values."""
     if options.tell is not None:
         return _shown(tell_certificate(options.journal, _answer(options), options.wait), options)
     if options.failed is not None:
@@ -40,7 +40,7 @@ def certify_command(options: argparse.Namespace) -> int:
         seed = problem.described.seed
     budget = budget if options.budget is None else options.budget
     if budget is None:
-        raise UserError("--budget is missing: what the fresh evaluations may cost, in the unit of all costs")
+        raise UserError("--budget is missing: the cost of the fresh evaluations, in the unit of all costs")
     seed, only = seed if options.seed is None else options.seed, only or options.primary_only
     if problem is None:
         return _shown(_certified(read_result(options.journal), budget, seed, only, options), options)
@@ -60,7 +60,7 @@ def _certified(
     options: argparse.Namespace,
     executor: ExecutorLike | None = None,
 ) -> Certificate:
-    """Return the certificate that the options ask for, or say why there is none."""
+    """Return the certificate for the options; raise a `UserError` if there is none."""
     try:
         return certify(
             result,
@@ -76,16 +76,16 @@ def _certified(
 
 
 def _answer(options: argparse.Namespace) -> Answer:
-    """Return the answer that --tell gives: the number of an evaluation and its value, or why it has none."""
+    """Return the answer in --tell: the number of an evaluation and its value, or why it has none."""
     number, *options.value = options.tell
     if not number.isdecimal() or bool(options.value) == (options.failed is not None):
-        raise UserError("give --tell ID VALUE, or --tell ID --failed REASON")
+        raise UserError("pass --tell ID VALUE, or --tell ID --failed REASON")
     value, variance = given_values(options) if options.value else (math.nan, 0.0)
     return Answer(int(number), value, variance, options.cost, reason=options.failed or "")
 
 
 def _shown(certificate: Certificate, options: argparse.Namespace) -> int:
-    """Print a certificate; or, if its evaluations are made elsewhere, those that are missing, as lines of JSON."""
+    """Print a certificate or, if its evaluations are made elsewhere, the missing ones as lines of JSON."""
     if certificate.complete:
         print(json.dumps(plain(certificate.to_dict())) if options.json else certificate)
         return ExitCode.DONE

@@ -36,13 +36,13 @@ from .exits import ExitCode, UserError
 class CheckSettings:
     """How much is shown, and what is worth a remark."""
 
-    #: lines of each filled template, and of what a failed evaluation printed
+    #: lines shown of each filled template, and of the output of a failed evaluation
     lines: int = 20
-    #: factor between costs as they are given and as the clock has them from which on it is said
+    #: smallest factor between declared and measured cost ratios that is reported
     disagreement: float = 5.0
-    #: seconds below which the clock says nothing about costs: starting a program takes as long
+    #: seconds below which times say nothing about costs: starting a program takes as long
     shortest: float = 0.1
-    #: share of the workers from which on evaluations are said to run at once
+    #: smallest fraction of the workers that counts as running in parallel
     fair: float = 0.7
 
 
@@ -51,15 +51,15 @@ SETTINGS = CheckSettings()
 
 @dataclass(frozen=True)
 class Checked:
-    """One source, evaluated once: the outcome, and what a program found, with units."""
+    """One evaluation of a source: its outcome, and the quantities in the output of a program, with units."""
 
     outcome: Outcome
     found: dict[str, Quantity]
-    wrong: str  #: why there is no acceptable value; empty if there is one
+    wrong: str  #: why the value is not acceptable; empty if it is
 
 
 def check_command(options: argparse.Namespace) -> int:
-    """Evaluate each source of a problem file once and print what came of it; nothing is journaled or charged."""
+    """Evaluate each source of a problem file once and print the results; nothing is written to a journal or charged."""
     problem = load_problem(options.problem)
     problem.require_functions()
     x = _location(problem, options.at or [])
@@ -67,7 +67,7 @@ def check_command(options: argparse.Namespace) -> int:
     it, checked = problem.integrator(), []
     names = it.names
     for number, (name, source) in enumerate(zip(names, problem.sources, strict=True)):
-        cost = "measured: what it reports, or else seconds" if source.measured else f"{source.cost:g}"
+        cost = "measured: as reported, or else in seconds" if source.measured else f"{source.cost:g}"
         print(f"\n{name} ({'primary source' if number == 0 else 'secondary source'}, cost {cost})", flush=True)
         for line in _described(source, x):
             print(f"  {line}")
@@ -81,12 +81,12 @@ def check_command(options: argparse.Namespace) -> int:
     if options.workers > 1 and not wrong:
         alone = checked[0].outcome.seconds
         print(_at_once(problem.sources[0], it.problem.sources[0].function, names[0], x, options.workers, alone))
-    print(f"wrong: {', '.join(wrong)}" if wrong else f"all sources answer; go on with: amsbq run {options.problem}")
+    print(f"wrong: {', '.join(wrong)}" if wrong else f"all sources answer; continue with: amsbq run {options.problem}")
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
 def _location(problem: ProblemFile, given: list[str]) -> Array:
-    """Return the medians of the inputs, with those replaced that the user gives as NAME=VALUE; shape (D,)."""
+    """Return the medians of the inputs, (D,), except for those that the user sets as NAME=VALUE."""
     x = np.array(problem.measure.median, dtype=float)
     for pair in (pair for text in given for pair in text.split(",")):
         name, _, value = pair.partition("=")
@@ -104,7 +104,7 @@ def _location(problem: ProblemFile, given: list[str]) -> Array:
 
 
 def _described(source: Source, x: Array) -> Iterator[str]:
-    """Yield what would be called at x, with the input files that are made for it."""
+    """Yield the call at x, with the input files that are written for it."""
     function: Any = source.function
     if isinstance(function, Command):
         arguments, texts = function.filled(x)
@@ -122,7 +122,7 @@ def _described(source: Source, x: Array) -> Iterator[str]:
 
 
 def _evaluated(source: Source, function: Any, name: str, x: Array, outputs: tuple[str, ...] | None) -> Checked:
-    """Evaluate a source as a run would, by that function, with these outputs if there are several."""
+    """Evaluate a source as a run would, with the given function and outputs."""
     found: dict[str, Quantity] = {}
     own = source.outputs or outputs or ()
     if isinstance(source.function, Command):
@@ -141,7 +141,7 @@ def _evaluated(source: Source, function: Any, name: str, x: Array, outputs: tupl
             outcome = started.future.result(source.timeout)
         except TimeoutError:
             outcome = started.time_out()
-        except Exception as error:  # of a process that has died
+        except Exception as error:  # the process died
             outcome = Outcome(None, error_text(error), 0.0)
     observation = outcome.observation
     wrong = recorded_reason(outcome.reason) if observation is None else ""
@@ -157,9 +157,9 @@ def _evaluated(source: Source, function: Any, name: str, x: Array, outputs: tupl
 
 
 def _at_once(source: Source, function: Any, name: str, x: Array, workers: int, alone: float) -> str:
-    """Return how many evaluations of the primary source really run at once, when so many are asked for."""
+    """Return a sentence on how many of the requested parallel evaluations of the primary source really run at once."""
     if alone < SETTINGS.shortest:
-        return f"{name} takes {alone:.2g} s, too short to tell how many run at once"
+        return f"{name} takes {alone:.2g} s, too short to measure how many run at once"
     called: list[Any] = [function] * workers
     if isinstance(source.function, Command):  # each in a work directory of its own
         called = [source.function.numbered(name, f"check-{i}", source.valid) for i in range(workers)]
@@ -171,14 +171,14 @@ def _at_once(source: Source, function: Any, name: str, x: Array, workers: int, a
         wait([dispatcher.start(each, x, source.timeout).future for each in called], source.timeout)
         took = time.monotonic() - began
     found = min(workers * alone / max(took, alone), float(workers))
-    said = f"{workers} of {name} at once took {took:.3g} s, and one alone {alone:.3g} s: {found:.2g} run at a time"
+    said = f"{workers} of {name} at once took {took:.3g} s, and one alone {alone:.3g} s: {found:.2g} run in parallel"
     if found > SETTINGS.fair * workers:
         return said
-    return f"{said}. They share something, such as cores, memory or licences: more workers than that gain nothing"
+    return f"{said}. They share a resource, such as cores, memory or licences: more workers than that gain nothing"
 
 
 def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:
-    """Yield what an evaluation has returned, how long it took, and what was wrong with it."""
+    """Yield lines on an evaluation: its time, its values and its errors."""
     outcome, observation = checked.outcome, checked.outcome.observation
     yield f"took {outcome.seconds:.3g} s"
     for name, quantity in checked.found.items():
@@ -200,7 +200,7 @@ def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:
 
 
 def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> Iterator[str]:
-    """Yield what the budget buys of each source, and where the costs and the clock disagree."""
+    """Yield how many evaluations of each source the budget buys, and where costs and times disagree."""
     costs = [_cost(source, one) for source, one in zip(problem.sources, checked, strict=True)]
     seconds = [one.outcome.seconds for one in checked]
     buys: list[str] = []
@@ -212,7 +212,7 @@ def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> 
             buys.append(f"{number} of {name} ({_duration(number * took)})")
     if buys:
         kept = problem.kept(problem.budget)
-        rest = f", beside the {kept:g} that certify keeps," if kept else ""
+        rest = f", besides the {kept:g} reserved for certify," if kept else ""
         yield f"a budget of {problem.budget:g}{rest} buys {' or '.join(buys)}, one at a time"
     for name, cost, took in list(zip(names, costs, seconds, strict=True))[1:]:
         if cost <= 0 or min(costs[0], took) <= 0 or seconds[0] < SETTINGS.shortest:
@@ -220,12 +220,12 @@ def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> 
         by_cost, by_clock = costs[0] / cost, seconds[0] / took
         if max(by_cost / by_clock, by_clock / by_cost) > SETTINGS.disagreement:
             yield (
-                f"by its cost, {name} is {by_cost:.3g} times cheaper than {names[0]}; by the clock {by_clock:.3g} times"
+                f"{name} is {by_cost:.3g} times cheaper than {names[0]} by its cost, and {by_clock:.3g} times faster"
             )
 
 
 def _cost(source: Source, checked: Checked) -> float:
-    """Return what an evaluation costs: what it reports, what is known of it, or the seconds that it took."""
+    """Return the cost of an evaluation: the reported one, the declared one, or its time in seconds."""
     observation = checked.outcome.observation
     if observation is not None and observation.cost is not None:
         return observation.cost
@@ -233,7 +233,7 @@ def _cost(source: Source, checked: Checked) -> float:
 
 
 def _duration(seconds: float) -> str:
-    """Return a time in the largest unit of which there is at least one and a half.
+    """Return a time in the largest unit in which it is at least 1.5.
 
     >>> _duration(90), _duration(7200)
     ('1.5 min', '2 h')

@@ -1,4 +1,4 @@
-"""The commands: each takes the parsed options, does what the user asked for, and returns an exit code."""
+"""The main commands: each takes the parsed options and returns an exit code."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold,
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run a problem file, or continue the run whose journal is there already."""
+    """Run a problem file, or continue its run if the journal exists."""
     problem = load_problem(options.problem)
     journal = options.journal or problem.path.with_suffix(".jsonl")
     fresh = options.fresh and journal.exists()
     if options.origin is not None and fresh and options.origin.resolve() == journal.resolve():
-        raise UserError(f"{journal} cannot be set aside and begun from: give the new run another --journal")
+        raise UserError(f"{journal} cannot be both renamed and read: pass another --journal for the new run")
     if options.origin is not None and journal.exists() and not fresh:
         begun_from = _header(journal).get("from")
         if begun_from is None or _beside(journal, begun_from).resolve() != options.origin.resolve():
-            raise UserError(f"{journal} is there already, and did not begin from {options.origin}: use --fresh")
+            raise UserError(f"{journal} already exists, and did not begin from {options.origin}: use --fresh")
         options.origin = None
     return _run_to_end(problem, journal, options, options.origin, fresh)
 
 
 def _set_aside(journal: Path) -> None:
-    """Give a journal another name, unless a run is writing to it."""
+    """Rename a journal, unless a run is writing to it."""
     aside = _unused_name(journal)
     with locked(journal):
         journal.rename(aside)
-    print(f"the old journal is {aside}", file=sys.stderr)
+    print(f"the old journal is now {aside}", file=sys.stderr)
 
 
 def resume_command(options: argparse.Namespace) -> int:
@@ -70,12 +70,14 @@ def problem_of(journal: Path) -> ProblemFile:
     """Return the problem that the problem file of a journal describes."""
     header = _header(journal)
     if "file" not in header:
-        raise UserError(f"{journal} is of a run from Python: call integrate(..., journal=...) again to continue it")
+        raise UserError(
+            f"{journal} belongs to a run from Python: call integrate(..., journal=...) again to continue it"
+        )
     return load_problem(_beside(journal, header["file"]))
 
 
 def integrator_of(problem: ProblemFile, budget: float | None) -> Integrator:
-    """Return the integrator of a problem, with the budget of the option ``--budget`` if it is given."""
+    """Return the integrator of a problem; a ``budget`` from the option ``--budget`` replaces that of the problem."""
     try:
         return problem.integrator(budget)
     except ValueError as error:
@@ -85,13 +87,13 @@ def integrator_of(problem: ProblemFile, budget: float | None) -> Integrator:
 
 
 def _header(journal: Path) -> dict[str, Any]:
-    """Return the header of a journal that is opened, with all that there is to warn of, later."""
+    """Return the header of a journal without warnings: they come when the journal is opened later."""
     with collected_warnings():
         return read_journal(journal)[0]
 
 
 def header_of(problem: ProblemFile, journal: Path) -> dict[str, Any]:
-    """Return what the header of a new journal holds besides the problem: its file, and the names of the inputs."""
+    """Return the entries of a new journal's header besides the problem: its file and the names of the inputs."""
     return {"file": os.path.relpath(problem.path, journal.resolve().parent), "inputs": problem.names}
 
 
@@ -105,7 +107,7 @@ def _run_to_end(
 ) -> int:
     """Run a problem, with the values of the journal ``origin`` if there is one, and print the answer.
 
-    If it is to be a ``fresh`` run, the journal that is there is set aside once all else is right.
+    For a ``fresh`` run, an existing journal is renamed after everything else has been checked.
     """
     problem.require_functions()
     it = integrator_of(problem, options.budget)
@@ -116,7 +118,7 @@ def _run_to_end(
     if origin is not None:
         about["from"] = os.path.relpath(origin, journal.resolve().parent)
         taken = taken_evaluations(origin, it, problem.names, options.accept_changes)
-        print(f"{len(taken)} values of {origin} are taken", file=sys.stderr)
+        print(f"{len(taken)} values taken from {origin}", file=sys.stderr)
     if fresh:
         _set_aside(journal)
     with terminable() as signals:
@@ -138,7 +140,7 @@ def _run_to_end(
         except KeyboardInterrupt:
             if not signals:
                 raise
-            print(f"amsbq: terminated; go on with: {_resume(problem, journal, it)}", file=sys.stderr)
+            print(f"amsbq: terminated; continue with: {_resume(problem, journal, it)}", file=sys.stderr)
             return ExitCode.TERMINATED
         except NoResultError as error:
             print(f"amsbq: {error}{_look_at(it, journal)}", file=sys.stderr)
@@ -150,7 +152,7 @@ def _run_to_end(
                 raise
             raise UserError(f"a source cannot be evaluated in bulk: {error_text(error)}") from error
         finally:
-            if signals:  # one may have come between the start of a program and the moment from which on it is watched
+            if signals:  # a signal may arrive after a program has started and before it is watched
                 GUARDIAN.kill_descendants()
     answered = is_known(result)
     if options.json:
@@ -170,8 +172,8 @@ def _run_to_end(
         return ExitCode.DONE
     spent = "" if math.isinf(it.budget) else f", with {it.budget - it.spent:.6g} of the budget unspent"
     print(
-        f"amsbq: no evaluation of {it.names[0]} was successful, and there is no answer{spent}."
-        f"{_look_at(it, journal)} Once that is mended, go on with: {_resume(problem, journal, it)}",
+        f"amsbq: no evaluation of {it.names[0]} was successful, so there is no answer{spent}."
+        f"{_look_at(it, journal)} Once this is fixed, continue with: {_resume(problem, journal, it)}",
         file=sys.stderr,
     )
     return ExitCode.FAILED
@@ -180,43 +182,43 @@ def _run_to_end(
 def _certified(
     result: Result, problem: ProblemFile, journal: Path, executor: ExecutorLike | None, workers: int
 ) -> Result:
-    """Return a result with the certificate for which a share of the budget was kept."""
+    """Return a result with the certificate for which a share of the budget was reserved."""
     kept, seed = problem.kept(result.budget), problem.described.seed
     return replace(result, certificate=certify(result, kept, seed, executor=executor, workers=workers, journal=journal))
 
 
 def _resume(problem: ProblemFile, journal: Path, it: Integrator) -> str:
-    """Return the command that continues a run with the budget that it has."""
+    """Return the command that continues a run with its budget."""
     return f"amsbq resume {journal}" + (
         "" if it.budget == problem.budget else f" --budget {_whole(problem, it.budget)}"
     )
 
 
 def _whole(problem: ProblemFile, budget: float) -> str:
-    """Return what ``--budget`` is for a run that may spend so much: with what is kept for its certificate."""
+    """Return the value of ``--budget`` for a run that may spend ``budget``, including the share of its certificate."""
     return f"{budget + problem.kept(budget):.12g}"
 
 
 def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: StopReason) -> str:
-    """Return how to go on with a run that has stopped."""
+    """Return how to continue a run that has stopped."""
     if stopped in ("failures", "interrupted"):
-        return f"go on with: {_resume(problem, journal, it)}"
+        return f"continue with: {_resume(problem, journal, it)}"
     if stopped == "tolerance":
-        return f"for more, set a smaller tolerance in {problem.path} and go on with: {_resume(problem, journal, it)}"
-    return f"go on with: amsbq resume {journal} --budget {_whole(problem, 2 * max(it.budget, it.spent))}"
+        return f"for more, set a smaller tolerance in {problem.path} and continue with: {_resume(problem, journal, it)}"
+    return f"continue with: amsbq resume {journal} --budget {_whole(problem, 2 * max(it.budget, it.spent))}"
 
 
 def _look_at(it: Integrator, journal: Path) -> str:
-    """Return why the primary source failed the last time, and how to look at what it printed."""
+    """Return why the primary source last failed, and how to see its output."""
     failed = [e for e in it.evaluations if e.source == 0 and e.status == "failed"] or it.evaluations
     if not failed:
         return ""
     last = failed[-1]
-    return f" Evaluation {last.id} failed: {last.reason}. What it printed: amsbq show {journal} {last.id}."
+    return f" Evaluation {last.id} failed: {last.reason}. See its output with: amsbq show {journal} {last.id}."
 
 
 def executor_for(problem: ProblemFile, options: argparse.Namespace) -> AbstractContextManager[Any]:
-    """Return where evaluations are made: a Dask cluster, processes, or None for threads of this process."""
+    """Return a context with the executor: a Dask client, a process pool, or None for threads of this process."""
     if options.dask is not None:
         try:
             from distributed import Client
@@ -225,7 +227,7 @@ def executor_for(problem: ProblemFile, options: argparse.Namespace) -> AbstractC
             raise ImportError("--dask needs distributed: pip install 'amsbq[dask]'") from None
         try:
             address = resolve_address(options.dask)
-        except ValueError as error:  # asked before a Client, which can wait for ever when it fails and is collected
+        except ValueError as error:  # checked before a Client is made, which may hang when it fails and is collected
             raise UserError(f"--dask takes an address such as tcp://127.0.0.1:8786: {error}") from None
         return closing(Client(address))  # type: ignore[no-untyped-call]
     if problem.needs_processes:
@@ -242,13 +244,13 @@ def _unused_name(journal: Path) -> Path:
 
 
 def forecast_command(options: argparse.Namespace) -> int:
-    """Print the standard deviation to expect at larger budgets, by what the run has learned so far."""
+    """Print the standard deviation to expect at larger budgets, forecast by the current model."""
     is_problem = options.run.suffix == ".toml"
     path = options.journal or (options.run.with_suffix(".jsonl") if is_problem else options.run)
     with working(f"forecasting the run of {path}"):
         it = _restored_problem(options.run, path) if is_problem else read_result(path).integrator
         if it is None:
-            raise UserError(f"{path} does not hold enough to forecast from: name the problem file instead")
+            raise UserError(f"{path} does not contain enough for a forecast: pass the problem file instead")
         budget = options.budget or (it.budget if it.spent < it.budget < math.inf else 2 * it.spent)
         try:
             ahead = it.forecast(budget)
@@ -259,12 +261,12 @@ def forecast_command(options: argparse.Namespace) -> int:
 
 
 def _restored_problem(file: Path, journal: Path) -> Integrator:
-    """Return an integrator of a problem file in the state of the run that a journal tells of."""
+    """Return an integrator of a problem file in the state of the run in a journal."""
     problem = load_problem(file)
     if not journal.exists():
         small = "" if math.isinf(problem.budget) else f" --budget {_whole(problem, problem.budget / 2)}"
         raise UserError(
-            f"there is no journal {journal} to forecast from: begin with a small budget, as in amsbq run {file}{small}"
+            f"there is no journal {journal} for a forecast: start with a small budget, as in amsbq run {file}{small}"
         )
     it = problem.integrator()
     restore(it, journal, problem.names)
@@ -286,7 +288,7 @@ def reproduce_command(options: argparse.Namespace) -> int:
 
     unknown = [name for name in options.names if name not in EXPERIMENTS]
     if unknown:
-        options.parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+        options.parser.error(f"there is no experiment {unknown[0]!r}; valid names: {', '.join(EXPERIMENTS)}")
     names = list(dict.fromkeys(options.names)) or list(EXPERIMENTS)
     start = time.monotonic()
     found = reproduce(names, options.output, Settings(options.seeds or SEEDS, options.quick), options.workers)
@@ -297,7 +299,7 @@ def reproduce_command(options: argparse.Namespace) -> int:
     failed = sum(claim.holds is False for claims in found.values() for claim in claims)
     print(f"\ntables and figures are in {options.output}/; {time.monotonic() - start:.0f} s")
     if failed:
-        few = "; but one seed and a small budget do not tell" if options.quick else ""
+        few = "; but one seed and a small budget prove nothing" if options.quick else ""
         print(f"{failed} of the claims did not hold{few}")
     return ExitCode.FAILED if failed and not options.quick else ExitCode.DONE
 

@@ -1,7 +1,7 @@
-"""``amsbq ask`` and ``amsbq tell``: runs whose evaluations are made elsewhere, with nothing running in between.
+"""``amsbq ask`` and ``amsbq tell``: runs whose evaluations are made elsewhere, with no process in between.
 
-The journal is the whole state of such a run. ``ask`` restores it, writes new queries into the journal and then prints
-them; ``tell`` appends answers. Any number of processes may do so, also on several hosts: each waits for the others.
+The journal is the whole state of such a run. ``ask`` restores it, writes new queries to the journal and then prints
+them; ``tell`` appends answers. Any number of processes on any hosts may do so: each waits for the others.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from .commands import header_of, integrator_of, problem_of
 from .exits import ExitCode, UserError
 from .revisions import given_values
 
-#: columns of a table of answers; the first two are needed
+#: columns of a table of answers; the first two are required
 COLUMNS = ("id", "value", "variance", "cost", "reason")
 
-#: beginnings of the columns that several outputs have instead
+#: prefixes of the columns for several outputs
 BY_OUTPUT = ("value.", "variance.")
 
-#: what a job file may name beside the inputs
+#: names in a job file besides the inputs
 JOB_NAMES = ("id", "source", "journal")
 
 
 def ask_command(options: argparse.Namespace) -> int:
-    """Choose the next queries of a run, write them into its journal, and print them."""
+    """Choose the next queries of a run, write them to its journal, and print them."""
     is_problem = options.run.suffix == ".toml"
     journal = options.journal or (options.run.with_suffix(".jsonl") if is_problem else options.run)
     if options.pending:
@@ -64,7 +64,7 @@ def ask_command(options: argparse.Namespace) -> int:
         stopped = _reason_to_stop(it, options.retry)
         queries = it.ask(options.n) if stopped is None else []
         for query in queries:
-            log.asked(query, beside_here(it, query.x))  # which cannot be had where answers are told
+            log.asked(query, beside_here(it, query.x))  # free sources cannot be evaluated where answers are told
         if not queries and not it.pending:
             log.stopped(stopped or it.stopped or "", result_of(it, "") if len(it.learner) else None)
     _print_queries(queries, journal, options)
@@ -74,16 +74,16 @@ def ask_command(options: argparse.Namespace) -> int:
 
 
 def _reason_to_stop(it: Integrator, retry: bool) -> StopReason | None:
-    """Return why nothing more is to be asked, by the rules that also end a run which is not detached."""
+    """Return why nothing more is asked, by the rules that also end other runs; None if there is no reason."""
     rules = [*goal_rules(it.problem.goals), repeated_failure(len(it.evaluations) if retry else 0)]
     return next((reason for rule in rules if (reason := rule(it))), None)
 
 
 def _why_fewer(it: Integrator, stopped: StopReason | None, asked: int) -> str:
-    """Return why fewer queries are asked than the user wants."""
+    """Return a message on why there are fewer queries than requested."""
     reason = stopped or it.stopped
-    why = REASONS.get(reason, reason) if reason else "the budget does not pay for more until they are answered"
-    again = "; if that is mended, try again with --retry" if reason == "failures" else ""
+    why = REASONS.get(reason, reason) if reason else "the budget does not cover more until they are answered"
+    again = "; once this is fixed, try again with --retry" if reason == "failures" else ""
     return f"{asked or 'no'} new queries, {len(it.pending)} pending: {why}{again}"
 
 
@@ -114,7 +114,7 @@ def _filled_job(
         return None
     twice = sorted(set(inputs) & set(JOB_NAMES))
     if twice:
-        raise UserError(f"in a job file {{{twice[0]}}} is that of the query: give the input {twice[0]} another name")
+        raise UserError(f"{{{twice[0]}}} is reserved in job files: rename the input {twice[0]}")
     values = {**dict(zip(inputs, query.x.tolist(), strict=True)), "id": query.id, "source": sources[query.source]}
     try:
         return filled_template(
@@ -129,14 +129,14 @@ def _filled_job(
 
 
 def tell_command(options: argparse.Namespace) -> int:
-    """Write answers to queries into the journal of a run."""
+    """Write answers to queries to the journal of a run."""
     if options.table is not None:
         if options.id is not None:
-            raise UserError("give either an ID with its value, or --from and a table")
+            raise UserError("pass either an ID with its value, or --from and a table")
         answers = list(_answers(options.table))
     else:
         if options.id is None or bool(options.value) == (options.failed is not None):
-            raise UserError("give an ID and its value, or an ID and --failed with the reason, or --from and a table")
+            raise UserError("pass an ID and its value, or an ID and --failed with the reason, or --from and a table")
         value, variance = given_values(options) if options.value else (math.nan, 0.0)
         answers = [Answer(options.id, value, variance, options.cost, options.gradient, options.failed or "")]
     new = tell(options.journal, answers, options.wait)
@@ -155,7 +155,7 @@ def tell_command(options: argparse.Namespace) -> int:
 
 
 def _answers(table: Path) -> Iterator[Answer]:
-    """Yield the answers in a CSV file: its columns are id and value, and, where they are needed, the others.
+    """Yield the answers in a CSV file with the columns id and value, and optionally the others.
 
     With several outputs it has a column for each, such as value.peak.
     """
@@ -168,8 +168,8 @@ def _answers(table: Path) -> Iterator[Answer]:
             wrong = [name for name in columns if name not in COLUMNS and not name.startswith(BY_OUTPUT)]
             if wrong or "id" not in columns or not any(name.split(".")[0] == "value" for name in columns):
                 raise UserError(
-                    f"the columns of {table} must be id and value, and may be {', '.join(COLUMNS[2:])}; with several "
-                    f"outputs value.NAME for each, and may be variance.NAME"
+                    f"the columns of {table} must be id and value, and optionally {', '.join(COLUMNS[2:])}; with "
+                    f"several outputs value.NAME for each, and optionally variance.NAME"
                 )
             for row in rows:
                 cost = _number(row["cost"], math.nan) if row.get("cost") else None
@@ -184,7 +184,7 @@ def _answers(table: Path) -> Iterator[Answer]:
 
 
 def _cells(row: dict[str, str], name: str, empty: float) -> Given:
-    """Return the number in a column of a row, or those of several outputs by name; what it is if a cell is empty."""
+    """Return the number in a column of a row, or those of several outputs by name; ``empty`` for an empty cell."""
     cells = {column.partition(".")[2]: cell for column, cell in row.items() if column.startswith(f"{name}.")}
     if not cells:
         return _number(row.get(name), empty)
@@ -195,4 +195,4 @@ def _number(cell: str | None, empty: float) -> float:
     try:
         return float(cell or empty)
     except ValueError:
-        raise ValueError(f"{cell!r} is no number{decimal_comma(cell or '')}") from None
+        raise ValueError(f"{cell!r} is not a number{decimal_comma(cell or '')}") from None

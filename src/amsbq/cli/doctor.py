@@ -1,4 +1,4 @@
-"""``amsbq doctor``: what is installed, which extras are missing, and how many threads linear algebra takes."""
+"""``amsbq doctor``: what is installed, which extras are missing, and how many threads linear algebra uses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..common.threads import MANY_OBSERVATIONS
 from ..execution.locks import one_host_only
 from .exits import ExitCode
 
-#: one requirement in the metadata of a package: name, least version, and the extra that it belongs to
+#: one requirement in the metadata of a package: name, minimum version, and the extra that it belongs to
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*(?:>=([\d.]+))?[^;]*(?:;.*extra == ['\"](\w+)['\"])?")
 
-#: extras for those who work on amsbq, and the one that is all others
+#: extras for developers, and the one that contains all others
 OTHERS = ("all", "dev", "docs")
 
 #: environment variables that set the number of threads of linear algebra
@@ -29,7 +29,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def doctor_command(options: argparse.Namespace) -> int:
-    """Print what is installed and what is missing; the exit code is 1 if something is that amsbq cannot do without."""
+    """Print what is installed and what is missing; the exit code is 1 if a required package is missing."""
     print(f"amsbq {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     print(f"  {sys.executable}")
     wrong = False
@@ -42,7 +42,7 @@ def doctor_command(options: argparse.Namespace) -> int:
             print(f"  {name} {found}{complaint}".rstrip())
         wrong |= missing and not extra
         if missing and extra:
-            print(f"  get it with: pip install 'amsbq[{extra}]'")
+            print(f"  install with: pip install 'amsbq[{extra}]'")
     print("\nlinear algebra")
     for line in _linear_algebra():
         print(f"  {line}")
@@ -52,7 +52,7 @@ def doctor_command(options: argparse.Namespace) -> int:
 
 
 def _requirements() -> dict[str, list[tuple[str, str]]]:
-    """Return names and least versions of the packages that each extra needs, and amsbq itself, which is ""."""
+    """Return names and minimum versions of the packages that each extra needs; those of amsbq itself are under ""."""
     found: dict[str, list[tuple[str, str]]] = {"": []}
     for text in requires("amsbq") or []:
         match = REQUIREMENT.match(text)
@@ -67,7 +67,7 @@ def _installed(name: str, least: str) -> tuple[str, str]:
         found = version(name)
     except PackageNotFoundError:
         return "", "is missing"
-    return found, f", and {least} is needed" if _parts(found) < _parts(least) else ""
+    return found, f", but {least} is required" if _parts(found) < _parts(least) else ""
 
 
 def _parts(number: str) -> list[int]:
@@ -75,14 +75,14 @@ def _parts(number: str) -> list[int]:
 
 
 def _linear_algebra() -> Iterator[str]:
-    """Yield the libraries of linear algebra with their threads, and what sets these."""
-    import scipy.linalg  # noqa: F401 (which loads a library of its own)
+    """Yield the linear algebra libraries with their threads, and the settings of these."""
+    import scipy.linalg  # noqa: F401 (loads its own library)
 
     for library in threadpool_info():
         if library["user_api"] == "blas":
             yield f"{library['internal_api']} {library['version']}, threads: {library['num_threads']}"
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield f"{processors} processors; amsbq takes one thread up to {MANY_OBSERVATIONS:,} observations, and all beyond"
+    yield f"{processors} processors; amsbq uses one thread up to {MANY_OBSERVATIONS:,} observations, and all beyond"
     given = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
     yield f"set in the environment: {', '.join(given) or 'nothing'}"
 
@@ -93,7 +93,7 @@ def _locks() -> str:
         with tempfile.TemporaryFile(dir=".") as file:
             local = one_host_only(file)
     except OSError as error:
-        return f"no file can be written here: {error.strerror or error}"
+        return f"files cannot be written here: {error.strerror or error}"
     if local:
-        return f"this file system ({local}) has locks that hold on one host only: ask and tell refuse to write here"
-    return "locks hold on all hosts that share this file system, as far as can be seen"
+        return f"locks on this file system ({local}) hold on one host only: ask and tell refuse to write here"
+    return "locks seem to hold on all hosts that share this file system"

@@ -1,4 +1,4 @@
-"""How commands end: their exit codes, and errors that are told to the user in one line."""
+"""Exit codes of commands, and errors that the user sees as one line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class ExitCode(IntEnum):
 
     DONE = 0
     FAILED = 1  #: the run failed
-    WRONG_INPUT = 2  #: as argparse has it for wrong arguments
-    INTERRUPTED = 130  #: as shells have it for Ctrl-C
-    PIPE_CLOSED = 141  #: as shells have it for SIGPIPE
-    TERMINATED = 143  #: as shells have it for SIGTERM
+    WRONG_INPUT = 2  #: as in argparse for wrong arguments
+    INTERRUPTED = 130  #: as in shells for Ctrl-C
+    PIPE_CLOSED = 141  #: as in shells for SIGPIPE
+    TERMINATED = 143  #: as in shells for SIGTERM
 
 
 class UserError(Exception):

@@ -18,7 +18,7 @@ HEAD = """\
 # A problem file of amsbq. See what a run would do with:  amsbq check {file}
 budget = 10.0               # in units of cost: here ten evaluations of the simulator, or many more of the other
 # rel_tol = 0.01            # stop earlier, when the 95 % interval is within one percent of the mean
-# title = "My study"        # what it is about, and what the output is, in which unit: for people, on all that is shown
+# title = "My study"        # shown by print, figures and reports, like the label and the unit of the output
 # labels = {{ output = "peak" }}
 # units = {{ output = "m", cost = "core hours" }}
 
@@ -92,7 +92,7 @@ def coarse(x):
 '''
 
 DECK = """\
-# the inputs of one evaluation, filled in by their names; formats are those of Python
+# the inputs of one evaluation, filled in by name; formats are those of Python
 {lines}
 """
 
@@ -145,7 +145,7 @@ umbridge.serve_models([Forward()], 4242)
 
 
 def init_command(options: argparse.Namespace) -> int:
-    """Write a problem file and a simulator that it runs; ask for what was not said if there is somebody to ask."""
+    """Write a problem file and an example simulator; on a terminal, ask for missing options."""
     kind, names = options.kind, options.inputs
     asking = sys.stdin.isatty() and kind is None
     if kind is None:
@@ -154,16 +154,16 @@ def init_command(options: argparse.Namespace) -> int:
         raise UserError(f"a simulator is one of {', '.join(KINDS)}, got {kind!r}")
     if names is None:
         default = ",".join(DEFAULT_INPUTS)
-        names = _answer("Names of its inputs, with commas between them", default) if asking else default
+        names = _answer("Names of its inputs, separated by commas", default) if asking else default
     inputs = [name.strip() for name in names.split(",")]
     for name in inputs:
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or inputs.count(name) > 1:
-            raise UserError(f"names of inputs are made of letters, digits and _, each once, got {names!r}")
+            raise UserError(f"names of inputs must be distinct and consist of letters, digits and _, got {names!r}")
     problem = options.path if options.path.suffix == ".toml" else options.path / "problem.toml"
     made = files(kind, inputs, problem.name)
     present = [name for name in made if (problem.parent / name).exists()]
     if present:
-        raise UserError(f"{problem.parent / present[0]} is there already, and is left as it is: choose another folder")
+        raise UserError(f"{problem.parent / present[0]} already exists, and is not overwritten: choose another folder")
     problem.parent.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
         (problem.parent / name).write_text(text, encoding="utf-8")
@@ -171,7 +171,7 @@ def init_command(options: argparse.Namespace) -> int:
             (problem.parent / name).chmod(0o755)
     others = " and ".join(name for name in made if name != problem.name)
     print(f"wrote {', '.join(str(problem.parent / name) for name in made)}")
-    print(f"put your simulator into {others}, or say in {problem.name} how it is called; then: amsbq check {problem}")
+    print(f"put your simulator into {others}, or change its call in {problem.name}; then: amsbq check {problem}")
     return ExitCode.DONE
 
 
@@ -194,5 +194,5 @@ def files(kind: str, inputs: Sequence[str], problem: str) -> dict[str, str]:
 
 
 def _answer(question: str, default: str) -> str:
-    """Return what the user answers, or the default if that is nothing."""
+    """Return the user's answer, or the default if it is empty."""
     return input(f"{question} [{default}]: ").strip() or default

@@ -16,7 +16,7 @@ from ..problems.errors import ProblemError
 from .exits import ExitCode, UserError
 from .parser import build_parser
 
-#: what is printed instead of a character that the encoding of a terminal does not have; others are escaped
+#: substitutes for characters that the encoding of a terminal lacks; others are escaped
 SUBSTITUTES = {"±": "+/-", "·": "|", "–": "-", "✓": "yes", "✗": "no", "∫": "integral of", "ρ": "rho"}
 SUBSTITUTES |= {"²": "^2", "₁": "1", "₂": "2"}
 
@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code: int = options.command(options)
             sys.stdout.flush()
-        except BrokenPipeError:  # such as of ``amsbq report --text | head``, which has seen enough
+        except BrokenPipeError:  # such as in ``amsbq report --text | head``
             with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it when it exits
             return ExitCode.PIPE_CLOSED
         except ProblemError as error:  # every line of it begins with the name of the file
             print(error, file=sys.stderr)
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class StderrHandler(logging.Handler):
-    """Log handler that prints to the `sys.stderr` of the moment, which a progress bar redirects while it is shown."""
+    """Log handler that prints to the current `sys.stderr`, which a progress bar redirects while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record as a line."""
@@ -68,7 +68,7 @@ class StderrHandler(logging.Handler):
 
 @contextmanager
 def every_character_printable() -> Iterator[None]:
-    """Print substitutes for characters that the encoding of standard output or standard error does not have."""
+    """Print substitutes for characters that the encoding of standard output or standard error lacks."""
     codecs.register_error("amsbq", _substituted)
     streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)]
     before = [stream.errors for stream in streams]
@@ -78,12 +78,12 @@ def every_character_printable() -> Iterator[None]:
         yield
     finally:
         for stream, errors in zip(streams, before, strict=True):
-            with suppress(OSError):  # what cannot be written is an error when Python ends
+            with suppress(OSError):  # Python reports unwritten output when it exits
                 stream.reconfigure(errors=errors)
 
 
 def _substituted(error: UnicodeError) -> tuple[str, int]:
-    """Return what to print instead of the first character that cannot be printed, and where to go on."""
+    """Return a substitute for the first character that cannot be printed, and the position after it."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     character = error.object[error.start]
@@ -97,7 +97,7 @@ def warnings_on_stderr() -> Iterator[None]:
     handler.setFormatter(logging.Formatter("amsbq: %(message)s"))
     shown, formatted = warnings.showwarning, warnings.formatwarning
     logging.captureWarnings(True)
-    captured_before = warnings.showwarning is shown  # by the program that has called main()
+    captured_before = warnings.showwarning is shown  # by the program that called main()
     warnings.formatwarning = lambda message, *_, **__: str(message)
     logger.addHandler(handler)
     try:

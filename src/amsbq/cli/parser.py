@@ -21,7 +21,7 @@ bar, from a few of its evaluations and many of cheaper approximations."""
 EXAMPLES = """\
 a first session:
   amsbq demo                               a run on the paper's example
-  amsbq init --python .                    a problem file to begin with
+  amsbq init --python .                    a problem file to start from
   amsbq advise problem.toml                is this the right method for it?
   amsbq check problem.toml                 each source once, nothing charged
   amsbq run problem.toml --budget 3        a small budget first
@@ -31,14 +31,14 @@ a first session:
 
 more:
   amsbq status problem.jsonl               the state of a run, while it runs
-  amsbq watch problem.jsonl                its page, as it goes on
-  amsbq certify problem.jsonl --budget 5   an answer that rests on no model
+  amsbq watch problem.jsonl                follow it on a live page
+  amsbq certify problem.jsonl --budget 5   an estimate without the model
   amsbq ask problem.toml --n 4             what to evaluate elsewhere
-  amsbq tell problem.jsonl 0 1.62          and what came of it
+  !  amsbq tell problem.jsonl 0 1.62          and its value
   amsbq run problem.toml --workers 4       four evaluations at a time
   amsbq run problem.toml --json > a.json   the answer for other programs
 
-exit codes: 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted,
+exit codes: 0 done, 1 the run failed, 2 the input is invalid, 130 interrupted,
 143 terminated
 """
 
@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 @cache
 def build_parsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of the command line and that of each command, by what a user types: "amsbq", "amsbq run"..."""
+    """Return the parsers of the command line and of each command, by what a user types: "amsbq", "amsbq run"..."""
     top = CommandParser(
         prog="amsbq",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -107,11 +107,11 @@ def _add_run(subparsers: Subparsers) -> CommandParser:
         "commands",
         "run a problem file, or continue its run",
         """\
-Evaluate the sources of a problem file until its budget is spent, its
-tolerance is reached, or nothing is left to learn. Every event is written to
-a journal, by default beside the problem file (problem.jsonl); if it exists
-already, the run continues from it. Interrupt once to stop after the running
-evaluations, twice to stop at once: nothing that was evaluated is lost.""",
+Evaluate the sources of a problem file until its budget is used up, its
+tolerance is reached, or nothing left is worth its cost. Every event is written
+to a journal, by default beside the problem file (problem.jsonl); if it already
+exists, the run continues from it. Interrupt once to stop after the running
+evaluations, twice to stop immediately: finished evaluations are never lost.""",
         f"""\
 a problem file:
 {indented}
@@ -122,9 +122,9 @@ examples:
     )
     add_problem(parser)
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
-    parser.add_argument("--fresh", action="store_true", help="set an old journal aside and begin again")
+    parser.add_argument("--fresh", action="store_true", help="rename an old journal and start again")
     parser.add_argument(
-        "--from", dest="origin", type=Path, metavar="OLD.jsonl", help="begin with the values of another run's journal"
+        "--from", dest="origin", type=Path, metavar="OLD.jsonl", help="start from the values of another run's journal"
     )
     _add_run_options(parser)
     return parser
@@ -138,7 +138,7 @@ def _add_resume(subparsers: Subparsers) -> CommandParser:
         "continue a run",
         """\
 Continue the run of a journal, as if it had never stopped: after a crash, an
-interrupt or a reboot. A larger --budget lets a finished run go further.""",
+interrupt or a reboot. A larger --budget extends a finished run.""",
         "example:\n  amsbq resume problem.jsonl --budget 20",
     )
     add_journal(parser)
@@ -164,14 +164,17 @@ def _add_forecast(subparsers: Subparsers) -> CommandParser:
         "commands",
         "the error to expect for a larger budget",
         """\
-Print the standard deviation to expect if a budget were spent, by what the
-run has learned so far. The run may be in progress.""",
+Print the standard deviation to expect once a budget is spent, forecast by the
+current model of the run. The run may be in progress.""",
         "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
     )
     parser.add_argument("run", type=Path, metavar="problem.toml|run.jsonl", help="problem file or journal of the run")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
     parser.add_argument(
-        "--budget", type=positive, metavar="B", help="in total (default: that of the run, or twice what it has spent)"
+        "--budget",
+        type=positive,
+        metavar="B",
+        help="total cost (default: the budget of the run, or twice its cost so far)",
     )
     return parser
 
@@ -184,8 +187,8 @@ def _add_doctor(subparsers: Subparsers) -> CommandParser:
         "what is installed, and what is missing",
         """\
 Print the versions of everything that amsbq uses, the extras that are missing,
-and the threads that linear algebra takes: for a look before a long run, and
-for reports of bugs.""",
+and the number of threads of linear algebra: for a check before a long run, and
+for bug reports.""",
         "example:\n  amsbq doctor",
     )
 
@@ -197,9 +200,9 @@ def _add_demo(subparsers: Subparsers) -> CommandParser:
         "commands",
         "the paper's two-source example",
         """\
-Integrate the Forrester function over [0, 1], with a cheap relative beside
-it: from the starting data of the paper's Figure 3, and by a run that chooses
-its evaluations. Takes a few seconds and writes nothing.""",
+Integrate the Forrester function over [0, 1] with a cheap approximation:
+from the starting data of the paper's Figure 3, and by a run that chooses
+its evaluations. Takes a few seconds and writes no files.""",
         "example:\n  amsbq demo",
     )
 
@@ -211,9 +214,9 @@ def _add_reproduce(subparsers: Subparsers) -> CommandParser:
         "commands",
         "the paper's experiments, and whether its claims hold",
         """\
-Run experiments of the paper, with the default model beside the paper's; all
-of them without a name. Each writes its tables (CSV), its figures (PNG, PDF)
-and which of the paper's claims hold into a folder of its own.""",
+Run experiments of the paper with its model and the default model; all of them
+if no name is given. Each writes its tables (CSV), its figures (PNG, PDF)
+and which of the paper's claims hold into a separate folder.""",
         """\
 examples:
   amsbq reproduce --quick            everything, one seed, small budgets
@@ -222,17 +225,17 @@ examples:
     )
     parser.appendix = _experiment_list
     parser.add_argument("names", nargs="*", metavar="NAME", help="one or more of the experiments below")
-    parser.add_argument("--quick", action="store_true", help="one seed and small budgets: to see that it works")
-    parser.add_argument("--seeds", type=whole_number, help="for medians and quartiles (default: 5)")
+    parser.add_argument("--quick", action="store_true", help="one seed and small budgets, as a test")
+    parser.add_argument("--seeds", type=whole_number, help="number of seeds, for medians and quartiles (default: 5)")
     parser.add_argument("--output", type=Path, default=Path("reproduction"), help="folder (default: %(default)s)")
     parser.add_argument(
-        "--workers", type=whole_number, default=os.cpu_count() or 1, help="processes (default: the cores)"
+        "--workers", type=whole_number, default=os.cpu_count() or 1, help="processes (default: the number of cores)"
     )
     return parser
 
 
 def _experiment_list() -> str:
-    from ..experiments.reproduce import EXPERIMENTS  # which takes longer to import than most commands to run
+    from ..experiments.reproduce import EXPERIMENTS  # slower to import than most commands are to run
 
     return "experiments:\n" + "".join(f"  {name:10} {each.title}\n" for name, each in EXPERIMENTS.items())
 

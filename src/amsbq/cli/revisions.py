@@ -17,17 +17,17 @@ from ..execution.state import RunState, read_state
 from .arguments import numbers_by_output
 from .exits import ExitCode, UserError
 
-#: of an exclusion for which none was given
+#: reason of an exclusion without one
 NO_REASON = "no reason was given"
 
 
 def show_command(options: argparse.Namespace) -> int:
-    """Print all that is known of one evaluation, and what it printed."""
+    """Print everything recorded about one evaluation, and its output."""
     state, query, answer, log = shown_evaluation(options.journal, options.id)
     for line in _facts(state, query, answer):
         print(line)
     if log.folder:
-        print(f"work directory: {log.folder}" + ("" if Path(log.folder).exists() else " (which is gone)"))
+        print(f"work directory: {log.folder}" + ("" if Path(log.folder).exists() else " (deleted)"))
     for name, text in (("standard output", log.stdout), ("standard error", log.stderr)):
         lines = text.rstrip().splitlines()
         print(f"{name}:" if lines else f"{name}: nothing")
@@ -37,7 +37,7 @@ def show_command(options: argparse.Namespace) -> int:
 
 
 def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator[str]:
-    """Yield where a source was evaluated, what was found, what was paid, and what was known of the integral then."""
+    """Yield the location, the values and the cost of an evaluation, and the estimate of the integral after it."""
     names = state.header.get("inputs") or input_names(len(query.x))
     yield f"evaluation {query.id} of {state.names[query.source]}"
     labels = state.labels
@@ -62,12 +62,12 @@ def _facts(state: RunState, query: Query, answer: Evaluation | None) -> Iterator
 
 
 def exclude_command(options: argparse.Namespace) -> int:
-    """Take the value of one evaluation out of a run."""
+    """Remove the value of one evaluation from a run."""
     return _revised(exclude(options.journal, options.id, options.reason.strip() or NO_REASON), options.journal)
 
 
 def correct_command(options: argparse.Namespace) -> int:
-    """Replace the value of one evaluation, or with several outputs all of them."""
+    """Replace the value of one evaluation, or all of its values with several outputs."""
     now = correct(options.journal, options.id, *given_values(options))
     others = [e for e in read_state(options.journal).evaluations if e.status == "ok" and e.id != now.id]
     print("".join(f"note: {text}\n" for text in _far_from(now, others)), end="")
@@ -84,7 +84,7 @@ def _far_from(now: Evaluation, others: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def given_values(options: argparse.Namespace) -> tuple[Given, Given]:
-    """Return the value and its variance that the user gives on the command line, one for each output."""
+    """Return the value and the variance on the command line, one number for each output."""
     try:
         return numbers_by_output(options.value), numbers_by_output(options.variance or ["0"])
     except ValueError as error:
@@ -96,5 +96,5 @@ def _revised(now: Evaluation, journal: Path) -> int:
         f"evaluation {now.id}: {now.note}"
         + (f", and now is {numbers_text(now.value, 10)}" if now.status == "ok" else "")
     )
-    print(f"to see the integral that follows from it: amsbq resume {journal}, or amsbq report {journal}")
+    print(f"to see the updated integral: amsbq resume {journal}, or amsbq report {journal}")
     return ExitCode.DONE

@@ -23,11 +23,11 @@ def add_init(subparsers: Subparsers) -> CommandParser:
         subparsers,
         "init",
         "init",
-        "a problem file to begin with",
+        "write a problem file to start from",
         """\
-Write a commented problem file, and a simulator that it runs, to be replaced
-by yours. Without --python, --command or --umbridge you are asked a few
-questions. Nothing that exists is overwritten.""",
+Write a commented problem file and an example simulator, to be replaced by
+yours. Without --python, --command or --umbridge you are asked a few
+questions. Existing files are not overwritten.""",
         """\
 examples:
   amsbq init                          asks, and writes problem.toml here
@@ -40,7 +40,7 @@ examples:
     said = ("a Python function", "a program with input and output files", "a model on a UM-Bridge server")
     for kind, text in zip(KINDS, said, strict=True):
         kinds.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=text)
-    parser.add_argument("--inputs", metavar="NAMES", help="names of the inputs, with commas between them")
+    parser.add_argument("--inputs", metavar="NAMES", help="names of the inputs, separated by commas")
     return parser
 
 
@@ -53,26 +53,29 @@ def add_check(subparsers: Subparsers) -> CommandParser:
         "evaluate each source once, before any money is spent",
         """\
 Evaluate each source of a problem file once, at the medians of the inputs.
-Print the command, the input files that are made for it, how long it took,
-the values that were found, what a budget buys, and what is wrong. Nothing is
-journaled or charged.""",
+Print the command, its input files, the time, the values, the number of
+evaluations that the budget buys, and any errors. Nothing is written to a
+journal or charged.""",
         """\
 examples:
   amsbq check problem.toml
   amsbq check problem.toml --at rate=1.5,dose=0.2
-  amsbq check problem.toml --workers 4    do four at a time gain anything?
+  amsbq check problem.toml --workers 4    are four at a time faster?
 """,
     )
     add_problem(parser)
     parser.add_argument(
-        "--at", action="append", metavar="NAME=VALUE", help="where, instead of the median; several with commas"
+        "--at",
+        action="append",
+        metavar="NAME=VALUE",
+        help="location, instead of the median; several separated by commas",
     )
     parser.add_argument(
         "--workers",
         type=whole_number,
         default=1,
         metavar="N",
-        help="also evaluate the primary source N times at once, and tell how many really run at a time",
+        help="also evaluate the primary source N times at once, and print how many really run in parallel",
     )
     return parser
 
@@ -85,7 +88,7 @@ def add_advise(subparsers: Subparsers) -> CommandParser:
         "advise",
         "which method for a problem, and why",
         """\
-Print which method fits a problem file, this one or another, by its inputs,
+Print which method suits a problem file, this one or another, from its inputs,
 its costs and its budget, and when another one would be better. Nothing is
 evaluated.""",
         "example:\n  amsbq advise problem.toml",
@@ -100,10 +103,10 @@ def add_show(subparsers: Subparsers) -> CommandParser:
         subparsers,
         "show",
         "revisions",
-        "one evaluation, and what it printed",
+        "show one evaluation and its output",
         """\
-Print where a source was evaluated, what was found or why it failed, and the
-ends of what it printed. The run may be in progress.""",
+Print the location of an evaluation, its value or why it failed, and the end
+of its output. The run may be in progress.""",
         "example:\n  amsbq show problem.jsonl 3",
     )
     return _with_evaluation(parser)
@@ -115,10 +118,10 @@ def add_exclude(subparsers: Subparsers) -> CommandParser:
         subparsers,
         "exclude",
         "revisions",
-        "take a bad value out of a run",
+        "remove a bad value from a run",
         """\
-Write into the journal that the value of an evaluation does not count. It
-stays paid for. The journal must not be in use by a run.""",
+Record in the journal that the value of an evaluation is not used. Its cost
+stays charged. The journal must not be in use by a run.""",
         "example:\n  amsbq exclude problem.jsonl 3 --reason 'did not converge'",
     )
     _with_evaluation(parser)
@@ -134,8 +137,8 @@ def add_correct(subparsers: Subparsers) -> CommandParser:
         "revisions",
         "replace a value of a run",
         """\
-Write another value of an evaluation into the journal. An evaluation that has
-failed gets a value in this way. The journal must not be in use by a run.""",
+Record another value of an evaluation in the journal. This can also supply the
+value of a failed evaluation. The journal must not be in use by a run.""",
         """\
 examples:
   amsbq correct problem.jsonl 3 1.62
@@ -143,13 +146,13 @@ examples:
 """,
     )
     _with_evaluation(parser)
-    add_values(parser, "the right value", "+")
+    add_values(parser, "the correct value", "+")
     return parser
 
 
 def _with_evaluation(parser: CommandParser) -> CommandParser:
     add_journal(parser)
     parser.add_argument(
-        "id", type=evaluation_number, metavar="ID", help="number of the evaluation, as report --text shows it"
+        "id", type=evaluation_number, metavar="ID", help="number of the evaluation, as shown by report --text"
     )
     return parser

@@ -1,4 +1,4 @@
-"""``amsbq status``: the state of a run in a few lines, without what figures and pages need."""
+"""``amsbq status``: the state of a run in a few lines, without importing what figures and pages need."""
 
 from __future__ import annotations
 

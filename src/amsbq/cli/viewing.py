@@ -1,4 +1,4 @@
-"""``amsbq report``, ``watch`` and ``compare``: runs to look at, in progress or not."""
+"""``amsbq report``, ``watch`` and ``compare``: views of runs, finished or in progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..visualization.plots import compare
 from ..visualization.report import report, what_if_rows
 from .exits import ExitCode, UserError
 
-#: outputs of a run that are drawn in a comparison: as many rows of panels fit on two pages
+#: most outputs of a run that are drawn in a comparison: as many rows of panels fit on two pages
 MOST_DRAWN = 6
 
 
@@ -63,12 +63,14 @@ def _shown(result: Result, of: str | None) -> Result:
 
 
 def _others(result: Result, paths: Sequence[Path]) -> dict[str, Measure]:
-    """Return other distributions of the inputs of a run, by the names of the files that have them."""
+    """Return other distributions of the inputs of a run, by the name of their file."""
     found = {}
     for path in paths:
         names, measure = load_inputs(path)
         if names != list(result.inputs):
-            raise UserError(f"--under {path}: its inputs are {', '.join(names)}, those of the run {result.inputs}")
+            raise UserError(
+                f"--under {path}: its inputs are {', '.join(names)}, those of the run are {', '.join(result.inputs)}"
+            )
         found[path.stem] = measure
     return found
 
@@ -88,7 +90,7 @@ def _watch(journal: Path, output: Path, options: argparse.Namespace) -> None:
 
 
 def watch_command(options: argparse.Namespace) -> int:
-    """Serve the page of a run on this machine, and renew it as the journal grows, until the user interrupts."""
+    """Serve the page of a run on this machine, and update it as the journal grows, until the user interrupts."""
     with LiveContent(options.journal) as live:
         try:
             server = PageServer(live, options.port)
@@ -96,9 +98,9 @@ def watch_command(options: argparse.Namespace) -> int:
             raise UserError(f"port {options.port} cannot be used: {error.strerror or error}") from None
         with server, suppress(KeyboardInterrupt):
             print(f"the page of {options.journal}: {server.address}", flush=True)
-            print("whoever has this address can look at the run; interrupt to leave", file=sys.stderr, flush=True)
+            print("anyone who has this address can see the run; interrupt to leave", file=sys.stderr, flush=True)
             server.serve_forever()
-    if live.busy:  # at the end of the interpreter, a thread would be ended in compiled code, which aborts the process
+    if live.busy:  # exiting normally would end a thread in compiled code, which aborts the process
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(ExitCode.DONE)
@@ -112,22 +114,22 @@ def compare_command(options: argparse.Namespace) -> int:
     figure = compare(_drawn(runs))
     try:
         figure.savefig(options.output, dpi=150)
-    except ValueError as error:  # of an unknown kind of picture
+    except ValueError as error:  # an unknown image format
         raise UserError(f"--output: {error}") from None
     print(f"wrote {options.output}", file=sys.stderr)
     return ExitCode.DONE
 
 
 def _drawn(runs: dict[str, Result]) -> dict[str, Result]:
-    """Return the runs for a picture: of many outputs, of which it would have no end, that furthest from its goal."""
+    """Return the results to draw: with many outputs, only the one that is farthest from its goal."""
     return {
         name: furthest(result) if len(result.outputs or ()) > MOST_DRAWN else result for name, result in runs.items()
     }
 
 
 def _named_results(journals: list[Path]) -> dict[str, Result]:
-    """Return the results of journals by the names of their files, with as much of their paths as tells them apart."""
-    journals = list(dict.fromkeys(journal.resolve() for journal in journals))  # one that is given twice is one
+    """Return the results of journals by file name, with as much of the path as makes the names distinct."""
+    journals = list(dict.fromkeys(journal.resolve() for journal in journals))  # duplicates count once
     paths = [journal.with_suffix("").parts for journal in journals]
     longest = max(len(parts) for parts in paths)
     kept = next((n for n in range(1, longest) if len({parts[-n:] for parts in paths}) == len(paths)), longest)

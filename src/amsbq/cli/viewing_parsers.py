@@ -1,4 +1,4 @@
-"""Arguments and help of the commands that look at runs: status, report, watch and compare."""
+"""Arguments and help of the commands that show runs: status, report, watch and compare."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def add_status(subparsers: Subparsers) -> CommandParser:
         "status",
         "the state of a run",
         """\
-Print the estimate so far, what was spent, and how many evaluations of each
-source were made. The run may be in progress: nothing is locked or changed.""",
+Print the estimate so far, the cost so far, and the number of evaluations of
+each source. The run may be in progress: nothing is locked or changed.""",
         "example:\n  amsbq status problem.jsonl",
     )
     add_journal(parser)
@@ -47,10 +47,14 @@ examples:
     )
     add_journal(parser)
     parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
-    parser.add_argument("--of", metavar="NAME", help="of several outputs: the only one to show (default: all)")
+    parser.add_argument("--of", metavar="NAME", help="the only output to show, if there are several (default: all)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
     parser.add_argument(
-        "--every", type=positive, default=5.0, metavar="S", help="seconds, for --watch (default: %(default)g)"
+        "--every",
+        type=positive,
+        default=5.0,
+        metavar="S",
+        help="seconds between updates, with --watch (default: %(default)g)",
     )
     parser.add_argument("--full", action="store_true", help="figures by Plotly, which can be zoomed and saved (5 MB)")
     parser.add_argument("--text", action="store_true", help="print the evaluations as a table")
@@ -71,16 +75,16 @@ def add_watch(subparsers: Subparsers) -> CommandParser:
         subparsers,
         "watch",
         "viewing",
-        "the page of a run, as it goes on",
+        "follow a run on a live page",
         """\
-Serve the page of a run to browsers on this machine, and renew it within a
-second or two as the run goes on; zoom and choices are kept. Nothing can be
-changed through it, and the address, which is another one each time, is
-needed. From elsewhere: ssh -L PORT:127.0.0.1:PORT, with --port PORT.""",
+Serve the page of a run to browsers on this machine, and update it within a
+second or two as the run continues; zoom and choices are kept. The page is
+read-only and served only at the printed address, which changes each time.
+From another machine: ssh -L PORT:127.0.0.1:PORT, with --port PORT.""",
         "example:\n  amsbq watch problem.jsonl",
     )
     add_journal(parser)
-    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="(default: any that is free)")
+    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="port (default: any free one)")
     return parser
 
 

@@ -33,9 +33,12 @@ LARGEST = 2e300
 #: beginning of the reason of an evaluation that took too long: the next one may be quicker
 TIMED_OUT = "it took more than"
 
-#: marks in a reason after which text is quoted from a simulator, which may differ each time
-QUOTED = re.compile(r"; it said: |; it ends with: |; the simulator returned |is no number: |, got ")
-#: value and range in the reason of an evaluation whose value was rejected
+#: the text after these words in a reason is quoted from a simulator, and may differ each time; journals of earlier
+#: releases have "it said" and "is no number"
+QUOTED = re.compile(
+    r"; it (?:said|printed): |; it ends with: |; the simulator returned |is (?:no|not a) number: |, got "
+)
+#: the value and the range in the reason of an evaluation whose value was refused
 OUTSIDE = re.compile(r"the value (\S+) is outside the valid range, ([^;]+)")
 NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 
@@ -155,7 +158,7 @@ def usable_outputs(
 def failure_kind(reason: str) -> str:
     """Return the part of a reason that stays the same when a failure repeats: no quotations, no numbers.
 
-    >>> failure_kind("it ended with exit code 3; it said: no licence") == failure_kind("it ended with exit code 3")
+    >>> failure_kind("it ended with exit code 3; it printed: no licence") == failure_kind("it ended with exit code 3")
     True
     >>> failure_kind("the variance is -0.5; the simulator returned (1, ...") == failure_kind("the variance is -1e-05")
     True

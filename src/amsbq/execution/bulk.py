@@ -1,4 +1,4 @@
-"""Evaluations in bulk, of sources that cost next to nothing: before anything else, and then beside each evaluation."""
+"""Bulk evaluation of sources that cost next to nothing: before anything else, and then at each other evaluation."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from ..design.run import Run
 from ..design.sources import Source
 from .evaluate import Outcome, evaluate_each
 
-#: what evaluates a source, by its number, at X (n, D), and returns the outcomes in turn
+#: function that evaluates a source, given its number, at X (n, D) and yields the outcomes in order
 Many: TypeAlias = Callable[[int, Array], Sequence[Outcome]]
 
 
 @dataclass(frozen=True)
 class SlownessSettings:
-    """When a source is not evaluated in bulk by default: that would be hours for all of them."""
+    """When a slow source is not evaluated in bulk by default: all evaluations together would take hours."""
 
-    tried: int = 8  #: calls with one location at a time that come first
-    longest: float = 0.01  #: seconds that each of them may take
+    tried: int = 8  #: number of trial calls with one location at a time
+    longest: float = 0.01  #: seconds that each trial call may take
 
 
 SETTINGS = SlownessSettings()
 
 
 class BulkError(ValueError):
-    """A source that fails wherever it is evaluated in bulk."""
+    """A source that fails at all points of its bulk evaluation."""
 
 
 def evaluated_here(it: Any, source: int, X: Array) -> list[Outcome]:
-    """Return the outcomes of a source at each X_i, one after the other in this thread."""
+    """Yield the outcomes of a source at each X_i, one after the other in this thread."""
     return evaluate_each(it.sources[source].function, X, it.sources[source].vectorized)
 
 
 def evaluate_in_bulk(it: Any, many: Many) -> Iterator[Bulk]:
-    """Evaluate sources in bulk, unless that was done before, and yield what they gave as soon as it is told."""
+    """Evaluate sources in bulk, unless that was done before, and yield each bulk once the integrator has it."""
     for source in it.in_bulk.wanted:
         if it.sources[source].function is None:
-            raise ValueError(f"{it.names[source]} is evaluated in bulk: give it a function, or another cost")
+            raise ValueError(f"{it.names[source]} is evaluated in bulk: pass a function, or another cost")
         X = it.in_bulk.points(source)
         if it.in_bulk.may_be_slow(source):
             began = time.perf_counter()
@@ -56,10 +56,10 @@ def evaluate_in_bulk(it: Any, many: Many) -> Iterator[Bulk]:
                 it.in_bulk.keep({other: n for other, n in it.in_bulk.counts.items() if other != source})
                 continue
         outcomes = list(many(source, X[0]))
-        if all(outcome.observation is None for outcome in outcomes):  # it would fail at the others as well
+        if all(outcome.observation is None for outcome in outcomes):  # it would fail at the other points, too
             failed = f"{it.names[source]} has failed at all {len(outcomes)} locations"
             if _takes_many(it.sources[source], X):
-                failed += ": it takes many locations at once, so say vectorized=True. One by one it fails"
+                failed += ": it takes many locations at once, so pass vectorized=True. One by one it fails"
             raise BulkError(f"{failed}, with: {outcomes[0].reason}")
         outcomes += [outcome for part in X[1:] for outcome in many(source, part)]
         values, variances, reasons = zip(*(_observed(it, source, outcome) for outcome in outcomes), strict=True)
@@ -78,17 +78,17 @@ def _takes_many(source: Source, X: Array) -> bool:
 
 
 def values_beside(it: Run, outcomes: Sequence[Outcome]) -> list[Beside]:
-    """Return values and variances of all sources that are evaluated in bulk, NaN where they failed, from outcomes."""
+    """Return values and variances of all sources in bulk from their outcomes, NaN where they failed."""
     return [_observed(it, source, outcome)[:2] for source, outcome in zip(it.in_bulk.sources, outcomes, strict=True)]
 
 
 def beside_here(it: Any, x: Array) -> list[Beside]:
-    """Return values and variances at x of the sources that are evaluated in bulk, evaluated in this thread."""
+    """Evaluate all sources in bulk at x, (D,), in this thread, and return their values and variances."""
     return values_beside(it, [evaluated_here(it, source, x[None])[0] for source in it.in_bulk.sources])
 
 
 def _observed(it: Run, source: int, outcome: Outcome) -> tuple[Values, Values, str]:
-    """Return what can be used of an outcome: its value and variance; NaN, zero and the reason if it is a failure."""
+    """Return the value and variance of an outcome, and an empty reason; NaN, zero and the reason if it failed."""
     found, reason = outcome.observation, outcome.reason
     if found is not None:
         value, reason = usable(it.sources[source].valid, it.outputs, found.value, found.variance)

@@ -1,4 +1,4 @@
-"""Certificates: the fresh evaluations of a plan, by the same runner as a run, with a journal or without."""
+"""Execution of certificates: the fresh evaluations of a plan, by the runner of runs, with or without a journal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .state import interpreted
 
 
 class CertificateLog(EventLog):
-    """Writes the evaluations of a certificate into a journal, each before it is used."""
+    """Writer of the evaluations of a certificate to a journal, each before it is used."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -46,10 +46,10 @@ def certificate_of(
     workers: int = 1,
     journal: JournalPath | None = None,
 ) -> Certificate:
-    """Evaluate what a plan asks for, and return the certificate.
+    """Evaluate the queries of a plan, and return the certificate.
 
-    It is left to be asked and told if a source has no function. With a journal, a certificate that was begun there by
-    the same request goes on, and one that was made is returned.
+    If a source has no function, the certificate is returned without evaluations, for ask and tell. With a journal, an
+    unfinished certificate of the same request continues, and a finished one is returned.
     """
     it = result.integrator
     assert it is not None
@@ -80,7 +80,7 @@ def certificate_of(
         stopped = runner.run()
     if stopped == "interrupted":
         n = len(run.evaluations)
-        again = "; the same call with the same journal goes on" if journal is not None else ""
+        again = "; the same call with the same journal continues it" if journal is not None else ""
         raise KeyboardInterrupt(f"interrupted after {n} of {len(plan.evaluated)} evaluations of a certificate{again}")
     return certificate
 
@@ -92,16 +92,18 @@ def tell_certificate(path: JournalPath, answer: Answer, patience: float = 0.0) -
             raise JournalError(f"{path} is a new file: a certificate continues the journal of its run")
         state = interpreted(journal.header, journal.events, path)
         if not state.certificates:
-            raise JournalError(f"{path} has no certificate: begin one with amsbq certify {path} --budget ...")
+            raise JournalError(f"{path} has no certificate: start one with amsbq certify {path} --budget ...")
         latest = state.certificates[-1]
         evaluated = latest.plan.evaluated
         if not 0 <= answer.id < len(evaluated) or answer.id in {e.id for e in latest.evaluations}:
-            raise JournalError(f"evaluation {answer.id} of the certificate in {path} is not waiting for an answer")
+            raise JournalError(f"evaluation {answer.id} of the certificate in {path} is not pending")
         source, x = evaluated[answer.id]
         cost = state.sources[source]["cost"]
         query = Query(answer.id, source, x, cost if isinstance(cost, float) else math.nan)
         if answer.cost is None and math.isnan(query.cost):
-            raise JournalError(f"tell what evaluation {answer.id} has cost: that of {state.names[source]} is not fixed")
+            raise JournalError(
+                f"pass the cost of evaluation {answer.id}: the cost of {state.names[source]} is not fixed"
+            )
         event = event_of_answer(answer, query, {}, state, path)
         event["event"] = "certified"
         told = interpreted(journal.header, [*journal.events, event], path).certificates[-1]
@@ -110,13 +112,13 @@ def tell_certificate(path: JournalPath, answer: Answer, patience: float = 0.0) -
 
 
 def _append(path: JournalPath, made: Evaluation) -> None:
-    """Append an evaluation that was told to a journal."""
+    """Append an evaluation made elsewhere to a journal."""
     with Journal(path) as journal:
         journal.write(certified(made, made.cost))
 
 
 def _same_request(one: Plan, other: Plan) -> bool:
-    """Return whether two plans were made of the same state of a run, for the same budget, targets and seed."""
+    """Return whether two plans have the same state of a run, budget, targets and seed."""
 
     def request(plan: Plan) -> tuple[object, ...]:
         return plan.observations, plan.budget, plan.seed, tuple(plan.targets), plan.under, plan.primary_only

@@ -1,4 +1,4 @@
-"""Changes of a problem since its journal was written: what a run depends on, compared and said in words."""
+"""Changes of a problem since its journal was written: what a run depends on, compared and described in words."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .format1 import described
 from .integrator import Integrator
 from .journal import Event, JournalPath
 
-#: lists in the description of a problem that have an entry for each source, with what an entry is called
+#: lists in the description of a problem with an entry for each source, and the name of an entry
 PER_SOURCE = {"sources": "", "functions": " function"}
 
 
 def problem_changes(
     it: Integrator, now: Event, inputs: Sequence[str] | None, header: Event, events: Sequence[Event]
 ) -> tuple[list[str], list[str]]:
-    """Return what has changed in a problem since it was last described in a journal, in words, and what is serious.
+    """Return the changes of a problem since its last description in a journal, in words, and the serious ones.
 
-    What the journal does not record is not compared. A function that has changed is not serious if it has always
-    failed: it was mended.
+    Only what the journal records is compared. The change of a function that has always failed is not serious: it
+    was fixed.
     """
     accepted = [event for event in events if event["event"] == "accepted"]
     before = accepted[-1] if accepted else header
@@ -34,7 +34,7 @@ def problem_changes(
         now = described(now, it)
     problem, named = before.get("problem"), before.get("inputs") or header.get("inputs")
     if not isinstance(problem, dict):
-        return [], []  # nonsense, of which the reader of the state will tell
+        return [], []  # invalid content, which the reader of the state reports
     compared = from_json(to_json({key: value for key, value in now.items() if key in problem}))
     for key in ("measure", "model"):
         compared[key] = _recorded(compared.get(key), problem.get(key))
@@ -62,7 +62,7 @@ def _with_recorded_digests(now: Any, before: Any) -> Any:
 
 
 def function_changes(before: Any, now: Any, name: str) -> list[str]:
-    """Return what has changed in the function of a source, in words; nothing if a journal does not describe it."""
+    """Return the changes of a source's function, in words; none if a journal does not describe it."""
     if before is None:
         return []
     compared = from_json(to_json(_with_recorded_digests(now, before)))
@@ -70,7 +70,7 @@ def function_changes(before: Any, now: Any, name: str) -> list[str]:
 
 
 def _sources_that_only_failed(events: Sequence[Event]) -> set[Any]:
-    """Return the sources of which a journal has failed evaluations and no value."""
+    """Return the sources with failed evaluations but no value in a journal."""
     asked = {event["id"]: event.get("source") for event in events if _is_of(event, "asked")}
     told = {asked.get(event["id"]) for event in events if _is_of(event, "told", "corrected")}
     observed = [event.get("source") for event in events if event["event"] == "observed"]
@@ -79,12 +79,12 @@ def _sources_that_only_failed(events: Sequence[Event]) -> set[Any]:
 
 
 def _is_of(event: Event, *kinds: str) -> bool:
-    """Return whether an event is of these kinds and has a number; of others the reader of the state will tell."""
+    """Return whether an event is of these kinds and has a number; the reader of the state reports others."""
     return event["event"] in kinds and isinstance(event.get("id"), int) and isinstance(event.get("source", 0), int)
 
 
 def _recorded(now: Any, before: Any) -> Any:
-    """Return a description without the keys that an older one does not have."""
+    """Return a description without the keys that an older one lacks."""
     if isinstance(now, dict) and isinstance(before, dict):
         return {key: _recorded(value, before[key]) for key, value in now.items() if key in before}
     if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
@@ -93,12 +93,12 @@ def _recorded(now: Any, before: Any) -> Any:
 
 
 def described_problem(it: Integrator, path: JournalPath) -> Event:
-    """Return everything that the values and the choices of a run depend on, as dictionaries, lists, text and numbers.
+    """Return everything on which the values and the choices of a run depend, as dictionaries, lists, text and numbers.
 
     Folders are relative to that of the journal, ``path``: both may be moved together.
     """
     functions = [_described_function(source, Path(path)) for source in it.sources]
-    # observations from before the journal, which it does not hold
+    # observations made before the journal, which it does not contain
     return {**it.problem.to_dict(), "functions": functions, "observed": len(it.learner)}
 
 
@@ -110,7 +110,7 @@ def _described_function(source: Source, path: Path) -> dict[str, Any] | None:
 
 
 def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
-    """Yield what differs between two descriptions of a problem, in words."""
+    """Yield the differences between two descriptions of a problem, in words."""
     if isinstance(before, dict) and isinstance(now, dict) and "class" not in {**before, **now}:
         for key in {**before, **now}:
             yield from _differences(before.get(key), now.get(key), f"{where} {key}".strip())
@@ -125,7 +125,7 @@ def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """Return a part of a description as a user would write it, or a short text for it."""
+    """Return part of a description as a user would write it, or a short text."""
     if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
         return f"a list of {len(value)}"
     if isinstance(value, dict) and "class" in value:

@@ -1,6 +1,6 @@
-"""One evaluation of a source: call its function, check what it returns, measure how long the calls take.
+"""One evaluation of a source: call its function, check the returned value, and measure the time of the calls.
 
-`evaluate` runs wherever the executor of a run sends it, be it a thread, another process or another machine. It never
+`evaluate` runs wherever the executor of a run sends it: in a thread, another process or another machine. It never
 raises an error of the source: an evaluation that fails is an `Outcome` with a reason.
 """
 
@@ -22,14 +22,14 @@ from ..design.observations import Observation
 from ..design.sources import WrongShape
 from ..simulators.answers import EvaluationLog, SimulatorError, as_observation, error_text, evaluation_log
 
-#: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again at
-#: once, one that restarts needs a few seconds; a server that is gone should not hold up a run for longer.
+#: Seconds to wait before each new call of a source that raised `ConnectionError`. A busy server is often free again
+#: immediately, one that restarts needs a few seconds; a server that is gone should not delay a run for longer.
 RETRY_PAUSES = (0.2, 1.0, 5.0)
 
-#: what is raised where an array is taken for something else
+#: errors of code that expects something other than an array
 MISTAKEN = (AttributeError, LookupError, TypeError, ValueError)
 
-#: in place of what a function has returned that has returned nothing yet
+#: placeholder for the value of a function that has not returned yet
 UNCALLED: Any = object()
 
 
@@ -46,7 +46,7 @@ class Outcome:
     seconds : float
         Wall-clock time of the calls of the source's function, without the pauses between them.
     log : EvaluationLog
-        What the simulator printed.
+        The output of the simulator.
     """
 
     observation: Observation | None
@@ -73,7 +73,7 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
             observation, returned, reason, unreachable = None, UNCALLED, "", False
             start = time.perf_counter()
             try:
-                returned = function(read_only(x.copy()))  # not to be changed between two calls
+                returned = function(read_only(x.copy()))  # x must not change between two calls
                 observation = as_observation(returned)
             except ConnectionError as error:
                 reason, unreachable = error_text(error), True
@@ -94,8 +94,8 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
 def evaluate_together(function: Any, X: Array) -> list[Outcome]:
     """Call the function of a vectorized source once at all X_i, shape (n, D), and return the outcomes.
 
-    If that call fails, they are evaluated one by one, so that each failure has its own reason; if what it returns has
-    a wrong shape, that is the reason of all of them.
+    If that call fails, they are evaluated one by one, so that each failure has its own reason; if the returned value
+    has a wrong shape, that is the reason of all of them.
     """
     try:
         return evaluate_all(function, X)
@@ -108,7 +108,7 @@ def evaluate_together(function: Any, X: Array) -> list[Outcome]:
 
 
 def evaluate_each(function: Any, X: Array, vectorized: bool) -> list[Outcome]:
-    """Return the outcomes of a function at all X_i, shape (n, D), in one call if it is that of a vectorized source."""
+    """Return the outcomes of a function at all X_i, shape (n, D), in one call if it is vectorized."""
     return evaluate_together(function, X) if vectorized else [evaluate(function, x) for x in X]
 
 
@@ -126,7 +126,7 @@ def _returned(value: Any, x: Array) -> Any:
 
 
 def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: Array) -> None:
-    """Evaluate a source at x and put the outcome, or the exception that `evaluate` lets pass, into a future."""
+    """Evaluate a source at x and set the outcome, or an exception raised by `evaluate`, as the result of a future."""
     try:
         future.set_result(evaluate(function, x))
     except BaseException as error:
@@ -134,22 +134,22 @@ def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: 
 
 
 def _remedy(error: BaseException, x: Array, returned: Any) -> str:
-    """Return where a source raised an error at x (D,), and what to do if it has mistaken the array for something else.
+    """Return where a source raised an error at x (D,), and what to do if it misuses the array.
 
-    If the source cannot be called at all, return how sources are called. An error may also be about what it returned.
+    If the source cannot be called at all, return how sources are called. The error may also concern the returned value.
     """
     text, called = error_text(error), list(traceback.walk_tb(error.__traceback__))
     theirs = [(frame, line) for frame, line in called if not is_ours(frame)]
     if not theirs:
-        by_us, how = called[-1][0].f_code, "one array x, which has a number for each input, or with all inputs by name"
+        by_us, how = called[-1][0].f_code, "one array x, with a number for each input, or with all inputs by name"
         if returned is UNCALLED and (by_us.co_filename == __file__ or isinstance(error, TypeError)):
             return f"; sources are called with {how}"
         whole = isinstance(returned, np.ndarray) and returned.shape == x.shape != (1,)
-        return f". Or, if it was to be one number: {_held_by('x', x)}" if whole else ""
+        return f". If it should be one number: {_held_by('x', x)}" if whole else ""
     last, line = theirs[-1]
     place = f" ({last.f_code.co_name}, line {line})"
     for name, given in theirs[0][0].f_locals.items():
-        if isinstance(given, np.ndarray) and given.ndim == 1:  # the first one is what it was called with
+        if isinstance(given, np.ndarray) and given.ndim == 1:  # the first one is its argument
             about = "array" in text or "to unpack" in text or f"with size {len(given)}" in text
             about &= isinstance(error, MISTAKEN) and "read-only" not in text
             return f"{place}; {_held_by(name, given)}" if about else place
@@ -157,12 +157,12 @@ def _remedy(error: BaseException, x: Array, returned: Any) -> str:
 
 
 def _held_by(name: str, x: Array) -> str:
-    """Return how many inputs an array x (D,) of that name holds, and how to use them one by one."""
+    """Return a hint on the number of inputs in an array x (D,) of that name, and on how to use them one by one."""
     if len(x) == 1:
         return f"there is one input, {name}[0]"
     return (
         f"{name} is an array with a number for each of the {len(x)} inputs: use {name}[0] to {name}[{len(x) - 1}], "
-        "or name the parameters of the function like the inputs"
+        "or name the parameters of the function after the inputs"
     )
 
 

@@ -1,6 +1,6 @@
-"""Where sources are evaluated: in this thread, in threads of their own, or by an executor; and how long they may take.
+"""Execution of evaluations: in this thread, in separate threads, or by an executor; and their time-outs.
 
-A `ResilientProcessPool` ends calls from outside. The workers of other executors cannot be ended: their calls have the
+A `ResilientProcessPool` ends calls from outside. The workers of other executors cannot be killed: their calls carry the
 timeout with them, see `TimedCall`.
 """
 
@@ -30,12 +30,12 @@ from .evaluate import Outcome, evaluate, evaluate_each, evaluate_into, evaluate_
 class ExecutorSettings:
     """Times in seconds."""
 
-    #: that a thread gets to end after the programs that it waits for were killed
+    #: grace period of a thread after the programs that it waits for were killed
     ending: float = 0.5
-    #: between two looks whether an evaluation with a timeout has started in a pool, which does not tell
+    #: between checks whether an evaluation with a timeout has started in a pool, which does not notify
     look_again: float = 0.05
-    #: beyond the longest timeout, without any call that begins or ends: then all workers of an executor hang, or are
-    #: busy with the calls of others; long enough for most of these to end
+    #: beyond the longest timeout, without any call that begins or ends: all workers of an executor then hang, or are
+    #: busy with other calls; long enough for most of these to end
     stalled: float = 600.0
 
 
@@ -53,16 +53,16 @@ ExecutorLike: TypeAlias = Executor | SupportsExecutor
 
 
 class ExecutorError(RuntimeError):
-    """An executor that does not work; what it was to evaluate stays pending, and is not charged."""
+    """A broken executor; its queries stay pending and are not charged."""
 
 
 class TimedCall:
     """An evaluation that is sent to an executor, and ends at its timeout wherever it is evaluated.
 
-    A function with a timeout is called in a thread of its own. At the timeout the call returns, and its worker is free.
-    The programs of the function are killed: those that are `Command`, and in a process of a pool all others as well. A
-    thread cannot be ended; one that does not return goes on, and the reason of the failure says so. It keeps neither
-    its worker nor the interpreter from ending.
+    A function with a timeout is called in a separate thread. At the timeout the call returns, and its worker is free.
+    The programs of the function are killed: those of a `Command`, and in a process of a pool all others as well. A
+    thread cannot be killed; one that does not return continues, and the reason of the failure says so. It blocks
+    neither its worker nor the exit of the interpreter.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class TimedCall:
 
     def __init__(self, function: Callable[[Array], Any], x: Array, timeout: float | None) -> None:
         self.function, self.x, self.timeout = function, x, timeout
-        self._thread: int | None = None  # the one that calls the function, if that is a thread of this process
+        self._thread: int | None = None  # the thread that calls the function, if it is one of this process
 
     def __call__(self) -> Outcome:
         """Evaluate the source and return the outcome."""
@@ -102,7 +102,7 @@ class TimedCall:
 
 
 def timeout_reason(timeout: float, thread: Thread | None = None) -> str:
-    """Return why an evaluation has failed that took too long, and whether the thread that called it goes on."""
+    """Return the reason of a time-out, and whether the thread of the evaluation continues."""
     if thread is not None:
         thread.join(SETTINGS.ending)
     left = "; its thread cannot be ended, and goes on" if thread is not None and thread.is_alive() else ""
@@ -118,21 +118,21 @@ class Started:
     future : Future
         Has the outcome at the end.
     timeout : float
-        Seconds after which it is to be ended from outside; infinite if it has no timeout, or ends by itself.
+        Seconds after which it must be ended from outside; infinite if it has no timeout, or ends by itself.
     end : function
-        Ends it as far as that is possible.
+        Ends it as far as possible.
     thread : Thread or None
-        Calls the function, if that is a thread of the dispatcher.
+        The thread of the dispatcher that calls the function, if there is one.
     """
 
     future: Future[Outcome]
     timeout: float
     end: Callable[[], object]
     thread: Thread | None = None
-    _seen: float | None = None  # when it was first seen to run, not only to wait for its turn
+    _seen: float | None = None  # when it was first seen running, not only queued
 
     def seconds_left(self) -> float:
-        """Return the time until its timeout, or until it should be looked at again."""
+        """Return the seconds until its timeout, or until it should be checked again."""
         if math.isinf(self.timeout):
             return math.inf
         if self._seen is None and not self.future.running():
@@ -141,34 +141,34 @@ class Started:
         return self._seen + self.timeout - time.monotonic()
 
     def time_out(self) -> Outcome:
-        """End it and return the outcome: a failure."""
+        """End the evaluation and return its outcome, a failure."""
         self.end()
         return Outcome(None, timeout_reason(self.timeout, self.thread), self.timeout)
 
 
 def _ended(outcome: Outcome) -> Started:
-    """Return an evaluation that has ended as soon as it was started."""
+    """Return an evaluation that has already ended."""
     future: Future[Outcome] = Future()
     future.set_result(outcome)
     return Started(future, math.inf, future.cancel)
 
 
 class Dispatcher:
-    """Starts evaluations: in this thread, in threads of their own, or by an executor.
+    """Dispatcher of evaluations to this thread, to separate threads, or to an executor.
 
     Parameters
     ----------
     executor : Executor, Dask client or None
         None evaluates in threads.
     threads : bool
-        Without an executor: whether evaluations without a timeout have a thread of their own as well.
+        Without an executor: whether evaluations without a timeout also run in separate threads.
     """
 
     def __init__(self, executor: ExecutorLike | None, threads: bool) -> None:
-        as_executor = getattr(executor, "get_executor", None)  # of a Dask client
+        as_executor = getattr(executor, "get_executor", None)  # a Dask client has it
         offered: Any = executor if as_executor is None else as_executor(pure=False)
         if isinstance(executor, type) or (executor is not None and not callable(getattr(offered, "submit", None))):
-            hint = f"; it is a class: give {executor.__name__}(...)" if isinstance(executor, type) else ""
+            hint = f"; it is a class: pass {executor.__name__}(...)" if isinstance(executor, type) else ""
             raise TypeError(f"executor must be one of concurrent.futures, or like it, got {brief(executor)}{hint}")
         self.executor: Executor | None = offered
         self._threads = threads
@@ -176,7 +176,7 @@ class Dispatcher:
         self._watched: set[int] = set()
 
     def start(self, function: Callable[[Array], Any], x: Array, timeout: float | None) -> Started:
-        """Start to evaluate a function at x, of shape (D,); raise `ExecutorError` if the executor does not take it."""
+        """Start to evaluate a function at x, of shape (D,); raise `ExecutorError` if the executor refuses it."""
         seconds = math.inf if timeout is None else timeout
         if self.executor is not None:
             self.check_connection()
@@ -195,7 +195,7 @@ class Dispatcher:
             return _ended(evaluate(function, x))
         future: Future[Outcome] = Future()
         future.set_running_or_notify_cancel()
-        # A daemon: a thread that never ends must not keep the interpreter from doing so.
+        # A daemon: a thread that never ends must not block the exit of the interpreter.
         thread = Thread(target=evaluate_into, args=(future, function, x), daemon=True)
         thread.start()
         return Started(future, seconds, partial(GUARDIAN.kill_started_by, thread.ident), thread)
@@ -205,7 +205,7 @@ class Dispatcher:
         return [_ended(outcome) for outcome in evaluate_together(function, X)]
 
     def many(self, function: Any, X: Array, vectorized: bool, workers: int) -> list[Outcome]:
-        """Return the outcomes of a function at all X_i, shape (n, D), by this thread or in one call for each worker."""
+        """Return the outcomes of a function at all X_i, shape (n, D), in this thread or in one call for each worker."""
         if self.executor is None:
             return evaluate_each(function, X, vectorized)
         self.check_connection()
@@ -225,8 +225,8 @@ class Dispatcher:
             raise ExecutorError(f"the connection to the Dask scheduler is lost (the client is {status})")
 
     def check_progress(self, timeouts: Sequence[float | None], quiet: float) -> None:
-        """Raise `ExecutorError` if none of the calls with these timeouts has begun or ended for too many seconds."""
-        clustered = hasattr(self.executor, "_client")  # its workers may still have to come
+        """Raise `ExecutorError` if none of the calls with these timeouts has begun or ended for too long."""
+        clustered = hasattr(self.executor, "_client")  # its workers may not have started yet
         longest = max((math.inf if timeout is None else timeout for timeout in timeouts), default=math.inf)
         if self.executor is None or self._resilient or clustered or quiet <= longest + SETTINGS.stalled:
             return
@@ -236,12 +236,12 @@ class Dispatcher:
         )
 
     def close(self) -> None:
-        """Watch the processes of the executor no more."""
+        """Stop watching the processes of the executor."""
         GUARDIAN.release(*self._watched)
         self._watched.clear()
 
     def _watch(self, pids: Sequence[int]) -> None:
-        """Have the processes of a pool killed if this process dies; they would wait for calls for ever."""
+        """Watch the processes of a pool, to be killed if this process dies; they would wait for calls forever."""
         new = [target for pid in pids for target in (pid, -pid) if target not in self._watched]
         self._watched.update(new)
         GUARDIAN.watch(*new)

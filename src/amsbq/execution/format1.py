@@ -1,8 +1,8 @@
 """Journals of format 1, translated into format 2.
 
 Format 1 stored measures and Gaussian processes as the text of their ``repr``, infinity and NaN as null, values outside
-of the valid range as told, costs as null where they were the expected ones, and draws of the tempered posterior under
-another name. Everything that knows of it is here.
+the valid range unchanged, costs as null where they were the expected ones, and draws of the tempered posterior under
+another name. All code for format 1 is here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..measures.uniform import Uniform
 from .integrator import Integrator
 from .journal import Event
 
-#: what may be called in the text of a measure or a Gaussian process, beside distributions of scipy.stats
+#: names that may be called in the text of a measure or a Gaussian process, besides distributions of scipy.stats
 CLASSES: dict[str, Any] = {
     kind.__name__: kind for kind in (Uniform, Gaussian, Product, MultiSourceGP, Term, RBF, Matern, Constant)
 }
@@ -41,7 +41,7 @@ def translated(header: Event, events: Sequence[Event]) -> tuple[Event, list[Even
     """Return the header and the events of a format-1 journal in the form of format 2.
 
     A measure or a model that cannot be rebuilt from its text is None in the translated header. Events that were
-    appended by a later version are in the form of format 2 already, and stay as they are.
+    appended by a later version already have format 2, and are unchanged.
     """
     problem = header["problem"]
     measure, model = _rebuilt_measure(header), problem["model"]
@@ -63,13 +63,13 @@ def translated(header: Event, events: Sequence[Event]) -> tuple[Event, list[Even
 
 
 def described(problem: Event, it: Integrator) -> Event:
-    """Return the description of a run in format 2 as format 1 would have stored it, to be compared with an old one."""
+    """Return the description of a run in format 2 as format 1 would have stored it, for comparison with an old one."""
     stored = {key: plain(value) for key, value in problem.items() if key not in ("observed", "functions")}
     return {**stored, "measure": _measure_text(it.measure), "model": it.problem.model.name}
 
 
 def _observed(events: Sequence[Event]) -> int:
-    """Return how many observations a refit used that the journal does not hold."""
+    """Return the number of observations of a refit that are not in the journal."""
     told = observed = 0
     for event in events:
         told += event["event"] == "told"
@@ -133,7 +133,7 @@ def _rebuilt_measure(header: Event) -> Measure | None:
 
 
 def _rebuilt(text: str, kind: type) -> Any:
-    """Return the object of that kind whose ``repr`` is the text; None if it cannot be made from it."""
+    """Return the object of that kind whose ``repr`` is the text; None if it cannot be rebuilt."""
     try:
         made = _evaluated(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, TypeError, AttributeError, KeyError):

@@ -1,4 +1,4 @@
-"""`Integrator`: decides what to evaluate, and is told what came of it, by users who evaluate elsewhere."""
+"""`Integrator`: ask and tell, for evaluations that are made elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .bulk import beside_here, evaluate_in_bulk, evaluated_here
 
 
 class Integrator(Decisions):
-    """Decides what to evaluate next, and estimates the integral, while evaluations are made elsewhere.
+    """Sequential choice of evaluations and estimate of the integral, for evaluations that are made elsewhere.
 
     Parameters
     ----------
@@ -33,30 +33,30 @@ class Integrator(Decisions):
     inputs : measure, or anything that `as_measure` takes, or a dictionary
         The distribution of the inputs. A dictionary has a distribution or a (low, high) pair for each input by name.
     budget : float, optional
-        In units of cost; by default there is no limit. What is spent and what is reserved for pending queries never
-        exceed it, if costs are known.
+        In units of cost; by default there is no limit. If costs are known, the sum of what is spent and what is
+        reserved for pending queries never exceeds it.
     model : str or MultiSourceGP
         "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
         mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
-        "vbq", which uses source 0 only; or a `MultiSourceGP` with hyperparameters of your own.
+        "vbq", which uses only source 0; or a `MultiSourceGP` with your own hyperparameters.
     acquisition : str
-        "mi" or "ivr"; "ip" and "nv" to see them fail: `amsbq.acquisition.utility`.
+        "mi" or "ivr"; "ip" and "nv" to demonstrate their failure: `amsbq.acquisition.utility`.
     seed : int, optional
         Seed of all randomness; 0 by default.
     initial : list of (source, x), optional
-        What to evaluate first. By default two locations from the measure, at which all sources are evaluated: how they
-        are related shows where they are compared; and, of sources that have gradients, some evaluations with these.
+        The first evaluations. By default, all sources are evaluated at two locations from the measure, because shared
+        locations show how they are related; sources with gradients also get some evaluations with gradients.
     order : list of int, optional
-        The numbers of all sources from the most to the least faithful one, the primary one first. By default by their
-        fidelities, if all have one, or by their costs, the cheapest last.
+        The numbers of all sources from the most to the least accurate one, the primary one first. By default they are
+        sorted by their fidelities, if all have one, or by their costs, the cheapest last.
     rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: an integer is the seed, a generator draws it.
+        Alternative to ``seed``: an integer is the seed, a generator draws it.
     names : list of str, optional
         Names of the inputs, for results and figures.
     target : "mean", "variance", Exceedance or Quantile
-        What evaluations are chosen to learn: the mean of the output, its variance, with ``Exceedance(limit)`` the
-        probability that it is above a limit, or with ``Quantile(p)`` a quantile. `Result.distribution` has the answers
-        to all but the first.
+        The quantity that evaluations are chosen for: the mean of the output, its variance, with ``Exceedance(limit)``
+        the probability that it is above a limit, or with ``Quantile(p)`` a quantile. `Result.distribution` has the
+        estimates of all but the first.
     output_range : (low, high), optional
         The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
         negative. Values outside are failed evaluations, and estimates and intervals never leave it.
@@ -64,25 +64,25 @@ class Integrator(Decisions):
         Whether sources return logarithms of a non-negative function, such as log-likelihoods; the answer is then the
         logarithm of its integral.
     outputs : list of str, or int, optional
-        Names of M numbers that each evaluation returns, or how many there are. Values, means and standard deviations
-        are then arrays (M,), and one run serves them all.
+        Names of the M numbers that each evaluation returns, or M. Values, means and standard deviations
+        are then arrays (M,), and one run serves all outputs.
     weights : list of float, or dictionary by output, optional
-        How much each output matters. By default evaluations are chosen so that all reach the same relative accuracy.
+        Weight of each output. By default evaluations are chosen so that all reach the same relative accuracy.
     decision_cost : float
-        What a second costs that is spent on learning and deciding, in the unit of all costs; nothing by default. It is
-        charged with the evaluation that was decided on, and counts in rates: a source that costs much less than a
-        decision is asked for sets of evaluations. Runs then depend on how fast the computer is.
+        The cost of a second of learning and deciding, in the unit of all costs; 0 by default. It is
+        charged with the evaluation that was decided on, and included in rates: a source that costs much less than a
+        decision is evaluated in sets. Runs then depend on the speed of the computer.
     limit : bool
-        Whether the integral wanted is that of what the sources tend to as their fidelities do to zero, which nobody can
-        evaluate: the error of the finest one is then in the error bar. Two sources or more need a fidelity; `levels`
-        makes such sources.
+        Whether to estimate the integral of the limit of the sources as their fidelities tend to zero. The limit cannot
+        be evaluated: the error bar includes the error of the finest source. Two or more sources must have a fidelity;
+        `levels` makes such sources.
     title : str, optional
-        What the run is about, for results, figures and pages.
+        Title of the run, for results, figures and reports.
     units : dictionary of str, optional
         Units of inputs and of several outputs by their names, of the only output as ``"output"``, and of costs as
         ``"cost"``.
     labels : dictionary of str, optional
-        What to call them where there is room for more than a name: with ``{"output": "peak"}`` the answer is the
+        Display names of inputs and outputs: with ``{"output": "peak"}`` the answer is the
         "expected peak". No number depends on title, units and labels.
 
     Attributes
@@ -90,14 +90,14 @@ class Integrator(Decisions):
     spent, reserved : float
         The cost of all evaluations, and the expected cost of all pending queries.
     evaluations : list of Evaluation
-        In the order in which they were told.
+        All evaluations, in the order in which they were told.
     pending : list of Query
         The queries that have no answer yet.
     rate : float
-        The acquisition rate at which the latest query was chosen.
+        The acquisition rate of the latest query.
     problem, ledger, learner, policy, in_bulk
-        Its parts: the description of the run, what is spent and reserved, what is known, what is asked next, and the
-        sources that are evaluated in bulk. They are for the other packages, and may change.
+        Components: the description of the run, the costs, the posterior, the choice of queries, and the
+        sources that are evaluated in bulk. They are internal and may change.
     stopped : str or None
         Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
 
@@ -165,12 +165,12 @@ class Integrator(Decisions):
         super().__init__(problem)
 
     def estimate(self) -> AnyEstimate:
-        """Return the distribution of the integral, conditioned on all that was told or observed.
+        """Return the posterior distribution of the integral given all observations.
 
-        Without a value of the primary source it is unknown, whatever the others say: its numbers are NaN, and a warning
+        Without a value of the primary source it is unknown: its numbers are NaN, and a warning
         says why. Right after `tell`, mean and standard deviation are those of the latest evaluation. Hyperparameters
-        are those of the latest scheduled refit, whose warnings are issued again; nothing is learned that was learned
-        before. With several outputs it returns `Estimates`. Raises `ValueError` if nothing was told or observed yet.
+        are those of the latest scheduled refit, whose warnings are issued again; nothing is refitted that was fitted
+        before. With several outputs, return `Estimates`. Raise `ValueError` if there are no observations yet.
         """
         if len(self.learner) and not self.learner.has_primary:
             warn(f"the integral is {unknown_because(self.names)}")
@@ -185,9 +185,9 @@ class Integrator(Decisions):
         return beside_here(self, x)
 
     def result(self) -> Result:
-        """Return the integral so far, and how it was found, as `integrate` returns them.
+        """Return the current estimate and everything that led to it, as `integrate` does.
 
-        Its ``stopped`` is empty while more can be asked. Raises `ValueError` if nothing was told or observed yet.
+        Its ``stopped`` is empty while more can be asked. Raise `ValueError` if there are no observations yet.
         """
         if not len(self.learner):
             raise ValueError("there is no result yet: tell or observe something first")
@@ -195,7 +195,7 @@ class Integrator(Decisions):
 
 
 def integrator_for(problem: Problem) -> Integrator:
-    """Return a new integrator of a run that is described already."""
+    """Return a new integrator for the description of a run."""
     it = Integrator.__new__(Integrator)
     Decisions.__init__(it, problem)
     return it

@@ -4,29 +4,29 @@ The first line is a header: the version of the format and a description of the r
 
     asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted, and
                                                decision, if that has a cost
-    printed  id, stdout, stderr, folder        what an evaluation printed, and its work directory, where there is any
-    told     id, value, variance, cost         its value, and gradient, before the integrator hears of it; note, if the
+    printed  id, stdout, stderr, folder        the output of an evaluation, and its work directory, if there is one
+    told     id, value, variance, cost         its value, and gradient, before the integrator uses it; note, if the
                                                gradient is ignored
-    failed   id, reason, cost                  or why it has none
+    failed   id, reason, cost                  or why it has no value
     fitted   n, hyperparameters, warnings      a refit to the first n observations
     known    id, mean, std                     the integral after an answer
     observed source, x, value, variance        a value that was taken from another journal, before anything was asked
-    excluded id, reason                        the user does not want a value to count
-    corrected id, value, variance              the user has replaced a value, or given one to a failed evaluation
-    resumed  budget                            the run goes on with another budget
-    accepted changes, problem, inputs          the user has accepted that the problem has changed
+    excluded id, reason                        the user has excluded a value
+    corrected id, value, variance              the user has replaced a value, or supplied that of a failed evaluation
+    resumed  budget                            the run continues with another budget
+    accepted changes, problem, inputs          the user has accepted changes of the problem
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
              estimate
-    certificate terms, X, predicted, ...       a certificate is begun: what is to be drawn, before it is evaluated
-    certified id, value, variance, cost,       one of its evaluations, from which the run does not learn
+    certificate terms, X, predicted, ...       a certificate is begun: its draws, before they are evaluated
+    certified id, value, variance, cost,       one of its evaluations, which the run does not use
              or reason
 
-Every line ends with its number, the checksum of the line before and its own. So damage, missing lines and lines in
-another order are noticed; lines that are cut off at the end cannot be. A last line that was not finished when the
-process died is removed when the file is opened again, and said to be missing when it is read; any other damage is an
-error, and the file is left as it is. So is a file that does not begin like a journal. A byte-order mark, line ends of
-Windows and empty lines at the end, as editors add them, are no damage. Journals of formats 1 and 2, whose lines have
-only checksums of their own, are continued in their format.
+Every line ends with its number, the checksum of the previous line and its own. Damage, missing lines and reordered
+lines are therefore detected, but lines missing at the end are not. A last line that was not finished when the
+process died is removed when the file is opened again, and reported as missing when it is read; any other damage is an
+error, and the file is left unchanged. So is a file that does not begin like a journal. A byte-order mark, Windows line
+endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2, whose lines have
+only their own checksums, are continued in their format.
 """
 
 from __future__ import annotations
@@ -67,27 +67,27 @@ JournalPath: TypeAlias = str | os.PathLike[str]
 
 
 class JournalError(Exception):
-    """A journal that cannot be used or written: what is wrong with it, and what to do."""
+    """A journal that cannot be used or written; the message says why, and what to do."""
 
 
 class AnotherRunError(JournalError):
-    """A journal of another problem: what has changed, and how to go on from Python, or ``in_shell``, from a shell."""
+    """The journal of another problem; the message has the changes and the remedy in Python, ``in_shell`` in a shell."""
 
     def __init__(self, path: JournalPath, changes: Sequence[str]) -> None:
         changed = f"{path} is the journal of another run, where {'; '.join(changes)}."
         self.in_shell = (
-            f"{changed} Begin a new journal with --fresh, or, if the evaluations in this one still count, accept the "
-            "changes: --accept-changes with run, resume and ask"
+            f"{changed} Start a new journal with --fresh or, if the evaluations in this one are still valid, accept "
+            "the changes: --accept-changes with run, resume and ask"
         )
         super().__init__(
-            f"{changed} Choose another journal, or, if the evaluations in this one still count, accept the changes: "
+            f"{changed} Choose another journal or, if the evaluations in this one are still valid, accept the changes: "
             "accept_changes=True"
         )
 
 
 @dataclass(frozen=True)
 class _Position:
-    """Where a journal ends: the number of its lines, and the checksum of the last one."""
+    """The end of a journal: the number of its lines, and the checksum of the last one."""
 
     lines: int = 0
     checksum: str = ""
@@ -99,11 +99,11 @@ class Journal:
     Parameters
     ----------
     path : path
-        A journal, which is read and continued, or a file that does not exist yet.
+        A journal to continue, or a file that does not exist yet.
     patience : float
         Seconds to wait for another process that has locked it.
     shared : bool
-        Whether processes on other hosts may write to it too: it is then refused where locks hold on one host only.
+        Whether processes on other hosts may write to it, too: it is then refused where locks hold on one host only.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Journal:
     header : dict or None
         The description of the run; None if the file is new.
     events : list of dict
-        The events that it held when it was opened.
+        The events in it when it was opened.
     """
 
     def __init__(self, path: JournalPath, patience: float = 0.0, shared: bool = False) -> None:
@@ -145,7 +145,7 @@ class Journal:
         self.write(self.header)
         with suppress(
             OSError
-        ):  # the file is new: its folder has to be on the disk as well, where that can be asked for
+        ):  # the file is new: its folder must be on the disk as well, where the system supports that
             folder = os.open(self._where.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -153,7 +153,7 @@ class Journal:
                 os.close(folder)
 
     def write(self, event: Event, durable: bool = True) -> None:
-        """Append an event; when this returns it is on the disk, unless it need not be durable."""
+        """Append an event; if it is durable, it is on the disk when this returns."""
         chained = self.header is not None and self.header["format"] >= CHAINED
         line, position = _line(event, self._end, chained)
         end = self._file.seek(0, os.SEEK_END)
@@ -166,19 +166,19 @@ class Journal:
         except OSError as error:
             self._remove_after(end)
             raise JournalError(
-                f"the journal {self.path} cannot be written: {error.strerror or error}. Everything before is kept; "
-                f"what was to be written is {line.decode().strip()}"
+                f"the journal {self.path} cannot be written: {error.strerror or error}. Earlier lines are kept; "
+                f"the line that could not be written is {line.decode().strip()}"
             ) from None
         self._end = position
         if not _is_at(self._file, self._where):
             raise JournalError(
-                f"the journal {self.path} was deleted, moved or replaced while the run was writing to it, and the run "
-                f"has ended. If it was moved, everything is in it; the last line is {line.decode().strip()}"
+                f"the journal {self.path} was deleted, moved or replaced while the run was writing to it, so the run "
+                f"has ended. If it was moved, it is complete; the last line is {line.decode().strip()}"
             )
 
     def _remove_after(self, end: int) -> None:
-        """Remove what was written of a line that could not be finished."""
-        with suppress(OSError):  # or else it is removed when the journal is opened again
+        """Remove the part of a line that could not be finished."""
+        with suppress(OSError):  # otherwise it is removed when the journal is opened again
             os.ftruncate(self._file.fileno(), end)
 
     def _read(self) -> None:
@@ -187,10 +187,10 @@ class Journal:
         lines, torn = _lines(content, self.path)
         self.events, self._end = _parsed(lines, self.path)
         if torn.strip():
-            warn(f"the last line of {self.path} was not finished and is removed: the event that it tells of is lost")
+            warn(f"the last line of {self.path} was not finished and is removed: its event is lost")
         if torn:
             self._file.truncate(self._file.seek(0, os.SEEK_END) - len(torn))
-        elif content and not content.endswith(b"\n"):  # all but the end of the last line was written
+        elif content and not content.endswith(b"\n"):  # only the end of the last line is missing
             self._file.seek(0, os.SEEK_END)
             self._file.write(b"\n")
         if self.events:
@@ -199,10 +199,10 @@ class Journal:
 
 
 def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
-    """Return the header and the events of a journal, which may be of a run in progress: nothing is locked or repaired.
+    """Return the header and the events of a journal, also of a run in progress: nothing is locked or repaired.
 
-    They are returned as they were written, in whatever format; `RunState` interprets them. If the last line is not
-    finished, there is a warning, and it is left out.
+    They are returned as written, in any format; `RunState` interprets them. An unfinished last line is left out, with
+    a warning.
     """
     path = Path(path)
     try:
@@ -211,17 +211,17 @@ def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be read: {error.strerror or error}") from None
     if not content:
-        raise JournalError(f"{path} is empty: nothing was written to it")
+        raise JournalError(f"{path} is empty")
     lines, torn = _lines(content, path)
     events, _ = _parsed(lines, path)
     if torn.strip():
-        warn(f"the last line of {path} is incomplete and does not count: a run is writing it, or it was cut off")
+        warn(f"the last line of {path} is incomplete and is ignored: a run is writing it, or it was truncated")
     return _checked_header(events, path), events[1:]
 
 
 @contextmanager
 def locked(path: JournalPath) -> Iterator[None]:
-    """Lock an existing journal for this process, whatever it holds; `JournalError` if a run is using it."""
+    """Lock an existing journal for this process, whatever its content; `JournalError` if a run is using it."""
     file = _opened_and_locked(Path(path))
     try:
         yield
@@ -230,23 +230,23 @@ def locked(path: JournalPath) -> Iterator[None]:
 
 
 def _check_beginning(content: bytes, path: Path) -> None:
-    """Raise a JournalError unless a file begins like a journal, or with a part of that if it is shorter."""
+    """Raise a JournalError unless a file begins like a journal, or, if it is shorter, like the beginning of one."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise JournalError(f"{path} is a text in UTF-16, and journals are in UTF-8: an editor may have changed it")
+        raise JournalError(f"{path} is UTF-16 text, but journals are UTF-8: an editor may have changed it")
     if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
         raise JournalError(
-            f"{path} is not a journal, and is left as it is: choose another file. If it was one, its beginning was "
+            f"{path} is not a journal, and is left unchanged: choose another file. If it was one, its beginning was "
             "damaged"
         )
 
 
 def _check_regular(path: Path) -> None:
-    """Raise a JournalError for what is there and is no file: opening a FIFO or a device may wait for ever."""
+    """Raise a JournalError for a path that exists but is not a file: opening a FIFO or a device may block forever."""
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             kind = "folder" if stat.S_ISDIR(mode) else "FIFO, device or socket"
-            raise JournalError(f"{path} is a {kind}, and a journal must be a file: choose another name")
+            raise JournalError(f"{path} is a {kind}, but a journal must be a file: choose another name")
 
 
 def _checked_header(events: list[Event], path: Path) -> Event:
@@ -263,29 +263,29 @@ def _checked_header(events: list[Event], path: Path) -> Event:
 
 
 def _line(event: Event, end: _Position, chained: bool) -> tuple[bytes, _Position]:
-    """Return the line of an event that follows where a journal ends, and where it ends then."""
+    """Return the line of an event that follows the end of a journal, and the new end."""
     place = {"line": end.lines + 1, "after": end.checksum} if chained else {}
-    body = to_json({**event, **place}).encode(errors="backslashreplace")  # half a surrogate pair becomes its escape
+    body = to_json({**event, **place}).encode(errors="backslashreplace")  # half a surrogate pair is escaped
     checksum = _checksum(body)
     return body[:-1] + f',"crc":"{checksum}"}}\n'.encode(), _Position(end.lines + 1, checksum)
 
 
 def _lines(content: bytes, path: Path) -> tuple[list[bytes], bytes]:
-    """Return the lines of a journal, and what is at its end of one that was not finished, or is empty.
+    """Return the lines of a journal, and the rest at its end: an unfinished or empty line.
 
-    A last line that lacks its line feed only is whole, by its checksum.
+    A last line that lacks only its line feed is complete, by its checksum.
     """
     if content.startswith(codecs.BOM_UTF8 + BEGINNING):
         content = content.removeprefix(codecs.BOM_UTF8)
     _check_beginning(content, path)
     *lines, last = content.split(b"\n")
-    while lines and not lines[-1].strip(b"\0 \t\r"):  # zeros: never written, but the disk had made room for it
+    while lines and not lines[-1].strip(b"\0 \t\r"):  # zeros: never written, but the disk had allocated the space
         last = lines.pop() + b"\n" + last
     if last:
         with suppress(JournalError):
             _parsed([*lines, last], path)
             return [*lines, last], b""
-    if END.search(last):  # of a line, which was finished: it is damaged
+    if END.search(last):  # the end of a finished line: it is damaged
         return [*lines, last], b""
     return lines, last
 
@@ -295,8 +295,8 @@ def _checksum(body: bytes) -> str:
 
 
 def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]:
-    """Return the events of lines, and where the journal ends; `JournalError` if they are not whole and in order."""
-    left = "The file is left as it is: restore it from a copy, or move it away and begin again"
+    """Return the events of lines, and the end of the journal; `JournalError` if they are damaged or out of order."""
+    left = "The file is left unchanged: restore it from a copy, or move it away and start again"
     events: list[Event] = []
     end = _Position()
     for number, line in enumerate(lines, 1):
@@ -308,10 +308,10 @@ def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]
         event = _event(body)
         if event is None:
             raise JournalError(f"line {number} of {path} is not an event of a journal. {left}")
-        chained = CHAINED <= _format_of(events[0] if events else event) <= FORMAT  # others are refused by the header
+        chained = CHAINED <= _format_of(events[0] if events else event) <= FORMAT  # others are refused for their header
         if chained and (event.pop("line", None), event.pop("after", None)) != (end.lines + 1, end.checksum):
             raise JournalError(
-                f"line {number} of {path} does not follow the line before it: lines were removed, moved or taken from "
+                f"line {number} of {path} does not follow the previous line: lines were removed, moved or taken from "
                 f"another journal. {left}"
             )
         events.append(event)
@@ -320,7 +320,7 @@ def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]
 
 
 def _event(body: bytes) -> Event | None:
-    """Return the event of a line, None if it is none."""
+    """Return the event of a line; None if it is not an event."""
     try:
         event = from_json(body)
     except (ValueError, RecursionError):
@@ -334,7 +334,7 @@ def _format_of(header: Event) -> int:
 
 
 def _opened_and_locked(path: Path, patience: float = 0.0) -> IO[bytes]:
-    """Return a file, opened to be read and appended to, that is locked for this process alone until it is closed."""
+    """Return a file opened for reading and appending, locked for this process until it is closed."""
     try:
         _check_regular(path)
         file: IO[bytes] = path.open("a+b", buffering=0)
@@ -349,8 +349,8 @@ def _opened_and_locked(path: Path, patience: float = 0.0) -> IO[bytes]:
         if error.errno in LOCKED_BY_ANOTHER:
             raise JournalError(f"{path} is in use by another run: wait for it, or choose another journal") from None
         raise JournalError(
-            f"the journal {path} cannot be locked: {error.strerror or error}. Its file system may have no locks: keep "
-            "the journal on another one"
+            f"the journal {path} cannot be locked: {error.strerror or error}. Its file system may not support locks: "
+            "keep the journal on another one"
         ) from None
     except BaseException:
         close(file)
@@ -372,7 +372,7 @@ def numbers_of(recorded: Any) -> Values:
 
 
 def beside_of(event: Event) -> tuple[Beside, ...]:
-    """Return values and variances that an event has of the sources that are evaluated in bulk."""
+    """Return the values and variances of the sources in bulk in an event."""
     values = [numbers_of(value) for value in event.get("free", ())]
     variances = [numbers_of(value) for value in event.get("free_variance", ())] or [
         0.0 * np.nan_to_num(v) for v in values
@@ -381,7 +381,7 @@ def beside_of(event: Event) -> tuple[Beside, ...]:
 
 
 def gradient_of(event: Event, x: Array) -> Array | None:
-    """Return the gradient that an event tells of a value at x (D,), or of each output; None if there is none."""
+    """Return the gradient in an event, (D,), or (M, D) with several outputs; None if there is none."""
     if "gradient" not in event:
         return None
     gradient = np.asarray(numbers_of(event["gradient"]))

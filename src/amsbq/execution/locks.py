@@ -1,8 +1,8 @@
-"""Locks of files: one process at a time writes to a journal, also if several hosts share its file system.
+"""Locks of files: one process at a time writes to a journal, even if several hosts share its file system.
 
-The locks are those of the operating system, which end with the process that holds them, however that ends. Linux passes
-them on to the servers of NFS, Lustre and most other network file systems. Where a file system was mounted such that
-they hold on one host only, `one_host_only` tells.
+The locks are those of the operating system, which end with the process that holds them, however it ends. Linux passes
+them on to the servers of NFS, Lustre and most other network file systems. `one_host_only` detects file systems mounted
+so that locks hold on one host only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-#: what the operating system says if another process has locked a file; everything else means that it cannot be locked
+#: errors of the operating system if another process has locked a file; all others mean that it cannot be locked
 LOCKED_BY_ANOTHER = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
 
 #: where Linux lists what is mounted, with the options
 MOUNTS = Path("/proc/self/mountinfo")
 
-#: types of file systems, and the options with which locks stay on the host that mounts them; None if they always do
+#: types of file systems, and the mount options with which locks are local to a host; None if they always are
 LOCAL_LOCKS: dict[str, tuple[str, ...] | None] = {
     "nfs": ("nolock", "local_lock=all", "local_lock=flock"),
     "nfs4": ("nolock", "local_lock=all", "local_lock=flock"),
@@ -35,7 +35,7 @@ LOCAL_LOCKS: dict[str, tuple[str, ...] | None] = {
 class LockSettings:
     """Times in seconds."""
 
-    #: between two tries to lock a file that another process has locked
+    #: between two attempts to lock a file that another process has locked
     try_again: float = 0.05
 
 
@@ -78,7 +78,7 @@ def close(file: IO[bytes]) -> None:
 
 
 def one_host_only(file: IO[bytes]) -> str:
-    """Return the type and the option of a file's file system by which locks hold on one host only; else empty."""
+    """Return the type and the mount option of a file system whose locks hold on one host only; else an empty text."""
     device = os.fstat(file.fileno()).st_dev
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -96,7 +96,7 @@ def one_host_only(file: IO[bytes]) -> str:
 
 
 def _leave_to_parent() -> None:
-    """Close all locked files in a process that was forked: with its copies of them it would keep them locked.
+    """Close all locked files in a forked process: its copies of them would keep them locked.
 
     The lock itself stays with the parent. Programs that are started get no copies in the first place.
     """

@@ -1,6 +1,6 @@
-"""Progress of a run: a bar on a terminal, or lines of text where there is none.
+"""Progress of a run: a bar on a terminal, or lines of text elsewhere.
 
-Both show what is spent of the budget, how often each source was evaluated, and the estimate of the integral.
+Both show the cost so far, the budget, the number of evaluations of each source, and the estimate of the integral.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..common.validation import numbers_text
 from ..design.evaluations import Evaluation
 from ..design.run import Run
 
-#: Called with the integrator of a run after each query that is asked and each evaluation that has ended.
+#: Function called with the integrator of a run after each query and each evaluation.
 Progress: TypeAlias = Callable[[Run], None]
 
 
@@ -26,8 +26,8 @@ Progress: TypeAlias = Callable[[Run], None]
 class Digits:
     """Significant digits of the numbers that are shown."""
 
-    value: int = 6  # of values: all that most simulators are worth, and still short
-    cost: int = 4  # of what is spent and of the budget
+    value: int = 6  # of values: the accuracy of most simulators, and still short
+    cost: int = 4  # of the cost so far and of the budget
     x: int = 4  # of inputs: enough to recognise a location
     outputs: int = 3  # how many of them: more do not fit on a line
 
@@ -37,7 +37,7 @@ DIGITS = Digits()
 
 @contextmanager
 def progress_display(it: Run, wanted: bool | Progress | None) -> Iterator[Progress]:
-    """Show the progress of a run while the context is open, and yield what to call whenever there is some.
+    """Show the progress of a run while the context is open, and yield a function to call at each event.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def progress_display(it: Run, wanted: bool | Progress | None) -> Iterator[Progre
 
 
 def in_notebook() -> bool:
-    """Return whether this is the kernel of a notebook, which can show pictures and renew them."""
+    """Return whether this is the kernel of a notebook, which can show and update figures."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 
@@ -104,13 +104,13 @@ def _show_nothing(it: Run) -> None:
 class LineProgress:
     """Progress as text on standard error: one line, with totals and the estimate, for each evaluation.
 
-    The first call prints the line of the latest evaluation only: all earlier ones are from before a resumed run went
-    on.
+    The first call prints only the line of the latest evaluation: earlier ones were made before the run was
+    resumed.
 
     Parameters
     ----------
     verbose : bool
-        Whether to print a second line for each evaluation, before the other: its source, location and value, or why it
+        Whether to print another line for each evaluation first: its source, location and value, or why it
         failed.
     """
 
@@ -119,7 +119,7 @@ class LineProgress:
         self._printed: int | None = None  # the number of evaluations at the last call
 
     def __call__(self, it: Run) -> None:
-        """Print the evaluations of an integrator that are new since the last call."""
+        """Print the evaluations of an integrator since the last call."""
         first = max(len(it.evaluations) - 1, 0) if self._printed is None else self._printed
         self._printed = len(it.evaluations)
         for evaluation in it.evaluations[first:]:

@@ -1,4 +1,4 @@
-"""Results from journals: what is known of a run, without the functions that it called."""
+"""Results from journals, without the functions of the sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .state import NONSENSE, RunState, nonsense_error, read_state
 
 
 def read_result(path: JournalPath, model: bool = True) -> Result:
-    """Return the result of a run by its journal, whether it has stopped or goes on; nothing is locked or evaluated.
+    """Read the result of a finished or running run from its journal; nothing is locked or evaluated.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         The journal.
     model : bool
         Whether to restore the integrator of the run, which is needed for diagnoses, predictions and most figures, and
-        takes a moment. It is None all the same if the journal does not hold enough: if the measure or the model
-        contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside of
-        the journal. It is always restored if evaluations were revised, or were told while nothing was running, because
-        the integral is to be learned again.
+        takes a moment. It is None anyway if the journal does not contain enough: if the measure or the model
+        contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside
+        the journal. It is always restored if evaluations were revised, or were told while no process was running,
+        because the integral must be updated.
 
     >>> read_result("nowhere.jsonl")
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
 
 
 def result_of(state: RunState, it: Integrator | None = None) -> Result:
-    """Return the result of a run in some state, with the integrator that was restored to it if there is one."""
+    """Return the result of a run in a state, with the integrator restored to it, if there is one."""
     evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(
@@ -68,9 +68,9 @@ def result_of(state: RunState, it: Integrator | None = None) -> Result:
 
 
 def restored_integrator(state: RunState) -> Integrator | None:
-    """Return an integrator in the state of a run, or None if the journal does not hold enough to make it.
+    """Return an integrator in the state of a run, or None if the journal does not contain enough to rebuild it.
 
-    Its sources have no functions, and costs that were functions of the input are learned from what was paid.
+    Its sources have no functions, and costs that were functions of the input are learned from the costs recorded.
     """
     if state.header["problem"]["observed"]:
         return None

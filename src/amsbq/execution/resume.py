@@ -1,4 +1,4 @@
-"""Journals of runs: begin one, write its events, or restore an integrator to where it ends."""
+"""Journals of runs: begin one, write its events, or restore an integrator from one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .state import LABELLED, NONSENSE, RunState, interpreted, nonsense_error
 class LogSettings:
     """How much is written."""
 
-    #: growth of the number of observations from one refit that is written to the next; the last one of a run is always
-    #: written. Refits make up nearly all of a journal, and those between can be made again from the values.
+    #: growth of the number of observations between written refits; the last one of a run is always written. Refits
+    #: make up nearly all of a journal, and those between can be recomputed from the values.
     growth: float = 2.0
 
 
@@ -37,32 +37,32 @@ SETTINGS = LogSettings()
 
 
 class EventLog:
-    """Hears of all events of a run; this one keeps nothing."""
+    """Listener to all events of a run; this base class keeps nothing."""
 
     def asked(self, query: Query, free: Sequence[Beside] = ()) -> None:
         """Log a query, before it is evaluated.
 
-        ``free`` are the values at its location of the sources that are evaluated in bulk, if they are known already.
+        ``free`` are the values of the sources in bulk at its location, if they are already known.
         """
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
-        """Log what an evaluation has printed, before its answer."""
+        """Log the output of an evaluation, before its answer."""
 
     def bulk(self, made: Bulk) -> None:
-        """Log evaluations in bulk, which could be made again at next to no cost."""
+        """Log evaluations in bulk, which could be repeated at next to no cost."""
 
     def answered(self, made: Evaluation, cost: float) -> None:
-        """Log a value or a failure, and what it cost without the decision, before the integrator hears of it."""
+        """Log a value or a failure, and its cost without the decision, before the integrator uses it."""
 
     def known(self, latest: int = 1) -> None:
-        """Log the integral after each of so many latest answers, and the refit: they could be computed again."""
+        """Log the integral after each of the latest answers, and the refit: they could be recomputed."""
 
     def stopped(self, reason: StopReason, result: Result | None) -> None:
-        """Log the end of the run, with the integral and the target if anything is known about them."""
+        """Log the end of the run, with the integral and the target if they are known."""
 
 
 class JournalLog(EventLog):
-    """Writes the events of a run into its journal.
+    """Writer of the events of a run to its journal.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class JournalLog(EventLog):
     it : Integrator
         The integrator of the run.
     refitted_at : int
-        The number of observations at the latest refit that the journal holds; 0 if it holds none.
+        The number of observations at the latest refit in the journal; 0 if there is none.
     stopped : str
         Why the run has stopped, if that is the last event of the journal; else empty.
     """
@@ -89,7 +89,7 @@ class JournalLog(EventLog):
         self._write({"event": "asked", "id": query.id, **content, **wanted, **decision, **_beside(free)})
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
-        """Write what an evaluation has printed; the answer, which follows, takes it to the disk."""
+        """Write the output of an evaluation; the answer that follows flushes it to the disk."""
         said = {name: text for name, text in vars(log).items() if text}
         if said:
             self._write({"event": "printed", "id": query.id, **said}, durable=False)
@@ -109,14 +109,14 @@ class JournalLog(EventLog):
         self._write({"event": "told", "id": made.id, **content, **_beside(made.free), **slopes, **note})
 
     def known(self, latest: int = 1) -> None:
-        """Write the integral after each of so many latest answers, and the refit, without waiting for the disk."""
+        """Write the integral after each of the latest answers, and the refit, without waiting for the disk."""
         if self.it.learner.refitted_at >= SETTINGS.growth * self._refitted_at:
             self._write_refit()
         for e in self.it.evaluations[len(self.it.evaluations) - latest :]:
             self._write({"event": "known", "id": e.id, "mean": e.mean, "std": e.std}, durable=False)
 
     def _write_refit(self) -> None:
-        """Write the latest refit, unless the journal has it already."""
+        """Write the latest refit, unless it is already in the journal."""
         learner = self.it.learner
         fitted = learner.fitted() if learner.refitted_at != self._refitted_at else None
         if fitted is not None:
@@ -124,15 +124,15 @@ class JournalLog(EventLog):
             self._write({"event": "fitted", **fitted}, durable=False)
 
     def budget_changed(self) -> None:
-        """Write the new budget of a run that is resumed to the disk."""
+        """Write the new budget of a resumed run to the disk."""
         self._write({"event": "resumed", "budget": self.it.budget})
 
     def changes_accepted(self, changes: Sequence[str], described: Event) -> None:
-        """Write to the disk that the user has accepted changes of the problem, and its new description."""
+        """Write the accepted changes of the problem, and its new description, to the disk."""
         self._write({"event": "accepted", "changes": changes, **described})
 
     def stopped(self, reason: StopReason, result: Result | None) -> None:
-        """Write the end of the run to the disk, unless the journal had it already."""
+        """Write the end of the run to the disk, unless it is already in the journal."""
         if reason != self._stopped:
             self._write_refit()
             found = {}
@@ -150,7 +150,7 @@ class JournalLog(EventLog):
 
 
 def _beside(free: Sequence[Beside]) -> Event:
-    """Return what an event holds of the sources that are evaluated in bulk; nothing if there are none."""
+    """Return the entry of an event for the sources in bulk; empty if there are none."""
     values, variances = ([pair[i] for pair in free] for i in range(2))
     noisy = {"free_variance": variances} if np.any(np.concatenate([[0.0], *map(np.atleast_1d, variances)])) else {}
     return {"free": values, **noisy} if free else {}
@@ -164,23 +164,23 @@ def begin_or_resume(
     taken: Sequence[Evaluation] = (),
     reinstate: bool = True,
 ) -> JournalLog:
-    """Begin a new journal, or restore an integrator to where an old one ends; return what writes further events.
+    """Begin a new journal, or restore an integrator to the end of an old one; return the writer of further events.
 
     Parameters
     ----------
     journal : Journal
         An open journal.
     it : Integrator
-        An integrator that was not asked for anything yet.
+        A fresh integrator, without any query.
     about : dict, optional
-        What else the header of a new journal is to hold; ``inputs`` are the names of the inputs.
+        Further entries of the header of a new journal; ``inputs`` are the names of the inputs.
     accept_changes : bool
-        Whether to resume although the problem is not the one of the journal; the journal then says so. That the
-        function of a source has changed which has always failed is accepted anyhow: it was mended.
+        Whether to resume although the problem is not the one of the journal; the journal then records the changes. A
+        changed function of a source that has always failed is accepted anyway: it was fixed.
     taken : list of Evaluation
         Values of another journal with which a new one begins.
     reinstate : bool
-        Whether sources that were retired get another chance.
+        Whether to reinstate retired sources.
     """
     inputs = (about or {}).get("inputs")
     if journal.header is None:
@@ -215,7 +215,7 @@ def begin_or_resume(
 
 
 def restore(it: Integrator, path: JournalPath, inputs: Sequence[str] | None = None) -> None:
-    """Restore an integrator that was not asked for anything yet to where a journal of the same problem ends.
+    """Restore a fresh integrator to the end of a journal of the same problem.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _restored(
     changed: Event | None = None,
     inputs: Sequence[str] | None = None,
 ) -> RunState:
-    """Set an integrator to where a journal ends, and return that state; the problem may be another one now."""
+    """Set an integrator to the end of a journal, and return that state; the problem may have changed."""
     state = interpreted(header, events, path)
     try:
         if changed is not None:
@@ -253,15 +253,15 @@ def _restored(
 
 
 def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequence[str] | None) -> RunState:
-    """Return a state for another problem: without hyperparameters and without a reason to stop.
+    """Return a state for a changed problem: without hyperparameters and without a reason to stop.
 
-    `JournalError` if the evaluations cannot be those of the problem.
+    `JournalError` if the evaluations cannot belong to the problem.
     """
     n_sources, observed = len(state.sources), state.header["problem"].get("observed", len(it.learner))
     if n_sources != len(it.sources) or observed != len(it.learner):
         raise JournalError(
             f"the journal is of {n_sources} sources and {observed} observations from before, and now there are "
-            f"{len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; begin a new journal"
+            f"{len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; start a new journal"
         )
     before = state.header["problem"]
     _check_names(state, it, inputs)
@@ -269,12 +269,12 @@ def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequen
         points = [query.x for query in state.queries] + [e.x for e in state.observed]
         it.measure.check_points(points or it.measure.median[None], "evaluation", inputs)
     except ValueError as error:
-        raise JournalError(f"the change of the inputs cannot be accepted: {error}; begin a new journal") from None
+        raise JournalError(f"the change of the inputs cannot be accepted: {error}; start a new journal") from None
     _check_categories(before, it)
     if _moved(state.names, it.names) or _moved(before.get("functions"), problem["functions"]):
         raise JournalError(
-            f"the sources are those of the journal in another order: give them as {', '.join(state.names)}, so that "
-            "values count for the sources that they are of"
+            f"the sources are those of the journal in another order: pass them as {', '.join(state.names)}, so that "
+            "values are assigned to the right sources"
         )
     for e in (*state.observed, *state.evaluations):
         valid, ok = it.sources[e.source].valid, e.status == "ok"
@@ -283,16 +283,16 @@ def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequen
             which = "a value that was taken over" if e.id is None else f"evaluation {e.id} of {it.names[e.source]}"
             raise JournalError(
                 f"the change cannot be accepted, because of {which}: {reason}. Exclude it first (amsbq exclude), or "
-                "begin a new journal"
+                "start a new journal"
             )
     return replace(state, fitted=None, stopped="")
 
 
 def _check_categories(before: Event, it: Integrator) -> None:
-    """Raise JournalError if categories are others than those of a journal, which has their numbers."""
+    """Raise JournalError if categories differ from those of a journal, which contains only their numbers."""
     try:
         known = measure_from_dict(before["measure"]).categories
-    except (KeyError, ValueError):  # only a digest is stored: of samples, which have no categories
+    except (KeyError, ValueError):  # only a digest is stored: samples, which have no categories
         return
     for d, labels in known.items():
         now = it.measure.categories.get(d, ())
@@ -305,27 +305,27 @@ def _check_categories(before: Event, it: Integrator) -> None:
 
 
 def _check_names(state: RunState, it: Integrator, inputs: Sequence[str] | None) -> None:
-    """Raise JournalError if the outputs are not as many as those of a journal, or if they or the inputs have moved.
+    """Raise JournalError if the number of outputs differs from that of a journal, or if outputs or inputs are permuted.
 
-    Values and inputs are in a journal in their order, without names.
+    A journal stores values and inputs in their order, without names.
     """
     outputs = None if it.outputs is None else list(it.outputs)
     if (state.outputs is None) != (outputs is None) or len(state.outputs or ()) != len(outputs or ()):
         was, now = (f"the outputs {brief(names)}" if names else "one output" for names in (state.outputs, outputs))
         raise JournalError(
             f"the journal is of {was}, and now there {'are' if outputs else 'is'} {now}: such a change cannot be "
-            "accepted; begin a new journal"
+            "accepted; start a new journal"
         )
     for what, known, named in (("inputs", state.header.get("inputs"), inputs), ("outputs", state.outputs, outputs)):
         if _moved(known, None if named is None else list(named)):
             raise JournalError(
-                f"the {what} are those of the journal in another order: give them as {brief(known)}, so that numbers "
-                f"count for the {what} that they are of"
+                f"the {what} are those of the journal in another order: pass them as {brief(known)}, so that numbers "
+                f"are assigned to the right {what}"
             )
 
 
 def _moved(before: Any, now: Any) -> bool:
-    """Return whether an entry of a list, unless it is None, has left its place and is now in another one."""
+    """Return whether an entry of a list, other than None, is now at another position."""
     old, new = ([to_json(entry) for entry in entries or ()] for entries in (before, now))
     left = {entry for entry, other in zip(old, new, strict=False) if entry != other} - {to_json(None)}
     return any(entry in left and entry != other for entry, other in zip(new, old, strict=False))

@@ -1,6 +1,6 @@
-"""Single evaluations of a journal: tell, look at, exclude or correct one, or take all of them into another run.
+"""Single evaluations of a journal: tell, show, exclude or correct one, or reuse all of them in another run.
 
-Nothing has to be running, and neither the problem file nor the simulators are needed.
+Neither a running process, nor the problem file, nor the simulators are needed.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from .integrator import Integrator
 from .journal import Event, Journal, JournalError, JournalPath, read_journal
 from .state import RunState, interpreted, read_state
 
-#: a number; with several outputs one for each, in their order or by name
+#: a number; with several outputs one for each, in order or by name
 Given: TypeAlias = float | Sequence[float] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a query elsewhere: a value, or the reason why there is none."""
+    """The answer to a query from elsewhere: a value, or the reason why there is none."""
 
     id: int
-    value: Given = math.nan  #: NaN for an output that has none
+    value: Given = math.nan  #: NaN for a missing output
     variance: Given = 0.0
-    cost: float | None = None  #: what was paid; None if it is the expected cost
+    cost: float | None = None  #: the actual cost; None if it is the expected cost
     gradient: Any = None  #: D numbers, or with several outputs (M, D), or a dictionary by output
     reason: str = ""  #: why it has failed; empty if it has not
 
 
 def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) -> list[Answer]:
-    """Append answers to pending queries to a journal, and return those that it did not have yet.
+    """Append answers to pending queries to a journal, and return the new ones.
 
-    An answer that the journal has already is left out, so that a growing table can be told again and again. Values
-    outside of a source's range are failed evaluations, as in a run; what is no number is refused, as by an Integrator.
+    Answers that are already in the journal are skipped, so that a growing table can be passed again and again. Values
+    outside a source's range are failed evaluations, as in a run; values that are not numbers are refused, as by an
+    Integrator.
 
     Parameters
     ----------
@@ -53,15 +54,15 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     answers : list of Answer
         At most one for each query.
     patience : float
-        Seconds to wait for others who write to the journal.
+        Seconds to wait for other writers of the journal.
 
     Raises
     ------
     JournalError
-        If one of the answers cannot be told: to a query that was not asked, that has another answer, or whose cost is
-        measured and missing. None of them is written then.
+        If one of the answers is invalid: to a query that was not asked, that has another answer, or whose cost is
+        measured and missing. Then none of them is written.
     """
-    with collected_warnings():  # which are issued again
+    with collected_warnings():  # they are issued again
         read_state(path)  # raises if there is no journal; opening one would make it
     with Journal(path, patience, shared=True) as journal:
         assert journal.header is not None
@@ -84,8 +85,8 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
                 if before["event"] == event["event"]:
                     has = f"has an answer with another {' and '.join(differs)}"
                 raise JournalError(
-                    f"query {answer.id} of {path} {has} already: {recorded}. To replace it, use amsbq correct {path} "
-                    f"{answer.id} VALUE; a value that is not to count is left out with amsbq exclude"
+                    f"query {answer.id} of {path} already {has}: {recorded}. To replace it, use amsbq correct {path} "
+                    f"{answer.id} VALUE; to exclude it, use amsbq exclude"
                 )
         interpreted(
             journal.header, [*journal.events, *(event for _, event in new.values())], path
@@ -99,7 +100,7 @@ def event_of_answer(answer: Answer, query: Query, asked: Event, state: RunState,
     """Return the event of an answer to a query, from the event with which it was asked."""
     cost, source = answer.cost, state.sources[query.source]
     if cost is None and source["cost"] == "measured":
-        raise JournalError(f"the cost of {source['name']} is measured: tell what query {answer.id} of {path} has cost")
+        raise JournalError(f"the cost of {source['name']} is measured: pass the cost of query {answer.id} of {path}")
     if cost is not None and not 0 < cost < math.inf:
         raise JournalError(f"the cost of query {answer.id} must be positive, got {cost:g}")
     cost = query.cost if cost is None else cost
@@ -108,7 +109,7 @@ def event_of_answer(answer: Answer, query: Query, asked: Event, state: RunState,
         return {**failed, "reason": recorded_reason(answer.reason)}
     if state.outputs is None and isinstance(answer.value, float) and not math.isfinite(answer.value):
         raise JournalError(
-            f"query {answer.id}: value must be finite, got {answer.value}; if the evaluation failed, tell why instead: "
+            f"query {answer.id}: value must be finite, got {answer.value}; if the evaluation failed, pass the reason: "
             "--failed REASON, or the column reason of a table"
         )
     value, variance, reason = _checked_value(answer.value, answer.variance, source, state, f"query {answer.id}")
@@ -120,7 +121,7 @@ def event_of_answer(answer: Answer, query: Query, asked: Event, state: RunState,
 
 
 def _gradient(answer: Answer, query: Query, state: RunState) -> Any:
-    """Return the gradient of an answer in the form of a journal, or raise if it is none."""
+    """Return the gradient of an answer in the form of a journal, or raise if it is invalid."""
     names, dim = state.outputs or [""], len(query.x)
     own = state.sources[query.source].get("outputs") or names
     given = [answer.gradient] if state.outputs is None else answer.gradient
@@ -157,7 +158,7 @@ def _checked_value(
                         if each is value and len(each) == 2
                         else ""
                     )
-                    raise ValueError(f"there is one output, so give one number{hint}, got {brief(each)}")
+                    raise ValueError(f"there is one output, so pass one number{hint}, got {brief(each)}")
             noise = non_negative_number(variance, "the variance")  # type: ignore[arg-type]
             return value, noise, rejection(value, source.get("valid"), noise)  # type: ignore[arg-type]
         for each in (value, variance):
@@ -170,7 +171,7 @@ def _checked_value(
 
 
 def shown_evaluation(path: JournalPath, number: int) -> tuple[RunState, Query, Evaluation | None, EvaluationLog]:
-    """Return the state of a run, one of its queries with its answer, None if that is pending, and what it printed."""
+    """Return the state of a run, one of its queries, its answer (None if pending), and its output."""
     header, events = read_journal(path)
     state = interpreted(header, events, path)
     query = next((query for query in state.queries if query.id == number), None)
@@ -185,19 +186,19 @@ def shown_evaluation(path: JournalPath, number: int) -> tuple[RunState, Query, E
 
 
 def exclude(path: JournalPath, number: int, reason: str) -> Evaluation:
-    """Append to a journal that the value of one evaluation does not count, and return it as it is from now on."""
+    """Record in a journal that the value of one evaluation is excluded, and return the revised evaluation."""
     return _revise(path, number, {"event": "excluded", "reason": recorded_reason(reason)})
 
 
 def correct(path: JournalPath, number: int, value: Given, variance: Given = 0.0) -> Evaluation:
-    """Append to a journal another value of an evaluation, which may have failed, and return it as it is from now on."""
+    """Record a new value of an evaluation, which may have failed, in a journal, and return the revised evaluation."""
     return _revise(path, number, {"event": "corrected"}, value, variance)
 
 
 def _revise(
     path: JournalPath, number: int, revision: Event, value: Given | None = None, variance: Given = 0.0
 ) -> Evaluation:
-    with collected_warnings():  # which are issued again
+    with collected_warnings():  # they are issued again
         read_state(path)  # raises if there is no journal; opening one would make it
     with Journal(path) as journal:
         assert journal.header is not None
@@ -210,13 +211,13 @@ def _revise(
         event = {**revision, "id": number}
         if before.excluded and value is None:
             raise JournalError(
-                f"evaluation {number} is {before.note}; to let it count again: amsbq correct {path} {number} VALUE"
+                f"evaluation {number} is {before.note}; to use it again: amsbq correct {path} {number} VALUE"
             )
         if value is not None:
             source = state.sources[before.source]
             right, noise, wrong = _checked_value(value, variance, source, state, f"evaluation {number}")
             if wrong:
-                raise JournalError(f"{wrong}; to take evaluation {number} out, use amsbq exclude {path} {number}")
+                raise JournalError(f"{wrong}; to exclude evaluation {number}, use amsbq exclude {path} {number}")
             event |= {"value": right, "variance": noise}
         revised = interpreted(journal.header, [*journal.events, event], path)
         journal.write(event)
@@ -234,7 +235,7 @@ def _there_are(numbers: Sequence[int | None]) -> str:
 def _of_outputs(
     evaluation: Evaluation, before: Sequence[str] | None, now: Sequence[str] | None, path: JournalPath
 ) -> Evaluation:
-    """Return an evaluation with the outputs of another run, by their names: NaN for those that it lacks."""
+    """Return an evaluation with the outputs of another run, matched by name: NaN for those that it lacks."""
     if before is None and now is None:
         return evaluation
     if before is None or now is None or not set(before) & set(now):
@@ -249,7 +250,7 @@ def _of_outputs(
 def taken_evaluations(
     path: JournalPath, it: Integrator, inputs: Sequence[str] | None, accept_changes: bool = False
 ) -> list[Evaluation]:
-    """Return the values of a journal that another run can use, with the numbers of its sources.
+    """Return the values of a journal that another run can reuse, with the numbers of that run's sources.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def taken_evaluations(
         The journal.
     it : Integrator
         The integrator of the other run. Its inputs and its sources must be those of the journal; its distribution,
-        budget, model and costs may be others. Values where its distribution is zero are left out, with a warning.
+        budget, model and costs may differ. Values where its distribution is zero are left out, with a warning.
     inputs : list of str or None
         Names of its inputs.
     accept_changes : bool
@@ -266,7 +267,7 @@ def taken_evaluations(
     Raises
     ------
     JournalError
-        If the inputs or the sources are others.
+        If the inputs or the sources differ.
     """
     state = read_state(path)
     named = state.header.get("inputs")
@@ -288,7 +289,7 @@ def taken_evaluations(
         changes = function_changes(old, now[it.names.index(name)], name) if name in wanted else []
         if changes and not accept_changes:
             raise JournalError(
-                f"the values of {path} are of another simulator: {'; '.join(changes)}. If they still count, use "
+                f"the values of {path} are of another simulator: {'; '.join(changes)}. If they are still valid, use "
                 "--accept-changes"
             )
     taken = []
@@ -299,5 +300,5 @@ def taken_evaluations(
             continue
         taken.append(replace(e, source=it.names.index(state.names[e.source])))
     if len(taken) < len(made):
-        warn(f"{len(made) - len(taken)} of {len(made)} values of {path} are outside of the inputs' distribution")
+        warn(f"{len(made) - len(taken)} of {len(made)} values of {path} are outside the inputs' distribution")
     return taken

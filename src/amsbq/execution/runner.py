@@ -1,8 +1,8 @@
 """Running sources: one after the other, in threads, or by any executor. The runner knows no mathematics.
 
-A query is asked as soon as a worker is free. Exceptions, time-outs and values that are not acceptable are failed
-evaluations, which the integrator is told of; they do not end a run. An executor that does not work ends it: what it was
-to evaluate stays pending, and is not charged.
+A query is asked as soon as a worker is free. Exceptions, time-outs and unacceptable values are failed
+evaluations, of which the integrator is told; they do not end a run. A broken executor ends it: its queries
+stay pending and are not charged.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from .resume import EventLog, begin_or_resume
 class RunnerSettings:
     """Limits; time is in seconds."""
 
-    #: between two looks whether an executor still works, which not all of them tell
+    #: between checks whether an executor still works, as not all of them notify
     check_executor: float = 1.0
-    #: the shortest duration that counts as a cost: clocks may say zero, and costs must be positive
+    #: the shortest duration that counts as a cost: clocks may show zero, and costs must be positive
     shortest: float = 1e-9
     #: evaluations of a vectorized source in one call, at most
     together: int = 256
@@ -59,7 +59,7 @@ class RunInterrupted(KeyboardInterrupt):
     Attributes
     ----------
     result : Result or None
-        What is known so far; None if no evaluation was successful.
+        The partial result; None if no evaluation was successful.
     """
 
     def __init__(self, result: Result | None = None) -> None:
@@ -68,7 +68,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class NoResultError(RuntimeError):
-    """A run that has stopped without any value."""
+    """A run that stopped without any value."""
 
 
 def run(
@@ -88,19 +88,19 @@ def run(
     Parameters
     ----------
     it : Integrator
-        Decides what to evaluate; its sources have functions.
+        The integrator that chooses queries; its sources have functions.
     rules : list of functions of the integrator
-        The run stops when one of them returns a reason.
+        Stop rules: the run stops when one of them returns a reason.
     executor : Executor or Dask client, optional
-        Where to evaluate; by default in this thread, or in threads of their own if there are several workers.
+        Where to evaluate; by default in this thread, or in separate threads if there are several workers.
     workers : int
-        Evaluations at the same time.
+        Number of evaluations at the same time.
     journal : path, optional
         The file to begin, or to resume from.
     progress : bool or function of the integrator, optional
-        Whether to show progress, or what to call whenever something has happened.
+        Whether to show progress, or a function to call after each query and evaluation.
     about : dict, optional
-        What else the header of a new journal is to hold; ``inputs`` are the names of the inputs.
+        Further entries of the header of a new journal; ``inputs`` are the names of the inputs.
     accept_changes : bool
         Whether to resume a journal although the problem has changed.
     taken : list of Evaluation
@@ -111,9 +111,9 @@ def run(
     RunInterrupted
         If the run was interrupted before any evaluation was successful.
     ExecutorError
-        If the executor does not work. What it was to evaluate stays pending, and is not charged.
+        If the executor does not work. Its queries stay pending and are not charged.
     NoResultError
-        If the run has stopped and no evaluation was successful.
+        If the run stopped and no evaluation was successful.
     """
     runner = Runner(it, rules, executor, workers)
     about = {**({} if it.inputs is None else {"inputs": it.inputs}), **(about or {})}
@@ -131,39 +131,39 @@ def run(
 
 
 def no_result_error(it: Run, stopped: StopReason, recorded: bool = False) -> BaseException:
-    """Return what to raise if no evaluation was successful; ``recorded`` if there is a journal that goes on."""
+    """Return the error to raise if no evaluation was successful; ``recorded`` if a journal can be resumed."""
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
     hint = wrong_range([e.reason for e in it.evaluations])
     last += f". {hint[:1].upper()}{hint[1:]}" if hint else ""
-    again = " Once that is fixed, the same run with the same journal goes on; retired sources are tried again."
+    again = " Once this is fixed, the same call with the same journal continues; retired sources are tried again."
     return NoResultError(
         f"no evaluation was successful, and the run has stopped ({stopped}){last}.{again if recorded else ''}"
     )
 
 
 class Runner:
-    """Evaluates what an integrator asks for, until it stops or a rule stops it.
+    """Runner of the queries of an integrator, until it stops or a rule stops it.
 
-    Interrupted once, it asks for no more and waits for what is running; what fails then stays pending. Interrupted
-    twice, it ends what is running as far as that is possible, and stops at once.
+    Interrupted once, it asks for no more and waits for running evaluations; those that fail then stay pending.
+    Interrupted twice, it ends running evaluations as far as possible, and stops immediately.
 
     Parameters
     ----------
     it : Run
-        Decides what to evaluate; its sources have functions.
+        The integrator that chooses queries; its sources have functions.
     rules : list of functions of ``it``
-        The run stops when one of them returns a reason.
+        Stop rules: the run stops when one of them returns a reason.
     executor : Executor or Dask client, optional
-        Where to evaluate; by default in this thread, or in threads of their own.
+        Where to evaluate; by default in this thread, or in separate threads.
     workers : int
-        Evaluations at the same time.
+        Number of evaluations at the same time.
 
     Attributes
     ----------
     log : EventLog
-        Hears of all events; by default it keeps nothing.
+        Listener to all events; by default it keeps nothing.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class Runner:
         self.log = EventLog()
         self._dispatcher = Dispatcher(executor, threads=self.workers > 1)
         self._running: dict[Future[Outcome], tuple[Query, Started]] = {}
-        self._beside: dict[int, list[tuple[int, Started]]] = {}  # of sources that are evaluated in bulk, by query
+        self._beside: dict[int, list[tuple[int, Started]]] = {}  # evaluations of sources in bulk, by query
         self._interrupts = Interrupts()
         self._last_event = time.monotonic()  # when a call was last submitted, or has ended
 
     def run(self, progress: Progress = lambda it: None) -> StopReason:
-        """Run to the end, and return why it ended; ``progress`` is called whenever something has happened."""
+        """Run to the end, and return why it ended; ``progress`` is called after each query and evaluation."""
         self._progress = progress
-        self._unanswered = self.it.pending  # of a run that is resumed
+        self._unanswered = self.it.pending  # of a resumed run
         reason: StopReason | None = None
         with self._interrupts.handled():
             try:
@@ -205,10 +205,10 @@ class Runner:
                 self._salvage()
                 raise ExecutorError(
                     f"the executor does not work: {error}. {len(self.it.pending)} of its queries are pending, and not "
-                    "charged; with a journal, the same run goes on with them"
+                    "charged; with a journal, the same call continues with them"
                 ) from error
             except JournalError:
-                raise  # more answers could not be kept either
+                raise  # further answers could not be written either
             except Exception:
                 self._collect_all()  # they are paid for
                 raise
@@ -217,7 +217,7 @@ class Runner:
         return reason
 
     def _fill(self) -> StopReason | None:
-        """Give every free worker something to do, or return a reason to stop."""
+        """Start evaluations on all free workers, or return a reason to stop."""
         together: list[Query] = []  # of vectorized sources, which are called once for all of them
         reason = self._ask_for(together)
         for source in sorted({query.source for query in together}):
@@ -225,7 +225,7 @@ class Runner:
         return reason or ("interrupted" if self._interrupts.noted else None)
 
     def _ask_for(self, together: list[Query]) -> StopReason | None:
-        """Ask for as much as there are workers, or a vectorized source can be called with; return a reason to stop."""
+        """Ask for queries for all workers, or for one call of a vectorized source; return a reason to stop, or None."""
         while self._has_room(together) and not self._interrupts.noted:
             query = self._unanswered.pop(0) if self._unanswered else None
             if query is None:
@@ -242,14 +242,14 @@ class Runner:
         return None
 
     def _has_room(self, together: Sequence[Query]) -> bool:
-        """Return whether more can be asked: vectorized sources take as many queries as are there without an answer."""
+        """Return whether more can be asked: a vectorized source takes all unanswered queries in one call."""
         if len(self._running) + len(together) < self.workers:
             return True
         room = len(self._running) < self.workers and 0 < len(together) < SETTINGS.together
         return room and (bool(self._unanswered) or foreseen(self.it))
 
     def _vectorized(self, query: Query) -> bool:
-        """Return whether a query may be evaluated in one call with others."""
+        """Return whether a query can be evaluated in one call with others."""
         source = self.it.sources[query.source]
         here = self._dispatcher.executor is None and source.timeout is None
         return here and source.vectorized and not query.gradient
@@ -269,7 +269,7 @@ class Runner:
     def _submit(self, query: Query) -> None:
         source = self.it.sources[query.source]
         function: Any = source.with_gradient() if query.gradient else source.function
-        if hasattr(function, "numbered"):  # it works in a directory that is named after the evaluation
+        if hasattr(function, "numbered"):  # its work directory is named after the evaluation
             valid = source.valid if self.it.outputs is None else None
             function = function.numbered(self.it.names[query.source], query.id, valid)
         self._last_event = time.monotonic()
@@ -280,7 +280,7 @@ class Runner:
         self._running[started.future] = query, started
 
     def _start(self, source: int, x: Array, name: str) -> Started:
-        """Start an evaluation of a source that no query is for; its work directory is called by that name."""
+        """Start an evaluation of a source without a query; its work directory gets that name."""
         of = self.it.sources[source]
         function: Any = of.function
         if hasattr(function, "numbered"):
@@ -288,7 +288,7 @@ class Runner:
         return self._dispatcher.start(function, x, of.timeout)
 
     def _waited_for(self, source: int, started: Started) -> Outcome:
-        """Return the outcome of an evaluation that no query is for, as soon as it has ended or exceeds its timeout."""
+        """Return the outcome of an evaluation without a query, once it has ended or exceeds its timeout."""
         while not started.future.done():
             left = started.seconds_left()
             if left <= 0:
@@ -298,7 +298,7 @@ class Runner:
         return self._outcome(started.future)
 
     def _many(self, source: int, X: Array) -> list[Outcome]:
-        """Return the outcomes of a source at each X_i, as many at the same time as there are workers."""
+        """Return the outcomes of a source at each X_i, using all workers in parallel."""
         of, outcomes = self.it.sources[source], list[Outcome]()
         if of.timeout is None and not hasattr(of.function, "numbered"):
             return self._dispatcher.many(of.function, X, of.vectorized, self.workers)
@@ -312,12 +312,12 @@ class Runner:
         return outcomes + [self._waited_for(source, each) for each in running]
 
     def _collect_all(self) -> None:
-        """Wait for everything that is running, and tell."""
+        """Wait for all running evaluations, and tell their outcomes."""
         while self._running:
             self._collect()
 
     def _collect(self) -> None:
-        """Wait until something has ended or has exceeded its timeout, and tell."""
+        """Wait until an evaluation has ended or exceeded its timeout, and tell its outcome."""
         patience = min(started.seconds_left() for _, started in self._running.values())
         if self._dispatcher.executor is not None:
             patience = min(patience, SETTINGS.check_executor)
@@ -334,23 +334,23 @@ class Runner:
             self._dispatcher.check_progress(timeouts, time.monotonic() - self._last_event)
 
     def _salvage(self) -> None:
-        """Tell what an executor that does not work has evaluated all the same."""
+        """Tell the outcomes that a broken executor has produced anyway."""
         for future in [future for future in self._running if not (future.done() or future.running())]:
             future.cancel()
             del self._running[future]
         if not all(future.done() for future in self._running):
-            print("the executor does not work; stopping after what is running", file=sys.stderr, flush=True)
+            print("the executor does not work; stopping after running evaluations", file=sys.stderr, flush=True)
         while self._running:
             left = len(self._running)
             try:
                 self._collect()
-            except ExecutorError:  # of one call, which stays pending, or of all that are left
+            except ExecutorError:  # one call, which stays pending, or all remaining ones
                 if len(self._running) == left:
                     break
         self._abandon()
 
     def _abandon(self) -> None:
-        """Tell what has ended, and end everything else as far as that is possible."""
+        """Tell the outcomes of ended evaluations, and end all others as far as possible."""
         for future in [future for future in self._running if future.done()]:
             with suppress(ExecutorError, KeyboardInterrupt):  # that one stays pending
                 self._tell(future)
@@ -360,7 +360,7 @@ class Runner:
         self._running.clear()
 
     def _tell(self, future: Future[Outcome], ended: Outcome | None = None) -> None:
-        """Judge the outcome of a call, or the one that it was ended with, log it, and tell the integrator."""
+        """Check the outcome of a call, or the failure with which it was ended, log it, and tell the integrator."""
         with self._interrupts.postponed():  # until an answer is logged and told: it is paid for
             query, _ = self._running.pop(future)
             outcome = ended or self._outcome(future)
@@ -379,12 +379,12 @@ class Runner:
             self._progress(self.it)
 
     def _outcome(self, future: Future[Outcome]) -> Outcome:
-        """Return what a call has returned, or a failure if it ended its process; other errors are the executor's."""
+        """Return the outcome of a call, or a failure if it killed its process; other errors are the executor's."""
         try:
             return future.result()
         except (Exception, CancelledError) as error:
             text = error_text(error).rstrip(".")
-            if isinstance(error, CrashedCall) or type(error).__name__ == "KilledWorker":  # which is Dask's
+            if isinstance(error, CrashedCall) or type(error).__name__ == "KilledWorker":  # Dask's error
                 return Outcome(None, text, 0.0)
             remedy = "; a ResilientProcessPool replaces processes that die" if isinstance(error, BrokenExecutor) else ""
             raise ExecutorError(f"{text}{remedy}") from error

@@ -1,4 +1,4 @@
-"""The state of a run as its journal tells it: the one interpretation of the events, for whoever reads a journal."""
+"""The state of a run according to its journal: the only interpretation of events, for all readers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .format1 import translated
 from .integrator import Integrator
 from .journal import Event, JournalError, JournalPath, beside_of, gradient_of, numbers_of, read_journal
 
-#: reasons to stop that an integrator would find again with the same budget
+#: reasons to stop that an integrator would reproduce with the same budget
 DECIDED_AGAIN = ("budget", "exhausted")
 
-#: what reading events may raise if they are nonsense
+#: errors raised while reading inconsistent events
 NONSENSE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
-#: the fields of each kind of event that are needed, with their types
+#: the required fields of each kind of event, with their types
 FIELDS: dict[str, dict[str, type]] = {
     "asked": {"id": int, "source": int, "x": list, "cost": float, "rate": float},
     "bulk": {"source": int, "n": int, "mean": float, "std": float, "cost": float, "X": list, "values": list},
@@ -53,10 +53,10 @@ BY_OUTPUT = ("value", "variance", "mean", "std")
 #: events of certificates, which are no part of the run
 CERTIFICATES = ("certificate", "certified")
 
-#: the event by which a run that is resumed gets another title, other units or labels
+#: the event that changes the title, units or labels of a resumed run
 LABELLED = "labelled"
 
-#: events by which the user changes an evaluation afterwards
+#: events that revise an evaluation
 REVISIONS = ("excluded", "corrected")
 
 
@@ -67,32 +67,32 @@ class RunState:
     Attributes
     ----------
     header : dict
-        The header of the journal, in the form of the present format.
+        The header of the journal, in the current format.
     queries : list of Query
-        All that were asked, in order.
+        All queries, in order.
     bulk : list of Bulk
         Evaluations in bulk.
     observed : list of Evaluation
         Values that were taken from another journal.
     evaluations : list of Evaluation
-        All answers, in the order in which they were told, as the user has revised them.
+        All answers, in the order in which they were told, with the user's revisions.
     unknown : int
-        How many of the last evaluations do not have the integral after them: those that were told while nothing was
-        running, and the one after which the process died before that was known.
+        The number of last evaluations without an estimate of the integral after them: those told while no process was
+        running, and the one after which the process died before the estimate was computed.
     budget : float
         The latest budget, infinite if there is none.
     fitted : dict or None
         The latest refit, as `Learner.fitted` returned it.
     stopped : str
-        Why the run has stopped; empty if it goes on or was killed.
+        Why the run has stopped; empty if it is running or was killed.
     by_rule : bool
         Whether a stop rule has stopped it.
     revised : bool
-        Whether the user has revised evaluations after everything else: the integral is then to be learned again.
+        Whether the last events are revisions by the user: the integral must then be updated.
     estimate, target : Estimate or None
-        The integral at the end of a run that has stopped, and the target of the run if it is another one.
+        The integral at the end of a run that has stopped, and the target of the run if it is another quantity.
     certificates : list of Certificate
-        Made of fresh evaluations, which the run has not learned from.
+        The certificates, from fresh evaluations that the run does not use.
     """
 
     header: Event
@@ -117,7 +117,7 @@ class RunState:
 
     @property
     def labels(self) -> Labels:
-        """What the run is about, and the names and units of inputs, outputs and costs."""
+        """The title of the run, and the labels and units of inputs, outputs and costs."""
         return Labels.from_dict(self.header.get("labels", {}))
 
     @property
@@ -132,13 +132,13 @@ class RunState:
 
     @property
     def pending(self) -> list[Query]:
-        """The queries that were asked and not answered."""
+        """The queries without an answer."""
         answered = {evaluation.id for evaluation in self.evaluations}
         return [query for query in self.queries if query.id not in answered]
 
     @classmethod
     def from_events(cls, header: Event, events: Sequence[Event]) -> RunState:
-        """Return the state after all events of a journal of any format; one of `NONSENSE` if they cannot have happened.
+        """Return the state after all events of a journal of any format; one of `NONSENSE` if they are inconsistent.
 
         Events of an unknown kind are ignored.
         """
@@ -168,7 +168,7 @@ class RunState:
         ended = [event for event in events if event["event"] not in REVISIONS][-1:]
         last = ended[0] if ended and ended[0]["event"] == "stopped" else {}
         revised = bool(events) and events[-1]["event"] in REVISIONS
-        # hyperparameters from before an accepted change may be those of another model, or of other values
+        # hyperparameters before an accepted change may belong to another model, or to other values
         fits = [event for event in events[max([0, *accepted, *revisions]) :] if event["event"] == "fitted"]
         estimate, target = (None if revised else last.get(key) for key in ("estimate", "target"))
         revision = {events[number]["id"]: events[number] for number in revisions}
@@ -190,9 +190,9 @@ class RunState:
         )
 
     def restore(self, it: Integrator) -> None:
-        """Set an integrator of the same problem, which was not asked for anything yet, to this state.
+        """Set a fresh integrator of the same problem to this state.
 
-        A reason to stop that the integrator would find again is restored if the budget is the same.
+        A reason to stop that the integrator would reproduce is restored if the budget is the same.
         """
         again = self.stopped in DECIDED_AGAIN and not self.by_rule and self.budget == it.budget
         stopped = self.stopped if again else None
@@ -202,7 +202,7 @@ class RunState:
 
 
 def read_state(path: JournalPath) -> RunState:
-    """Return the state of a run by its journal; nothing is locked, repaired or evaluated."""
+    """Return the state of a run from its journal; nothing is locked, repaired or evaluated."""
     return interpreted(*read_journal(path), path)
 
 
@@ -215,13 +215,13 @@ def interpreted(header: Event, events: Sequence[Event], path: JournalPath) -> Ru
 
 
 def nonsense_error(path: JournalPath, error: Exception) -> JournalError:
-    """Return the error to raise for a journal whose lines are intact and whose content is nonsense."""
+    """Return the error to raise for a journal whose lines are intact but whose content is inconsistent."""
     what = f"there is no {error}" if isinstance(error, KeyError) else one_line(error)
     return JournalError(f"{path} tells of something that cannot have happened: {what}")
 
 
 def _check_header(header: Event) -> None:
-    """Raise one of `NONSENSE` unless a header has what every reader needs."""
+    """Raise one of `NONSENSE` unless a header has all required entries."""
     sources, inputs = header["problem"]["sources"], header.get("inputs")
     if not isinstance(sources, list) or not sources:
         raise ValueError("a run without sources")
@@ -236,9 +236,9 @@ def _check_header(header: Event) -> None:
 
 
 def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:
-    """Raise one of `NONSENSE` unless an event has the fields of its kind, with possible values.
+    """Raise one of `NONSENSE` unless an event has the fields of its kind, with valid values.
 
-    With several outputs, numbers that each of them has are lists.
+    With several outputs, numbers for each output are lists.
     """
     kind = event["event"]
     for key, wanted in FIELDS.get(kind, {}).items():
@@ -256,14 +256,14 @@ def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:
 
 
 def _is(value: Any, wanted: type) -> bool:
-    """Return whether a value is of a type; whole numbers count as floats if they fit, and booleans do not."""
+    """Return whether a value has a type; whole numbers count as floats if they fit, but booleans do not."""
     if wanted is float and type(value) is int:
         return abs(value) <= sys.float_info.max
     return isinstance(value, wanted) and not isinstance(value, bool)
 
 
 def _queries(asked: Sequence[Event], header: Event) -> dict[int, Query]:
-    """Return the queries of events "asked" by their ids; a line that is there twice tells of one query."""
+    """Return the queries of events "asked" by id; a duplicated line counts once."""
     n_sources, inputs = len(header["problem"]["sources"]), header.get("inputs")
     dim = len(inputs) if inputs else len(asked[0]["x"]) if asked else 0
     queries: dict[int, Query] = {}
@@ -333,14 +333,14 @@ def _certificates(events: Sequence[Event], header: Event) -> list[Certificate]:
 
 
 def _revised(evaluation: Evaluation, revision: Event | None) -> Evaluation:
-    """Return an evaluation as the user has revised it."""
+    """Return an evaluation with a revision by the user applied."""
     if revision is None:
         return evaluation
     failed = evaluation.status == "failed"
     was = f"it had failed: {evaluation.reason}" if failed else f"it was {numbers_text(evaluation.value)}"
     if revision["event"] == "corrected":
         value, variance = numbers_of(revision["value"]), numbers_of(revision["variance"])
-        evaluation = replace(evaluation, value=value, variance=variance, gradient=None)  # it was that of the old value
+        evaluation = replace(evaluation, value=value, variance=variance, gradient=None)  # it belonged to the old value
         return replace(evaluation, status="ok", reason="", note=f"corrected; {was}")
     note = f"{EXCLUDED}{revision['reason']}; {was}"
     return replace(evaluation, value=math.nan, variance=0.0, gradient=None, status="failed", reason=note, note=note)

@@ -1,5 +1,5 @@
 """Problem files: a run described in TOML.
 
 The input is the path of a file: budget, distribution of the inputs, and sources.
-The output is a `Problem` with an integrator, or one error with all mistakes: nothing is evaluated before all is right.
+The output is a `Problem` with an integrator, or one error with all mistakes: nothing is evaluated before all are fixed.
 """

@@ -1,4 +1,4 @@
-"""Checks of the tables of a problem file against their keys, which collect every mistake and not only the first."""
+"""Checks of the tables of a problem file against their keys: they collect all mistakes, not only the first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Refused(ValueError):
-    """A value that is refused for a reason of its own, which is the message."""
+    """A value that is refused for a special reason, which is the message."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Key:
 
     wanted: str = ""  #: what it must be, in words
     read: Callable[[Any], Any] = lambda value: value  #: return the value to use, or raise TypeError or ValueError
-    to: str = ""  #: the class that takes it as an argument of the same name; else the reader of the table uses it
+    to: str = ""  #: the class that takes it as an argument of the same name; if empty, the reader of the table uses it
     default: Any = None
-    missing: str = ""  #: what it is for, if it must be given
+    missing: str = ""  #: what it is for, if it is required
     by_output: bool = False  #: whether it may be a table by output, if there are several
     refusal: str = "must be {wanted}, got {given}"  #: the message for a value that is not accepted
 
@@ -36,23 +36,23 @@ class Key:
 class Checker:
     """Collector of the mistakes in a problem file.
 
-    A check returns the value that it was asked for, or None after adding a line to ``errors``. The line names the key,
-    says what is accepted and what was found.
+    A check returns the value of a key, or None after adding a line to ``errors``. The line names the key, what is
+    accepted and what was found.
     """
 
     def __init__(self, top: Collection[str] = ()) -> None:
         self.errors: list[str] = []
-        self.top = top  # keys of the file itself, which belong to none of its tables
+        self.top = top  # keys of the file itself, outside its tables
 
     def add(self, key: str, message: str) -> None:
-        """Add the mistake ``message`` at ``key``; one without a key is about the file as a whole."""
+        """Add the mistake ``message`` at ``key``; an empty key means the file as a whole."""
         name = key.rpartition(".")[2]
         self.errors.append(f"{key}: {message.removeprefix(f'{name} ')}" if key else message)
 
     def attempt(self, key: str, make: Callable[[], T], within: Mapping[str, str] | None = None) -> T | None:
         """Return what ``make()`` returns; if it raises anything, add the reason at ``key`` and return None.
 
-        ``within`` has more exact keys by the words with which a reason may begin.
+        ``within`` has more specific keys, by the words with which a reason may begin.
         """
         try:
             return make()
@@ -81,7 +81,7 @@ class Checker:
         return found
 
     def value(self, where: str, key: Key, given: Any, outputs: Collection[str] = ()) -> Any:
-        """Return what a key makes of a value, or a dictionary of that by output; None if it is wrong."""
+        """Return the value as read by a key, or a dictionary of values by output; None if it is wrong."""
         try:
             return key.read(given)
         except (TypeError, ValueError) as error:
@@ -96,14 +96,14 @@ class Checker:
         """Add a mistake for each key of ``table`` that is not in ``known``, with the closest known key."""
         for name in table:
             if name not in known:
-                why = f"is not known{suggestion(name, known)}; there are {', '.join(known)}"
+                why = f"is not known{suggestion(name, known)}; valid keys: {', '.join(known)}"
                 if within and name in self.top:
-                    why = f"belongs above the first table of the file: in TOML, what follows [{within}] is a part of it"
+                    why = f"belongs above the first table of the file: in TOML, what follows [{within}] is part of it"
                 self.add(dotted(within, name), why)
 
 
 def shown(value: Any) -> str:
-    """Return a value as a problem file has it, cut short to one line of an error message.
+    """Return a value in TOML notation, shortened to one line of an error message.
 
     >>> print(shown({"low": [0.5, True], "name": "fine"}))
     { low = [0.5, true], name = 'fine' }
@@ -122,5 +122,5 @@ def _toml(value: Any) -> str:
 
 
 def dotted(within: str, name: str) -> str:
-    """Return the key of ``name`` inside of the table ``within``, such as ``inputs.rate``."""
+    """Return the key of ``name`` in the table ``within``, such as ``inputs.rate``."""
     return f"{within}.{name}" if within else name

@@ -1,4 +1,4 @@
-"""`ProblemError`: what is wrong with a problem file."""
+"""`ProblemError`: the mistakes in a problem file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class ProblemError(Exception):
-    """Everything that is wrong with a problem file: one line per mistake, with the file, the key and the remedy."""
+    """All mistakes in a problem file: one line per mistake, with the file, the key and the remedy."""
 
     def __init__(self, path: Path, errors: list[str]) -> None:
         super().__init__("\n".join(f"{path}: {error}" for error in errors))

@@ -24,7 +24,7 @@ from ..simulators.tables import separator
 from .checks import Checker, shown
 from .schema import BOUNDS, NUMBER, PROBABILITIES, WORDS, distribution_keys, is_number
 
-#: names of the inputs, and their joint distribution unless something was wrong with it
+#: names of the inputs, and their joint distribution, or None if it is wrong
 Inputs: TypeAlias = tuple[list[str], Measure | None]
 
 
@@ -41,14 +41,14 @@ class InputsReader:
         if (inputs is None) == (samples is None):
             both = ", not both" if inputs is not None else ""
             accepted = "a table [inputs] of names and distributions, or samples = 'file.csv'"
-            self.checker.add("inputs", f"give either {accepted}{both}")
+            self.checker.add("inputs", f"must be either {accepted}{both}")
             return [], None
         if samples is not None and "correlations" in content:
-            self.checker.add("correlations", "samples have their own: give correlations with a table [inputs] only")
+            self.checker.add("correlations", "samples have their own: use correlations only with a table [inputs]")
         return self._table(inputs, content.get("correlations")) if samples is None else self._samples(samples)
 
     def words(self, content: dict[str, Any]) -> dict[str, dict[str, str]]:
-        """Return the units and the labels that stand beside the distributions of inputs, by their names."""
+        """Return the units and the labels in the tables of inputs, by input name."""
         inputs = content.get("inputs")
         entries = inputs.items() if isinstance(inputs, dict) else []
         tables = {name: entry for name, entry in entries if isinstance(entry, dict)}
@@ -69,12 +69,12 @@ class InputsReader:
         for name in names:
             if not re.fullmatch(r"[A-Za-z_]\w*", name):
                 self.checker.add(
-                    f"inputs.{name}", "a name is made of letters, digits and _, and begins with a letter or _"
+                    f"inputs.{name}", "a name consists of letters, digits and _, and does not begin with a digit"
                 )
         marginals = [self._marginal(f"inputs.{name}", _without_words(entry)) for name, entry in inputs.items()]
         if any(marginal is None for marginal in marginals):
             return names, None
-        for name, marginal in zip(names, marginals, strict=True):  # one at a time first: the mistake has a name then
+        for name, marginal in zip(names, marginals, strict=True):  # one at a time first, so that a mistake has a name
             if self.checker.attempt(f"inputs.{name}", partial(as_measure, [marginal])) is None:
                 marginals = []
         if not marginals:
@@ -84,7 +84,7 @@ class InputsReader:
         return names, self._dependent(names, marginals, correlations)
 
     def _dependent(self, names: list[str], marginals: list[Any], correlations: Any) -> Measure | None:
-        """Return a copula of the inputs that ``correlations`` names, and the others beside it; None if it is wrong."""
+        """Return a copula of the inputs that ``correlations`` names, independent of the others; None if it is wrong."""
         accepted = "pairs of inputs with the correlation of their normal scores, such as a = { b = 0.5 }"
         if not isinstance(correlations, dict) or not all(isinstance(row, dict) for row in correlations.values()):
             self.checker.add("correlations", f"must be a table of {accepted}, got {shown(correlations)}")
@@ -95,7 +95,7 @@ class InputsReader:
                 key, unknown = f"correlations.{one}.{other}", [name for name in (one, other) if name not in names]
                 value = self.checker.value(key, NUMBER, row[other])
                 if unknown or one == other:
-                    itself = "an input is not correlated with itself: leave it out"
+                    itself = "the correlation of an input with itself is 1: leave it out"
                     reason = f"there is no input {unknown[0]!r}{suggestion(unknown[0], names)}" if unknown else itself
                     self.checker.add(key, reason)
                 elif value is not None:
@@ -161,14 +161,14 @@ class InputsReader:
         families = scipy.stats.rv_continuous, scipy.stats.rv_discrete
         if not isinstance(family, families):
             known = [d for d in dir(scipy.stats) if isinstance(getattr(scipy.stats, d), families)]
-            message = f"{name!r} is no distribution of scipy.stats{suggestion(name, known)}"
+            message = f"{name!r} is not a distribution of scipy.stats{suggestion(name, known)}"
             self.checker.add(f"{key}.distribution", message)
             return None
         shapes = [shape.strip() for shape in family.shapes.split(",")] if family.shapes else []
         common = ("loc", "scale") if isinstance(family, scipy.stats.rv_continuous) else ("loc",)
         if both := {"low", "high"} & set(entry) - set(shapes):
             self.checker.add(
-                key, f"has a distribution and {' and '.join(sorted(both, reverse=True))}: give one of them"
+                key, f"has a distribution and {' and '.join(sorted(both, reverse=True))}: keep one of them"
             )
             return None
         found = self.checker.table(distribution_keys(name, shapes, common), entry, key)
@@ -176,7 +176,7 @@ class InputsReader:
         if None in parameters.values():
             return None
         frozen = self.checker.attempt(key, lambda: family(**parameters))
-        if frozen is not None and np.isnan(frozen.support()).any():  # as SciPy answers for impossible parameters
+        if frozen is not None and np.isnan(frozen.support()).any():  # SciPy's answer to invalid parameters
             values = ", ".join(f"{parameter} = {value:g}" for parameter, value in parameters.items())
             self.checker.add(key, f"{name} does not exist for {values}")
             return None
@@ -198,11 +198,11 @@ class InputsReader:
             self.checker.add("samples", f"{name} is not a text file in UTF-8")
             return [], None
         except (ValueError, csv.Error):
-            self.checker.add("samples", f"{name} must have a line of names, and a line for each sample")
+            self.checker.add("samples", f"{name} must have a header line of names, and a line for each sample")
             return [], None
         header = [column.strip() for column in header]
         if any(_is_number(column) for column in header):
-            self.checker.add("samples", f"{name} must begin with a line of names, got {','.join(header)}")
+            self.checker.add("samples", f"{name} must begin with a header line of names, got {','.join(header)}")
             return [], None
         table = np.empty((len(rows), len(header)))
         for i, (line, row) in enumerate(rows):
@@ -214,7 +214,7 @@ class InputsReader:
                 self.checker.add("samples", f"line {line} of {name} must be {len(header)} numbers, {got}")
                 return [], None
         if len(set(header)) < len(header):
-            self.checker.add("samples", f"{name} has two columns of the same name: {', '.join(header)}")
+            self.checker.add("samples", f"{name} has two columns with the same name: {', '.join(header)}")
         weights = table[:, header.index("weight")] if "weight" in header else None
         names = [column for column in header if column != "weight"]
         values = table[:, [header.index(column) for column in names]]

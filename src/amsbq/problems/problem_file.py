@@ -36,12 +36,12 @@ from .sources import SourcesReader
 
 @dataclass(frozen=True)
 class ProblemFile:
-    """A problem file that was read: the description of the run, as `amsbq.integrate` makes it from its arguments."""
+    """The content of a problem file: the description of the run, as `amsbq.integrate` makes it from its arguments."""
 
     path: Path
-    sources: list[Source]  #: as the file has them
+    sources: list[Source]  #: as in the file
     described: Problem
-    certify: float = 0.0  #: the share of the budget that is kept for a certificate
+    certify: float = 0.0  #: the share of the budget that is reserved for a certificate
 
     @property
     def names(self) -> list[str]:
@@ -55,11 +55,11 @@ class ProblemFile:
 
     @property
     def budget(self) -> float:
-        """What the run may spend, without what is kept for a certificate; infinite if only a tolerance ends it."""
+        """The budget of the run, without the share reserved for a certificate; infinite if only a tolerance ends it."""
         return self.described.budget
 
     def kept(self, budget: float) -> float:
-        """Return what is kept for the certificate of a run that may spend so much."""
+        """Return the budget reserved for the certificate of a run with this budget."""
         return budget * self.certify / (1 - self.certify) if self.certify else 0.0
 
     def integrator(self, budget: float | None = None) -> Integrator:
@@ -72,21 +72,21 @@ class ProblemFile:
         return integrator_for(described)
 
     def require_functions(self) -> None:
-        """Raise `ProblemError` if a source is evaluated elsewhere, and cannot be evaluated here."""
+        """Raise `ProblemError` if a source is detached, and so cannot be evaluated here."""
         names = source_names(self.sources)
         missing = [name for name, source in zip(names, self.sources, strict=True) if source.function is None]
         if missing:
             raise ProblemError(
                 self.path,
                 [
-                    f"{missing[0]} is detached, so nothing can be evaluated here: ask for its queries with amsbq ask, "
-                    "and tell what came of them with amsbq tell"
+                    f"{missing[0]} is detached, so it cannot be evaluated here: get its queries with amsbq ask, "
+                    "and record their values with amsbq tell"
                 ],
             )
 
     @property
     def needs_processes(self) -> bool:
-        """Whether a source is a Python function, which could take down the process that calls it."""
+        """Whether a source is a Python function, which could crash the process that calls it."""
         return any(isinstance(source.function, PythonFunction) for source in self.sources)
 
 
@@ -96,7 +96,7 @@ def load_problem(path: str | Path) -> ProblemFile:
 
 
 def load_inputs(path: Path) -> tuple[list[str], Measure]:
-    """Read the names and the distribution of the inputs of a problem file, or of a file that has nothing else."""
+    """Read the names and the distribution of the inputs of a problem file, or of a file with nothing else."""
     checker = Checker()
     names, measure = InputsReader(path.resolve().parent, checker).read(_content(path))
     if checker.errors or measure is None:
@@ -116,12 +116,12 @@ def _content(path: Path) -> dict[str, Any]:
         raise ProblemError(path, ["is not a text file in UTF-8"]) from None
     except (ValueError, RecursionError) as error:  # integers may have too many digits, and tables too many levels
         journal = path.suffix == ".jsonl"
-        hint = "is a journal, not a problem file: amsbq resume or amsbq status take it" if journal else ""
+        hint = "is a journal, not a problem file: use amsbq resume or amsbq status" if journal else ""
         raise ProblemError(path, [hint or f"is not TOML: {error}{_line_of(error, text)}"]) from None
 
 
 def _line_of(error: Exception, text: str) -> str:
-    """Return the line of a text that an error of the TOML parser is about, and a remark if it has a decimal comma."""
+    """Return the line to which an error of the TOML parser refers, with a remark if it has a decimal comma."""
     place, lines = re.search(r"at line (\d+)", str(error)), text.splitlines()
     if place is None or not 0 < int(place[1]) <= len(lines):
         return ""
@@ -132,7 +132,7 @@ def _line_of(error: Exception, text: str) -> str:
 def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     """Return the problem that the tables of a file describe; raise `ProblemError` if anything is wrong."""
     checker, folder = Checker(PROBLEM), path.resolve().parent
-    outputs = Checker().table(PROBLEM, content)["outputs"]  # on which other keys depend
+    outputs = Checker().table(PROBLEM, content)["outputs"]  # other keys depend on it
     unlimited = "rel_tol" in content or "abs_tol" in content
     keys = PROBLEM | {"budget": replace(PROBLEM["budget"], missing="")} if unlimited else PROBLEM
     found = checker.table(keys, content, outputs=outputs or ())
@@ -157,7 +157,7 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     if described is not None and kept:
         checker.attempt("certify", lambda: check_shares(described, kept))
     if described is not None and not checker.errors:
-        checker.attempt("", lambda: integrator_for(described), about)  # the budget must pay for a first evaluation
+        checker.attempt("", lambda: integrator_for(described), about)  # the budget must cover a first evaluation
     if checker.errors or described is None:
         raise ProblemError(path, checker.errors)
     return ProblemFile(path, sources, described, share)

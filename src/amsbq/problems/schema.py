@@ -1,4 +1,4 @@
-"""The keys of a problem file: what each table may have, what each key accepts, its default, and where it goes."""
+"""The keys of a problem file: those of each table, what each accepts, its default, and which class takes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .checks import Key, Refused, shown
 
 
 def accepted(accepts: Callable[[Any], Any], made: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
-    """Return a reader of the values that a function accepts, which become what another one makes of them."""
+    """Return a reader of the values that ``accepts`` approves, converted by ``made``; others are a ValueError."""
 
     def read(value: Any) -> Any:
         if not accepts(value):
@@ -35,7 +35,7 @@ def is_number(value: Any) -> bool:
 
 
 def of_type(*types: type) -> Callable[[Any], Any]:
-    """Return a reader of values of some types; a boolean is no integer."""
+    """Return a reader of values of some types; a boolean does not count as an integer."""
     return accepted(lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool)))
 
 
@@ -67,7 +67,7 @@ def _is_range(value: Any, is_end: Callable[[Any], bool]) -> bool:
 
 
 def _option(wanted: str, *types: type) -> Key:
-    """Return a key of a command: a text, or a list or table of texts."""
+    """Return a key of a command: a string, or a list or table of strings."""
 
     def accepts(value: Any) -> bool:
         entries = value.values() if isinstance(value, dict) else value
@@ -100,14 +100,14 @@ def _fidelity(value: Any) -> dict[str, list[float] | float]:
 
 
 def _range(table: dict[str, Any]) -> tuple[float, float]:
-    """Return the ends of a range of a knob."""
+    """Return the finest and the coarsest value of a knob."""
     if set(table) != {"finest", "coarsest"} or not all(is_number(end) for end in table.values()):
         raise Refused(f"a range is two numbers, {{ finest = 0.01, coarsest = 0.25 }}, got {shown(table)}")
     return table["finest"], table["coarsest"]
 
 
 def _cost_of_levels(value: Any) -> Any:
-    """Return the cost of all levels, a list of that of each, or a table of that of the finest and powers of knobs."""
+    """Return one cost for all levels, a list of one for each, or a table of the finest cost and powers of knobs."""
     if isinstance(value, dict):
         return accepted(lambda given: given.get("finest", 0) > 0, dict)(accepted(_are_numbers)(value))
     plain = accepted(lambda given: given == "measured" or (is_number(given) and given >= 0), _number_or_text)
@@ -120,7 +120,7 @@ def _are_numbers(value: dict[str, Any]) -> bool:
 
 NUMBER = Key("a number", accepted(is_number, float))
 POSITIVE = Key("a positive number", accepted(lambda value: is_number(value) and value > 0, float))
-FLAG, TEXT = Key("true or false", of_type(bool)), Key("a text", of_type(str))
+FLAG, TEXT = Key("true or false", of_type(bool)), Key("a string", of_type(str))
 
 #: the keys of a problem file
 PROBLEM: dict[str, Key] = {
@@ -130,9 +130,7 @@ PROBLEM: dict[str, Key] = {
         accepted(lambda value: is_number(value) and 0 <= value < 1, float),
         default=0.0,
     ),
-    "seed": Key(
-        "a whole number, not negative", accepted(lambda value: type(value) is int and value >= 0), "Integrator"
-    ),
+    "seed": Key("a non-negative whole number", accepted(lambda value: type(value) is int and value >= 0), "Integrator"),
     "model": Key(f"one of {', '.join(MODELS)}", one_of(MODELS), "Integrator"),
     "acquisition": Key("'mi' or 'ivr' ('ip', 'nv' to see them fail)", one_of(UTILITIES), "Integrator"),
     "target": Key(
@@ -156,8 +154,8 @@ PROBLEM: dict[str, Key] = {
         "positive numbers, one for each output: a list, or a table by output", accepted(_are_weights), "Integrator"
     ),
     "title": replace(TEXT, to="Integrator"),
-    "units": Key("a table of texts, such as { output = 'm', cost = 'core hours' }", _texts, "Integrator"),
-    "labels": Key("a table of texts, such as { output = 'largest number of ill people' }", _texts, "Integrator"),
+    "units": Key("a table of strings, such as { output = 'm', cost = 'core hours' }", _texts, "Integrator"),
+    "labels": Key("a table of strings, such as { output = 'largest number of ill people' }", _texts, "Integrator"),
     "rel_tol": replace(POSITIVE, by_output=True),
     "abs_tol": replace(POSITIVE, by_output=True),
     "inputs": Key(),
@@ -166,21 +164,21 @@ PROBLEM: dict[str, Key] = {
     "sources": Key(),
 }
 
-#: what any input may have besides
+#: optional keys of any input
 WORDS = {"unit": TEXT, "label": TEXT}
 #: the keys of an input with bounds, and of one with probabilities
-BOUNDS = dict.fromkeys(("low", "high"), replace(NUMBER, missing="low and high, or a distribution"))
+BOUNDS = dict.fromkeys(("low", "high"), replace(NUMBER, missing="pass low and high, or a distribution"))
 BOUNDS["distribution"] = Key()
 PROBABILITIES = {"values": Key(), "probabilities": Key()}
 
-#: what a source is, one of these
+#: the kinds of sources: each source has one of these keys
 KINDS: dict[str, Key] = {
     "python": replace(TEXT, wanted="'module:function'"),
     "command": Key(),
     "umbridge": Key("{ url = 'http://...', model = 'forward' }", of_type(dict)),
     "detached": Key("true, for a source that is evaluated elsewhere", accepted(lambda value: value is True)),
 }
-#: what a command may have besides
+#: optional keys of a command
 COMMAND: dict[str, Key] = {
     "template": _option("the name of a file, or a list of them", str, list),
     "files": _option("a list of names of files, such as ['mesh.dat']", list),
@@ -188,8 +186,8 @@ COMMAND: dict[str, Key] = {
     "inputs_file": _option("the name of a file", str),
     "workdir": _option("the name of a folder, such as 'runs/{source}-{id}'", str),
     "keep": _option("'failed', 'all' or 'none'", str),
-    "environment": _option("a table of texts, such as { OMP_NUM_THREADS = '1' }", dict),
-    "delimiters": _option("two texts, such as ['<', '>']", list),
+    "environment": _option("a table of strings, such as { OMP_NUM_THREADS = '1' }", dict),
+    "delimiters": _option("two strings, such as ['<', '>']", list),
     "output": Key("a table, such as { last = true }", of_type(dict), "Command"),
 }
 #: the keys of a source; some of them depend on its kind, see `source_keys`
@@ -229,8 +227,8 @@ SOURCE: dict[str, Key] = {
 }
 #: the cost of a source with a list of values for a knob
 LEVELS_COST = Key(
-    "a positive number, 'measured', a list of one for each level, or that of the finest and by what power it falls, "
-    "such as { finest = 1.0, h = 2 }",
+    "a positive number, 'measured', a list with one for each level, or the finest cost and the power with which it "
+    "falls, such as { finest = 1.0, h = 2 }",
     _cost_of_levels,
     default=1.0,
 )
@@ -244,7 +242,7 @@ UMBRIDGE: dict[str, Key] = {
 
 
 def order_of(names: Sequence[str]) -> Key:
-    """Return the key of the sources in their order of fidelity, by name, which becomes the list of their numbers."""
+    """Return the key of the order of fidelity: the names of all sources, which become their numbers."""
     return Key(
         f"the names of all sources, the primary one first, such as {names}",
         accepted(
@@ -255,18 +253,18 @@ def order_of(names: Sequence[str]) -> Key:
 
 
 def distribution_keys(name: str, shapes: Sequence[str], common: Sequence[str]) -> dict[str, Key]:
-    """Return the keys of an input with a distribution of SciPy, of which the shape parameters must be given."""
+    """Return the keys of an input with a SciPy distribution, whose shape parameters are required."""
     parameters = dict.fromkeys(shapes, replace(NUMBER, missing=f"a parameter of {name}"))
     return {"distribution": Key(), **parameters, **dict.fromkeys(common, NUMBER)}
 
 
 def _some_of(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Return what reads a list of some names."""
+    """Return a reader of a non-empty list of some of these names."""
     return accepted(lambda given: isinstance(given, list) and given and all(name in names for name in given))
 
 
 def source_keys(kind: str | None, outputs: Sequence[str], inputs: Sequence[str]) -> dict[str, Key]:
-    """Return the keys of a source in a problem; what depends on its kind is free if that is None."""
+    """Return the keys of a source in a problem; if its kind is None, keys that depend on it accept anything."""
     some = ", ".join(outputs) or "outputs = [...] at the top of the file"
     keys = SOURCE | {
         "outputs": replace(SOURCE["outputs"], wanted=f"some of {some}", read=_some_of(outputs)),
@@ -292,7 +290,7 @@ def source_keys(kind: str | None, outputs: Sequence[str], inputs: Sequence[str])
 
 
 def umbridge_keys(outputs: Sequence[str]) -> dict[str, Key]:
-    """Return the keys of a model on a server, from which a run takes these outputs, or one without a name."""
+    """Return the keys of a model on a server that provides these outputs, or a single one without a name."""
 
     def accepts(chosen: Any) -> bool:
         listed = chosen if isinstance(chosen, list) else [chosen]

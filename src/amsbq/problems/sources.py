@@ -36,20 +36,20 @@ class SourcesReader:
     outputs: tuple[str, ...] = ()  #: names of several outputs
 
     def read(self, content: dict[str, Any]) -> list[Source]:
-        """Return the sources of a whole problem file, without those that are wrong."""
+        """Return the valid sources of a whole problem file."""
         entries = content.get("sources")
         if not isinstance(entries, list) or not entries:
             brackets = ", in double brackets" if isinstance(entries, dict) else ""
-            self.checker.add("sources", f"give at least one [[sources]]{brackets}, the primary one first")
+            self.checker.add("sources", f"must have at least one [[sources]]{brackets}, the primary one first")
             return []
         sources = [source for i, entry in enumerate(entries) for source in self._levels(f"sources[{i}]", entry)]
         names = [entry["name"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            self.checker.add("sources", f"two of them are named {name!r}: give each a name of its own")
+            self.checker.add("sources", f"two of them are named {name!r}: use distinct names")
         return [source for source in sources if source is not None]
 
     def _levels(self, key: str, entry: Any) -> list[Source | None]:
-        """Return the source of an entry, or those at all settings of its knobs, the finest first."""
+        """Return the source of an entry, or its levels at all settings of its knobs, the finest first."""
         if not isinstance(entry, dict):
             self.checker.add(key, f"must be a table, [[sources]], got {shown(entry)}")
             return []
@@ -57,7 +57,7 @@ class SourcesReader:
             return [self._source(key, entry)]
         knobs = self.checker.value(f"{key}.fidelity", SOURCE["fidelity"], entry["fidelity"])
         for name in set(knobs or ()) & set(self.inputs):
-            self.checker.add(f"{key}.fidelity", f"{name} is an input: call the knob differently")
+            self.checker.add(f"{key}.fidelity", f"{name} is an input: rename the knob")
         listed = {name: values for name, values in (knobs or {}).items() if isinstance(values, list)}
         costs = self.checker.value(f"{key}.cost", LEVELS_COST, entry.get("cost", 1.0)) if listed else entry.get("cost")
         if knobs is None or (listed and costs is None):
@@ -73,7 +73,7 @@ class SourcesReader:
             costs = [_by_powers(level.sizes, levels[0].sizes, costs) for level in levels]
         each = costs if isinstance(costs, list) else [costs] * len(levels)
         if len(each) != len(levels):
-            self.checker.add(f"{key}.cost", f"has {len(each)} numbers, and there are {len(levels)} levels")
+            self.checker.add(f"{key}.cost", f"has {len(each)} numbers for {len(levels)} levels")
             return []
         found: list[Source | None] = []
         for level, cost in zip(levels, each, strict=True):
@@ -88,7 +88,7 @@ class SourcesReader:
     def _source(
         self, key: str, entry: dict[str, Any], settings: Settings = NONE, fidelity: Settings | None = None
     ) -> Source | None:
-        """Return a source with the settings of its knobs by name, and their sizes."""
+        """Return a source at the given settings of its knobs, with its fidelity; None if it is wrong."""
         before, kinds = len(self.checker.errors), [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             present = " and ".join(kinds) or "none of them"
@@ -108,7 +108,7 @@ class SourcesReader:
     def _gradient(
         self, key: str, value: Any, function: Any, settings: Settings
     ) -> Callable[..., Any] | Literal[True] | None:
-        """Return what evaluates the gradient: a python function by its name, or the server; True if it comes along."""
+        """Return the function of the gradient: a Python function by name, or the server; True if values include it."""
         if isinstance(value, str):
             return self._python(f"{key}.gradient", value, settings)
         if value and isinstance(function, UMBridge):
@@ -118,7 +118,7 @@ class SourcesReader:
     def _function(
         self, key: str, kind: str, entry: dict[str, Any], found: dict[str, Any], settings: Settings
     ) -> Callable[..., Any] | None:
-        """Return what evaluates the source; None if it is wrong, or evaluated elsewhere."""
+        """Return the function of the source; None if it is wrong, or if the source is evaluated elsewhere."""
         where, own = f"{key}.{kind}", found["outputs"] or self.outputs
         options = {name: found[name] for name in (kind, "outputs", *COMMAND) if name in entry}
         if None in options.values() or kind == "detached":
@@ -140,7 +140,7 @@ class SourcesReader:
         where, make = f"{key}.command", partial(Command, found["command"], self.inputs, self.folder, found["timeout"])
         make = partial(make, settings=options.pop("settings"))
         if not self.inputs:
-            return None  # they could not be read, which is said already; what a command may name is not known
+            return None  # the inputs could not be read, which is reported already
         if self.checker.attempt(where, make) is None:
             return None
         rules = {"an output rule": f"{key}.output", "regex": f"{key}.output", "output": f"{key}.output"}
@@ -151,12 +151,12 @@ class SourcesReader:
             return None
         used = own or PARTS
         if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(used))):
-            self.checker.add(f"{key}.output", f"has {', '.join(others)}; a run uses {', '.join(used)}")
-        program = command.arguments[0]  # with a placeholder it is known only when it is run
+            self.checker.add(f"{key}.output", f"has {', '.join(others)}, but a run uses {', '.join(used)}")
+        program = command.arguments[0]  # with a placeholder, known only when it runs
         path = self.folder / program
         if "{" not in program and shutil.which(path if "/" in program else program) is None:
-            hint = f": chmod +x {program} makes it one" if "/" in program and path.is_file() else ""
-            self.checker.add(where, f"there is no program {program!r} that can be run{hint}")
+            hint = f": run chmod +x {program}" if "/" in program and path.is_file() else ""
+            self.checker.add(where, f"there is no executable program {program!r}{hint}")
         return command
 
     def _umbridge(self, where: str, found: dict[str, Any], own: Sequence[str], settings: Settings) -> UMBridge | None:
@@ -170,7 +170,7 @@ class SourcesReader:
 
 
 def _filled(config: Any, settings: Settings) -> Any:
-    """Return a configuration with settings in place of their names in braces: a text that is one becomes a number."""
+    """Return a configuration with settings in place of their names in braces: "{name}" alone becomes a number."""
     if isinstance(config, dict):
         return {name: _filled(value, settings) for name, value in config.items()}
     if isinstance(config, list):
@@ -182,6 +182,6 @@ def _filled(config: Any, settings: Settings) -> Any:
 
 
 def _by_powers(sizes: Settings, finest: Settings, cost: Mapping[str, float]) -> float:
-    """Return the cost of a level, from that of the finest one and by what power of each knob it falls."""
+    """Return the cost of a level, from the cost of the finest one and the power of each knob with which it falls."""
     logs = [cost[knob] * math.log(finest[knob] / size) for knob, size in sizes.items()]
     return cost["finest"] * math.exp(sum(logs))

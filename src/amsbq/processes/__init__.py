@@ -1,5 +1,5 @@
-"""Processes and signals: pools that survive crashes, and nothing that outlives the process which has started it.
+"""Processes and signals: pools that survive crashes, and children that end with the process that started them.
 
-In come functions to call, and the numbers of processes that were started.
-Out come their results; and when this process ends, however that is, everything that it has started ends with it.
+The input is functions to call, and the numbers of processes that were started.
+The output is their results. However this process ends, everything that it has started ends with it.
 """

@@ -1,8 +1,8 @@
 """Processes that end with the process that has started them, however that ends.
 
-A process that is killed cannot end others any more. A guardian does it: a small shell in a process group of its own
-that reads from a pipe which only its process writes to. When the pipe is closed, because the process has ended, the
-guardian kills what it was asked to watch, and ends.
+A killed process cannot end others. A guardian does it: a small shell in a separate process group
+that reads from a pipe to which only its process writes. When the pipe closes, because the process has ended, the
+guardian kills its targets, and ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: How often a process looks whether its parent is still there: too rarely to take time from a simulator.
+#: Seconds between checks whether the parent still exists: rare enough to take no time from a simulator.
 PARENT_CHECK_SECONDS = 1.0
 
 #: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the targets that are left.
@@ -33,7 +33,7 @@ for one in $targets; do kill -s KILL -- "$one"; done
 
 
 class Guardian:
-    """Watches targets for this process: processes by their number, and process groups by their negative number.
+    """Watcher of targets for this process: processes by number, and process groups by negative number.
 
     Where there is no shell, as on Windows, nothing is watched.
     """
@@ -45,16 +45,16 @@ class Guardian:
         self._lock = threading.Lock()
         self._pipe: int | None = None
         self._pid = 0
-        self._parent_of_forks = 0  # this process, while what it forks is to end with it
-        self._started_by: dict[int, int] = {}  # the thread that has started each target
+        self._parent_of_forks = 0  # this process, while its forks shall end with it
+        self._started_by: dict[int, int] = {}  # the thread that started each target
 
     def watch(self, *targets: int) -> None:
-        """Have targets, which this thread has started, killed when this process ends."""
+        """Watch targets that this thread has started: they are killed when this process ends."""
         self._started_by.update(dict.fromkeys(targets, threading.get_ident()))
         self._tell("+", targets)
 
     def release(self, *targets: int) -> None:
-        """Watch targets no more: they have ended, or may live on."""
+        """Stop watching targets that have ended or may survive."""
         for target in targets:
             self._started_by.pop(target, None)
         self._tell("-", targets)
@@ -76,7 +76,7 @@ class Guardian:
                     os.kill(target, signal.SIGKILL)
 
     def kill_descendants(self) -> None:
-        """Kill all processes that this one has started, and those that they have started, where Linux tells of them."""
+        """Kill all descendants of this process, as listed by Linux in /proc."""
         parents = dict(filter(None, map(_pid_and_parent, Path("/proc").glob("[0-9]*/stat"))))
         found = {os.getpid()}
         while more := {pid for pid, parent in parents.items() if parent in found} - found - {self._pid}:
@@ -88,7 +88,7 @@ class Guardian:
     def _tell(self, sign: str, targets: tuple[int, ...]) -> None:
         if not targets or not hasattr(os, "posix_spawn"):
             return
-        with self._lock, suppress(OSError):  # without a guardian things work all the same
+        with self._lock, suppress(OSError):  # evaluations work without a guardian, too
             if self._pipe is None:
                 self._start()
             os.write(self._pipe or -1, "".join(f"{sign} {target}\n" for target in targets).encode())
@@ -97,13 +97,13 @@ class Guardian:
         read_end, self._pipe = os.pipe()
         nowhere = [(os.POSIX_SPAWN_OPEN, output, os.devnull, os.O_WRONLY, 0) for output in (1, 2)]
         actions = [(os.POSIX_SPAWN_DUP2, read_end, 0), *nowhere]
-        # In a group of its own, it does not get the signals of a terminal.
+        # In a separate group, it does not receive the signals of a terminal.
         self._pid = os.posix_spawn("/bin/sh", ["sh", "-c", SCRIPT], {}, file_actions=actions, setpgroup=0)
         os.close(read_end)
 
     @contextmanager
     def watching_forks(self) -> Iterator[None]:
-        """Have processes end with this one that are forked while the context is open, as pools of processes do it."""
+        """End processes that are forked in this context, as by process pools, together with this one."""
         self._parent_of_forks = os.getpid()
         try:
             yield
@@ -111,7 +111,7 @@ class Guardian:
             self._parent_of_forks = 0
 
     def _after_fork(self) -> None:
-        """Let go of the guardian in a copy of its process, which would keep the pipe open."""
+        """Forget the guardian in a fork of its process, which would keep the pipe open."""
         if self._pipe is not None:
             os.close(self._pipe)
         if self._parent_of_forks:
@@ -120,7 +120,7 @@ class Guardian:
 
 
 def _pid_and_parent(stat: Path) -> tuple[int, int] | None:
-    """Return the numbers of a process and of its parent by its file in /proc; None if it has ended."""
+    """Return the numbers of a process and of its parent from its file in /proc; None if it has ended."""
     try:
         pid, _, rest = stat.read_text(errors="replace").partition(" ")
     except OSError:
@@ -134,9 +134,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def lead_process_group() -> bool:
-    """Make a process of a pool lead a process group, and return whether this is one, with one call at a time.
+    """Make a process of a pool lead a process group; return whether this is one, with one call at a time.
 
-    A Ctrl-C on the terminal is then not for it, and everything that it starts can be ended with it.
+    It then does not receive a Ctrl-C on the terminal, and everything that it starts can be ended with it.
     """
     if multiprocessing.parent_process() is None or threading.current_thread() is not threading.main_thread():
         return False
@@ -146,7 +146,7 @@ def lead_process_group() -> bool:
 
 def prepare_process(parent: int) -> None:
     """Make this process lead a process group, ignore Ctrl-C, and end when the process that started it is gone."""
-    # Ctrl-C on a terminal is for the run, which decides what becomes of evaluations that it has paid for.
+    # Ctrl-C on a terminal is for the run, which decides about its running evaluations.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _lead_group()
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
@@ -154,7 +154,7 @@ def prepare_process(parent: int) -> None:
 
 def _lead_group() -> None:
     if hasattr(os, "setpgid"):
-        with suppress(OSError):  # it may lead a session, and with it a group
+        with suppress(OSError):  # it may already lead a session, and so a group
             os.setpgid(0, 0)
 
 
@@ -164,4 +164,4 @@ def _end_with_parent(parent: int) -> None:
         time.sleep(PARENT_CHECK_SECONDS)
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
-    os._exit(1)  # a parent that was killed could not end its processes, which would wait for calls for ever
+    os._exit(1)  # a killed parent cannot end its processes, which would wait for calls forever

@@ -11,12 +11,12 @@ from types import FrameType
 
 
 class Interrupts:
-    """Interrupts of a run: the first Ctrl-C is only noted, so that evaluations can end; all others stop it at once.
+    """Interrupts of a run: the first Ctrl-C is only noted, so that evaluations can end; all others stop it immediately.
 
     Attributes
     ----------
     noted : bool
-        Whether an interrupt has come.
+        Whether there was an interrupt.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Interrupts:
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle Ctrl-C while the context is open; in a thread other than the main one, which gets none, do nothing."""
+        """Handle Ctrl-C while the context is open; do nothing outside the main thread, which alone gets signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -38,8 +38,8 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and not self.noted:
             self.noted = True
-            with suppress(RuntimeError):  # a signal may come while something is being printed
-                print("stopping after what is running; interrupt again to stop now", file=sys.stderr, flush=True)
+            with suppress(RuntimeError):  # a signal may arrive while something is being printed
+                print("stopping after running evaluations; interrupt again to stop now", file=sys.stderr, flush=True)
             return
         self.noted = True
         if self._postponed or not self._postponing:
@@ -48,7 +48,7 @@ class Interrupts:
 
     @contextmanager
     def postponed(self) -> Iterator[None]:
-        """Raise `KeyboardInterrupt` only after the context: what happens there must come to its end."""
+        """Raise `KeyboardInterrupt` only after the context, which must complete."""
         self._postponing = True
         try:
             yield
@@ -61,7 +61,7 @@ class Interrupts:
 
 @contextmanager
 def terminable() -> Iterator[list[int]]:
-    """Make SIGTERM interrupt a run, without waiting for evaluations; yield a list that is not empty if it has come."""
+    """Make SIGTERM interrupt a run without waiting for evaluations; yield a list of received signals."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -73,7 +73,7 @@ def terminable() -> Iterator[list[int]]:
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):
             raise KeyboardInterrupt
-        interrupt(number, frame)  # of the run, which knows when it can be interrupted
+        interrupt(number, frame)  # the handler of the run, which knows when it can be interrupted
 
     before = signal.signal(signal.SIGTERM, end)
     try:

@@ -1,8 +1,8 @@
 """A pool of processes that survives crashes of the calls that it evaluates.
 
-Each worker of the pool is a thread that owns one process. A call that crashes, or that has to be ended, therefore takes
-no other call with it. The processes are those of `loky`, which sends functions by reference where they can be imported
-and by value (with `cloudpickle`) where they cannot: lambdas, closures, functions of a script or a notebook.
+Each worker of the pool is a thread that owns one process. A call that crashes, or is killed, therefore affects
+no other call. The processes are those of `loky`, which sends importable functions by reference
+and others by value (with `cloudpickle`): lambdas, closures, functions of a script or a notebook.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from .guardian import GUARDIAN, prepare_process
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: How often a call is tried whose process dies. Twice, because the reason may have passed: another program needed the
-#: memory, or somebody ended the wrong process.
+#: How often a call is tried if its process dies. Twice, because the cause may be gone: another program needed the
+#: memory, or somebody killed the wrong process.
 TRIES = 2
 
 
 class CrashedCall(BrokenProcessPool):
-    """A call that has ended its process in every try: the fault of the call, not of the pool."""
+    """A call that killed its process in every try: the fault of the call, not of the pool."""
 
 
 class ResilientProcessPool(Executor):
     """An executor that evaluates calls in processes and replaces those that die.
 
     A process can die of a segmentation fault, a lack of memory, or a signal. Its call is then tried once more in a new
-    process; if that dies as well, the call's future raises `CrashedCall`, a kind of `BrokenProcessPool`. Other calls
-    are not affected.
+    process; if that dies as well, the call's future raises `CrashedCall`, a subclass of `BrokenProcessPool`. Other
+    calls are not affected.
 
     Functions need not be importable: lambdas, closures and functions of the main script are sent by value. The main
-    script is not imported again, so it needs no ``if __name__ == "__main__":``. Processes are started when they are
-    first needed. They do not get the Ctrl-C of a terminal, which is meant for the program that uses the pool. They end
+    script is not imported again, so it needs no ``if __name__ == "__main__":``. Processes start when they are
+    first needed. They do not receive the Ctrl-C of a terminal, which is for the program that uses the pool. They end
     when that program ends, however it ends, and so does everything that they have started.
 
     Use the pool in a ``with`` statement, or call `shutdown`.
@@ -71,18 +71,18 @@ class ResilientProcessPool(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Evaluate ``fn(*args, **kwargs)`` in one of the processes and return its future.
 
-        ``future.cancel()`` ends a call even when it is running: its process is killed, with everything that it has
+        ``future.cancel()`` ends even a running call: its process is killed, with everything that it has
         started, and the future raises `CancelledError`.
         """
         call = _Call(partial(fn, *args, **kwargs))
         with self._lock:
             if self._shutdown.done():
-                raise RuntimeError("the pool has been shut down and takes no more calls")
+                raise RuntimeError("the pool has been shut down and accepts no more calls")
             self._calls.put(call)
         return call
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes, also those that are busy: one that hangs would be waited for without end.
+        """End all processes, including busy ones: waiting for one that hangs would never end.
 
         Parameters
         ----------
@@ -102,12 +102,14 @@ class ResilientProcessPool(Executor):
 
 
 class _Call(Future[T]):
-    """The future of a call; unlike others it can be cancelled while the call is running."""
+    """The future of a call; unlike other futures it can be cancelled while the call is running."""
 
     def __init__(self, function: partial[T]) -> None:
         super().__init__()
         self.function = function
-        self.abandoned: Future[None] = Future()  # done when the call is to be ended; a future, to be waited for
+        self.abandoned: Future[None] = (
+            Future()
+        )  # done when the call shall be ended; a future, so that one can wait for it
 
     def cancel(self) -> bool:
         if super().cancel():
@@ -121,7 +123,7 @@ _Queue: TypeAlias = "SimpleQueue[_Call[Any] | None]"
 
 
 class _Worker(Thread):
-    """A thread that takes calls from a queue, until it takes None, and evaluates them in a process of its own."""
+    """A thread that takes calls from a queue, until it takes None, and evaluates them in its own process."""
 
     def __init__(self, calls: _Queue, shutdown: Future[None]) -> None:
         super().__init__(daemon=True)
@@ -135,14 +137,14 @@ class _Worker(Thread):
             if self._shutdown.done():
                 call.cancel()
             else:
-                with suppress(Exception):  # the call will try it again, and raise it
-                    self._start_process(call)  # before the call counts as running: it does not pay for the start
+                with suppress(Exception):  # the call will try again, and raise the error
+                    self._start_process(call)  # before the call counts as running: the start is not charged
             if call.set_running_or_notify_cancel():
                 try:
                     call.set_result(self._evaluate(call))
                 except BaseException as error:
                     call.set_exception(error)
-            del call  # or its result would be kept until the next call
+            del call  # otherwise its result would be kept until the next call
         self._end_process()
 
     def _evaluate(self, call: _Call[T]) -> T:
@@ -159,7 +161,7 @@ class _Worker(Thread):
         ) from death
 
     def _try(self, call: _Call[T]) -> T:
-        """Return the result of a call; raise its error, or `CancelledError` if it is to be ended before it has one."""
+        """Return the result of a call; raise its error, or `CancelledError` if it is ended first."""
         answer: Future[T] = self._process.submit(call.function)
         events: tuple[Future[Any], ...] = (answer, call.abandoned, self._shutdown)
         wait(events, return_when=FIRST_COMPLETED)
@@ -171,7 +173,7 @@ class _Worker(Thread):
     def _start_process(self, call: _Call[T]) -> None:
         """Start a process, unless there is one, and wait until it is ready for a call, with its module imported.
 
-        A process that dies before that is the fault of no call: after all tries `BrokenProcessPool` is raised.
+        If a process dies before that, no call is to blame: after all tries `BrokenProcessPool` is raised.
         """
         if self._process is not None:
             return
@@ -194,7 +196,7 @@ class _Worker(Thread):
         if self._process is not None:
             self._process.shutdown(kill_workers=True)
             if hasattr(os, "killpg"):
-                with suppress(OSError):  # there is nothing left of the group, unless the process has died by itself
+                with suppress(OSError):  # the group is empty, unless the process died by itself
                     os.killpg(self._pid, signal.SIGKILL)
             GUARDIAN.release(-self._pid, self._pid)
             self._process = None

@@ -1,5 +1,5 @@
-"""Simulators as they are: functions by name, programs with input decks and output files, and servers.
+"""External simulators: functions by name, programs with input decks and output files, and servers.
 
 The input is the location x of one evaluation, of shape (D,), and the description of a simulator.
-The output is an `Observation`, or a `SimulatorError` that says what was wrong and quotes what the simulator said.
+The output is an `Observation`, or a `SimulatorError` that says what is wrong and quotes the simulator's output.
 """

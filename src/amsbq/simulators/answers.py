@@ -1,4 +1,4 @@
-"""What a simulator answers: an observation, or an error in words; and what it printed meanwhile."""
+"""Answers of simulators: an observation or an error message, and the output printed meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..design.observations import CheckedObservation, Observation
 
 @dataclass(frozen=True)
 class AnswerSettings:
-    """How much of what simulators print is quoted and logged, in characters."""
+    """How much of the output of simulators is quoted and logged, in characters."""
 
     #: in a message: enough for an error and its cause, short enough to read
     quoted: int = 300
@@ -30,12 +30,12 @@ SETTINGS = AnswerSettings()
 
 
 class SimulatorError(RuntimeError):
-    """A simulator that was called and gave no value: why, and the end of what it said."""
+    """A call of a simulator that returned no value; the message says why and quotes the end of its output."""
 
 
 @dataclass
 class EvaluationLog:
-    """What one evaluation printed, and where it worked.
+    """The output of one evaluation, and its work directory.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class EvaluationLog:
     folder: str = ""
 
     def add(self, stdout: str = "", stderr: str = "", folder: str = "") -> None:
-        """Append to the outputs, of which the ends are kept, and set the folder unless it is empty."""
+        """Append to the outputs, keeping only their ends, and set the folder unless it is empty."""
         self.stdout, self.stderr = (
             (self.stdout + stdout)[-SETTINGS.logged :],
             (self.stderr + stderr)[-SETTINGS.logged :],
@@ -63,9 +63,9 @@ _log: ContextVar[EvaluationLog | None] = ContextVar("evaluation_log", default=No
 
 @contextmanager
 def evaluation_log() -> Iterator[EvaluationLog]:
-    """Collect what the evaluation inside of the context, in this thread, logs; in the main thread also what it prints.
+    """Collect what an evaluation in this context and thread logs; in the main thread also what it prints.
 
-    What other threads print cannot be told apart: all threads of a process print to the same streams.
+    The output of other threads cannot be separated: all threads of a process print to the same streams.
     """
     log = EvaluationLog()
     token = _log.set(log)
@@ -73,7 +73,7 @@ def evaluation_log() -> Iterator[EvaluationLog]:
         with ExitStack() as redirected:
             if threading.current_thread() is threading.main_thread():
                 for name, redirect in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
-                    if (stream := getattr(sys, name)) is not None:  # as it is in a process without a console
+                    if (stream := getattr(sys, name)) is not None:  # None in a process without a console
                         redirected.enter_context(redirect(cast(TextIO, _LoggedStream(stream, name, log))))
             yield log
     finally:
@@ -81,7 +81,7 @@ def evaluation_log() -> Iterator[EvaluationLog]:
 
 
 class _LoggedStream:
-    """A stream that also adds to a log what is written to it; otherwise it is the stream that it stands for."""
+    """A wrapper of a stream that also adds what is written to a log."""
 
     def __init__(self, stream: TextIO, name: str, log: EvaluationLog) -> None:
         self._stream, self._name, self._log = stream, name, log
@@ -100,19 +100,19 @@ class _LoggedStream:
 
 
 def log_output(stdout: str = "", stderr: str = "", folder: str = "") -> None:
-    """Add outputs of a simulator, and its work directory, to the log of the present evaluation, if there is one."""
+    """Add outputs of a simulator, and its work directory, to the log of the current evaluation, if there is one."""
     log = _log.get()
     if log is not None:
         log.add(stdout, stderr, folder)
 
 
 def as_observation(returned: Any) -> Observation:
-    """Return what a source's function returned as an `Observation` of Python floats, or raise if it is not valid.
+    """Convert the return value of a source's function to an `Observation` of Python floats, or raise if it is invalid.
 
     Parameters
     ----------
     returned : float or Observation
-        One real number, as `amsbq.common.validation.number` judges it, or an `Observation` of such numbers.
+        One real number, as defined by `amsbq.common.validation.number`, or an `Observation` of such numbers.
 
     Raises
     ------
@@ -127,10 +127,10 @@ def as_observation(returned: Any) -> Observation:
     Observation(value=2.0, variance=0.0, cost=None, gradient=None)
     >>> as_observation([1.5, 2.5])
     Traceback (most recent call last):
-    ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]. Give several
-    outputs names, as in outputs=['peak', 'time']
+    ValueError: the value must be one number, got shape (2,); the simulator returned [1.5, 2.5]. Name several
+    outputs, as in outputs=['peak', 'time']
     """
-    if isinstance(returned, CheckedObservation):  # of several outputs
+    if isinstance(returned, CheckedObservation):  # several outputs
         return returned
     observation = returned if isinstance(returned, Observation) else Observation(returned)
     try:
@@ -138,10 +138,10 @@ def as_observation(returned: Any) -> Observation:
             number(observation.value, "the value"),
             non_negative_number(observation.variance, "the variance"),
             None if observation.cost is None else positive_number(observation.cost, "the cost"),
-            observation.gradient,  # which `Run.answer` judges: it cannot spoil the value
+            observation.gradient,  # checked by `Run.answer`: a bad gradient does not invalidate the value
         )
     except (TypeError, ValueError) as error:
-        hint = ". Give several outputs names, as in outputs=['peak', 'time']" if _is_several(observation.value) else ""
+        hint = ". Name several outputs, as in outputs=['peak', 'time']" if _is_several(observation.value) else ""
         raise type(error)(f"{error}; the simulator returned {brief(returned)}{hint}") from None
 
 
@@ -152,7 +152,7 @@ def _is_several(value: Any) -> bool:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an exception in words, also if it cannot be converted to text.
+    """Return the type and message of an exception, even if it cannot be converted to text.
 
     >>> error_text(ValueError("no mesh"))
     'ValueError: no mesh'
@@ -169,7 +169,7 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""Return a text on one line, cut to `AnswerSettings.quoted` characters, to be quoted in a message.
+    r"""Return a text on one line, cut to `AnswerSettings.quoted` characters, for a message.
 
     >>> one_line("no\n  licence\n")
     'no licence'

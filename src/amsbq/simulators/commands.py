@@ -1,4 +1,4 @@
-"""Programs as sources: the inputs go to a command line or into input files, the value is read from what is written."""
+"""Programs as sources: inputs on the command line or in input files, the value from the output."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from .workdir import KEEP, PATTERN, Keep, Work, WorkDirectory
 class Command:
     r"""A program that is run for each evaluation, in any language.
 
-    The inputs are put into its arguments and into templates of its input files, where these name them. They are also on
-    its standard input, as a JSON object such as ``{"rate": 1.5, "dose": 0.25}``. The value is read from what the
-    program writes: from the last line that it prints, which is a number or a JSON object with "value" and, optionally,
-    "variance" (of the noise on the value) and "cost", or from where an output rule says. Use it as the function of a
+    The inputs replace their names in the arguments and in templates of input files. They are also sent to
+    its standard input, as a JSON object such as ``{"rate": 1.5, "dose": 0.25}``. The value is read from the output:
+    by default from the last printed line, which is a number or a JSON object with "value" and, optionally,
+    "variance" (of the noise on the value) and "cost"; or by an output rule. Use it as the function of a
     `Source`.
 
     Parameters
     ----------
     arguments : list of str
         The program and its arguments. ``{name}`` is replaced by the input of that name, with all of its digits;
-        ``{name:.3f}`` by the input in a format of Python; ``{{name}}`` stands for the text ``{name}``. Other braces,
-        such as those of ``{ print $1 }``, stay as they are. No shell is involved: quotes, wildcards and semicolons have
+        ``{name:.3f}`` by the input in a Python format; ``{{name}}`` stands for the text ``{name}``. Other braces,
+        such as those of ``{ print $1 }``, are kept. No shell is involved: quotes, wildcards and semicolons have
         no special meaning.
     names : list of str
         The names of the inputs, in the order of x.
     folder : path
-        Where a program written as "./program", templates and files are found; and the working directory of the program,
-        unless it has work directories of its own.
+        Where a program written as "./program", templates and files are found. It is also the working directory of the
+        program, unless each evaluation has a work directory.
     timeout : float, optional
-        Seconds after which the program is killed, with the processes that it has started, but for those in a session
-        of their own. By default it may take as long as it likes.
+        Seconds after which the program is killed, with the processes that it has started, except for those in their
+        own session. By default there is no limit.
     output : dict, optional
         Where the value is: ``{"last": True}``, ``{"regex": r"peak = (\S+)"}``, ``{"column": "peak", "row": -1}``,
         ``{"json": "a.b[0]"}``, each with an optional "file", or ``{"file": "field.npy", "index": [0, -1]}``. Or a
@@ -56,31 +56,31 @@ class Command:
     files, copies : list of str
         Files or folders that are linked, or copied, into the work directory. Those that an argument names are linked.
     inputs_file : str, optional
-        The name of a file in the work directory that gets the inputs, as a JSON object.
+        The name of a file in the work directory to which the inputs are written, as a JSON object.
     workdir : str, optional
         The work directory of each evaluation, with ``{id}`` for its number and ``{source}`` for the name of the source.
         By default there is one, "runs/{source}-{id}", if there is a template, files, copies, an inputs_file or an
         output rule with a file.
     keep : "failed", "all" or "none"
-        Which work directories are kept. Those that are have the program's outputs in stdout.txt and stderr.txt.
+        Which work directories are kept. They then contain the program's outputs, in stdout.txt and stderr.txt.
     environment : dict of str, optional
-        Environment variables beside those of this process; ``{name}`` stands for an input, as in the arguments.
+        Environment variables in addition to those of this process; ``{name}`` stands for an input, as in the arguments.
     delimiters : (str, str)
-        What stands before and after the name of an input in a template.
+        The texts before and after the name of an input in a template.
     outputs : list of str
-        Names of several outputs, each with a rule of that name in ``output``. Without rules, the last line that the
-        program prints has a number for each, or is a JSON object of them.
+        Names of several outputs, each with a rule of that name in ``output``. Without rules, the last printed line has
+        a number for each, or is a JSON object of them.
     settings : dict of float, optional
-        Numbers by name that are the same in all evaluations, such as a number of cells: they are put, with the inputs,
-        where they are named.
+        Numbers by name that are the same in all evaluations, such as a number of cells: they replace their names as
+        inputs do.
 
     Raises
     ------
     TypeError
         If the arguments are not a list of strings.
     ValueError
-        If an argument or a template has a ``{name}`` that is not the name of an input, or a format that Python does not
-        have; if a file is missing, or an output rule is wrong.
+        If an argument or a template has a ``{name}`` that is not the name of an input, or an invalid format; if a file
+        is missing, or an output rule is invalid.
 
     Examples
     --------
@@ -125,23 +125,23 @@ class Command:
             ruled = () if isinstance(self.rules, OutputRule) else tuple(self.rules)
             if missing := [name for name in self.outputs if name not in ruled]:
                 raise ValueError(
-                    f"output has no rule for {missing[0]!r}: give one for each of {', '.join(self.outputs)}"
+                    f"output has no rule for {missing[0]!r}: add one for each of {', '.join(self.outputs)}"
                 )
         self.__name__ = Path(self.arguments[0]).name
         for text in (*self.arguments, *self.environment.values()):
             filled_argument(
                 text, dict.fromkeys(self.names, 0.5) | self.settings
-            )  # raises if it is wrong, before anything is run
+            )  # raises if it is invalid, before anything runs
         if keep not in KEEP:
             raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {keep!r}")
         if len(delimiters) != 2 or not all(delimiters) or delimiters[0] == delimiters[1]:
-            raise ValueError(f"delimiters must be two different texts, got {list(delimiters)}")
+            raise ValueError(f"delimiters must be two different strings, got {list(delimiters)}")
         templates = (template,) if isinstance(template, str) else tuple(template)
         self._directory: WorkDirectory | None = None
         if workdir is not None or templates or files or copies or inputs_file is not None or files_of(self.rules):
             written = files_of(self.rules)
             if linked := {Path(name).name for name in files} & set(written):
-                raise ValueError(f"{linked.pop()!r} cannot be both a file that is linked and that of an output rule")
+                raise ValueError(f"{linked.pop()!r} cannot be both a linked file and the file of an output rule")
             self._directory = WorkDirectory(
                 Path(self.folder),
                 tuple(self.names),
@@ -160,26 +160,26 @@ class Command:
         self._valid: tuple[float, float] | None = None
 
     def numbered(self, source: str, number: object, valid: tuple[float, float] | None = None) -> Self:
-        """Return the same command for one evaluation: its work directory is named after it, and kept if it fails.
+        """Return a copy of the command for one evaluation, after which its work directory is named.
 
         Parameters
         ----------
         source : str
-            The name of its source.
+            The name of the source.
         number : int or str
-            Its number.
+            The number of the evaluation.
         valid : (float, float), optional
-            An evaluation with a value outside has failed, and its directory is kept; the value is returned.
+            An evaluation with a value outside has failed: its directory is kept, and the value is returned.
         """
         one = copy.copy(self)
         one._source, one._number, one._valid = source, number, valid
         return one
 
     def source_definition(self) -> dict[str, Any]:
-        """Return everything that the value depends on, by which a journal recognises the source.
+        """Return everything that the value depends on; a journal identifies the source by it.
 
-        These are the arguments, the names of the inputs, settings, the folder, output rules, templates, files and
-        environment variables, where there are any, and digests of the files.
+        It consists of the arguments, the names of the inputs, settings, the folder, output rules, templates, files,
+        environment variables, and digests of the files.
         """
         described: dict[str, Any] = {"command": self.arguments, "inputs": self.names, "folder": self.folder}
         if self.outputs:
@@ -203,7 +203,7 @@ class Command:
         return {**described, "digests": digests(Path(self.folder), files)}
 
     def _named_files(self) -> list[str]:
-        """Return the arguments that name a file beside the problem: the program itself, a script, a mesh."""
+        """Return the arguments that name a file in the folder: the program itself, a script, a mesh."""
         return [
             argument
             for argument in self.arguments
@@ -217,20 +217,20 @@ class Command:
             return False
 
     def filled(self, x: Array) -> tuple[list[str], dict[str, str]]:
-        """Return the arguments, and the texts of the files that are made of templates by name, for x of shape (D,)."""
+        """Return the arguments and the texts of filled-in templates, by name, for x of shape (D,)."""
         inputs = self._inputs(x)
         made = {} if self._directory is None else self._directory.filled(inputs)
         texts = {name: text for name, (_, text) in made.items() if text is not None}
         return [filled_argument(argument, inputs) for argument in self.arguments], texts
 
     def quantities(self, x: Array) -> dict[str, Quantity]:
-        """Run the program with the inputs x, of shape (D,), and return what it found, by name and with units.
+        """Run the program with the inputs x, of shape (D,), and return its quantities with units, by name.
 
         Raises
         ------
         SimulatorError
             If the program takes longer than the timeout, ends with an error, or writes no value. The message quotes
-            the end of what it printed.
+            the end of its output.
         OSError
             If the program cannot be started.
         """
@@ -258,21 +258,21 @@ class Command:
             return found
 
     def __call__(self, x: Array) -> Observation | dict[str, float]:
-        """Run the program with the inputs x, of shape (D,), and return what it found; see `quantities` for errors."""
+        """Run the program with the inputs x, of shape (D,), and return its answer; see `quantities` for errors."""
         return as_answer(self.quantities(x))
 
     def _inputs(self, x: Array) -> dict[str, float]:
         return dict(zip(self.names, (float(value) for value in x), strict=True)) | self.settings
 
     def _working(self, inputs: dict[str, float]) -> AbstractContextManager[Work]:
-        """Return a context with the directory in which the program works."""
+        """Return a context with the working directory of the program."""
         if self._directory is None:
             return nullcontext(Work(Path(self.folder)))
         return self._directory.prepared(inputs, self._source, self._number)
 
 
 def _write_outputs(folder: Path, ended: Ended) -> None:
-    """Write the outputs of a program into its work directory, unless it has written files of these names."""
+    """Write the outputs of a program to its work directory, unless it has written files of these names."""
     for name, text in (("stdout.txt", ended.stdout), ("stderr.txt", ended.stderr)):
         if not (folder / name).exists():
             (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Digests of the files that a simulator is made of, by which a journal notices that one of them has changed."""
+"""Digests of the files of a simulator, by which a journal detects that one of them has changed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: bytes up to which a file is read for its digest; larger ones, such as meshes, are told apart by their size
+#: bytes up to which a file is read for its digest; larger ones, such as meshes, are identified by their size
 LARGEST = 2**26
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return a digest for each of these files in a folder, and for each file inside of a folder that is named.
+    """Return digests by path of these files in a folder, and of all files in subfolders that are named.
 
-    What is not there is left out.
+    Missing files are left out.
     """
     return {
         str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path): _digest(path)

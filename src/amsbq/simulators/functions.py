@@ -1,4 +1,4 @@
-"""Python functions by name, as problem files give them."""
+"""Python functions by name, as in problem files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .digests import digests
 
 
 class PythonFunction:
-    """A Python function, given as "module:function", that is imported when it is first called.
+    """A Python function by name, "module:function", that is imported when it is first called.
 
-    It is imported by the process that calls it, so that it can be sent to other processes and machines as a name. Use
+    The process that calls it imports it, so that it can be sent to other processes and machines by name. Use
     it as the function of a `Source`.
 
     Parameters
@@ -27,12 +27,12 @@ class PythonFunction:
         The module and the function, such as "simulators:fine". Dots are allowed on both sides:
         "package.module:Class.method".
     folder : path
-        Where to look for the module first; then it is looked for wherever Python finds modules.
+        The folder that is searched for the module first, before Python's search path.
 
     Raises
     ------
     ValueError
-        If the reference has not the form "module:function".
+        If the reference does not have the form "module:function".
 
     Examples
     --------
@@ -45,16 +45,16 @@ class PythonFunction:
     def __init__(self, reference: str, folder: str | os.PathLike[str] = ".") -> None:
         module, colon, function = reference.partition(":")
         if not colon or not module or not function:
-            raise ValueError(f"a function is named as 'module:function', got {reference!r}")
+            raise ValueError(f"a function must be named as 'module:function', got {reference!r}")
         if module.endswith(".py"):
-            raise ValueError(f"a module is named without .py: {module[:-3]}:{function}, got {reference!r}")
+            raise ValueError(f"a module must be named without .py: {module[:-3]}:{function}, got {reference!r}")
         self.module, self.function, self.folder = module, function, str(Path(folder).resolve())
         self.__name__ = function
 
     def source_definition(self) -> dict[str, Any]:
-        """Return module, function and folder, by which a journal recognises the source, and a digest of the module.
+        """Return module, function, folder and a digest of the module; a journal identifies the source by them.
 
-        There is none of a module that is not in the folder, nor of the modules that it imports.
+        Modules outside the folder, and imported modules, have no digest.
         """
         path = self.module.replace(".", "/")
         found = digests(Path(self.folder), [f"{path}.py", f"{path}/__init__.py"])
@@ -66,9 +66,9 @@ class PythonFunction:
         Raises
         ------
         ImportError, AttributeError
-            If there is no such module, if it ends the program, or if there is nothing of that name in it.
+            If there is no such module, if it ends the program, or if the name is not defined in it.
         TypeError
-            If what has that name cannot be called.
+            If the object of that name cannot be called.
         """
         if self.folder not in sys.path:
             sys.path.insert(0, self.folder)
@@ -76,13 +76,13 @@ class PythonFunction:
             found: Any = importlib.import_module(self.module)
         except SystemExit as error:
             raise ImportError(
-                f"the module {self.module} calls sys.exit({error.code!r}) when it is imported: put what it runs as a "
-                'program under if __name__ == "__main__"'
+                f"the module {self.module} calls sys.exit({error.code!r}) when it is imported: put its program code "
+                'under if __name__ == "__main__"'
             ) from None
         except ModuleNotFoundError as error:
             if error.name != self.module.partition(".")[0] and error.name != self.module:
-                raise  # one that it imports
-            raise ImportError(f"there is no module {error.name!r} in {self.folder}, nor where Python looks") from None
+                raise  # a module that it imports
+            raise ImportError(f"there is no module {error.name!r} in {self.folder} or on Python's path") from None
         for name in self.function.split("."):
             if not hasattr(found, name):
                 raise AttributeError(f"there is no {name!r} in {self.module}{suggestion(name, dir(found))}")
@@ -93,10 +93,10 @@ class PythonFunction:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The parameters of the function: if they are names of inputs, it is called with these."""
+        """The signature of the function: parameters that are names of inputs are passed by name."""
         try:
             return inspect.signature(self.resolved())
-        except Exception:  # of a module that is not there: it is not called either
+        except Exception:  # the module is missing: the function cannot be called either
             return inspect.signature(type(self).__call__)
 
     def __call__(self, *x: Array, **named: Any) -> Any:

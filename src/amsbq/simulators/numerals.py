@@ -1,4 +1,4 @@
-"""Numbers as programs write them: with Fortran's exponents, and with a unit behind."""
+"""Numbers as programs write them: with Fortran's exponents, and followed by a unit."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from .answers import one_line
 #: 1, -1.5, .5, 1., 1e-3, 1.234D+00, 1.5d3, and Fortran's three-digit exponents without a letter: 1.234-101
 NUMERAL = r"[-+]?(?:\d*\.\d+[-+]\d{3}(?!\d)|(?:\d+\.?\d*|\.\d+)(?:[eEdDqQ][-+]?\d+)?)"
 
-#: a unit behind a number, with or without a space; not what may be a part of the number: 1e, 0x10, 1.6 x10^3
+#: a unit after a number, with or without a space; not what may be part of the number: 1e, 0x10, 1.6 x10^3
 UNIT = r"(?:\s*(?![eEdDqQxX][-+\d]))(?:(?<=\s)|(?![eEdDqQ]\b))(?P<unit>(?:[^\W\d_]|[%°])(?:[^\W_]|[%°/*·^().-])*)"
 
-#: a number in a text, which is no part of another word or number, and its unit
+#: a number in a text, not part of another word or number, and its unit
 APART = re.compile(rf"(?<![\w.+-])(?P<number>{NUMERAL})(?![\d_]|\.\d)(?:{UNIT})?")
 
 #: one number, alone or with its unit
 ALONE = re.compile(rf"\s*(?P<number>{NUMERAL})(?:{UNIT})?\s*")
 
-#: values that are written in words, which programs print where a calculation went wrong
+#: words that programs print instead of a number where a calculation went wrong
 NOT_FINITE = re.compile(r"\s*[-+]?(nan|inf|infinity|\*+)\s*", re.I)
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that a program wrote, and the unit behind it, empty if there was none."""
+    """A number in the output of a program, with the unit after it; empty if there is none."""
 
     value: float
     unit: str = ""
 
 
 def decimal_comma(text: str) -> str:
-    """Return how to write a number that has a decimal comma; nothing for another text."""
+    """Return a hint for a number with a decimal comma; an empty text for any other."""
     return "; write a decimal point, not a comma" if re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", text) else ""
 
 
 def quantity(text: str, what: str) -> Quantity:
-    """Return the quantity that a text is; ``what`` it is said to be is named in the ValueError if it is none.
+    """Return the quantity in a text; if it is not one, a ValueError that begins with ``what``.
 
     >>> quantity("1.234D+00", "the value"), quantity(" 1.6 m", "the value")
     (Quantity(value=1.234, unit=''), Quantity(value=1.6, unit='m'))
@@ -46,7 +46,7 @@ def quantity(text: str, what: str) -> Quantity:
     found = ALONE.fullmatch(text)
     value = math.inf if found is None else _float(found["number"])
     if found is None or math.isinf(value):
-        kind = "no number" if found is None and not NOT_FINITE.fullmatch(text) else "not finite"
+        kind = "not a number" if found is None and not NOT_FINITE.fullmatch(text) else "not finite"
         raise ValueError(f"{what} is {kind}: {one_line(text) or 'it is empty'}{decimal_comma(text)}")
     return Quantity(value, found["unit"] or "")
 

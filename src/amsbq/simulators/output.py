@@ -1,7 +1,7 @@
-r"""Values picked out of what a program has written, by rule.
+r"""Rules that extract values from the output of a program.
 
     {last = true}                              the last number
-    {regex = 'peak = (\S+)'}                   what the group of a regular expression matches, the last time
+    {regex = 'peak = (\S+)'}                   the group of the last match of a regular expression
     {column = "peak", row = -1}                a cell of a table, with commas, semicolons or spaces between the columns
     {json = "peak.height[0]"}                  an entry of a JSON object
     {file = "field.npy", index = [0, -1]}      an entry of a NumPy array
@@ -32,13 +32,13 @@ from .tables import is_json_path, json_entry, json_value, table_cell
 #: the quantities that make up an observation
 PARTS = ("value", "variance", "cost")
 
-#: bytes of the largest file that is read: no table that a person has looked at is larger
+#: bytes of the largest file that is read: larger than any table that a person looks at
 LARGEST = 10**8
 
 
 @dataclass(frozen=True)
 class OutputRule:
-    r"""Where a number is in what a program has written.
+    r"""The place of a number in the output of a program.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class OutputRule:
     last : bool
         The last number.
     regex : str, optional
-        A regular expression with one group; its last match counts.
+        A regular expression with one group; its last match is used.
     column : int or str, optional
         A column of a table, by number or by the name in its header.
     row : int
-        The row, of those that have a number in that column; the last one by default.
+        The row, among those with a number in that column; the last one by default.
     json : str, optional
         The path of an entry, such as "a.b[0]"; empty for the whole.
     index : int or list of int, optional
@@ -74,7 +74,7 @@ class OutputRule:
         ways = [self.last, self.regex is not None, self.column is not None, self.json is not None, npy]
         if sum(ways) != 1:
             raise ValueError(
-                "an output rule has exactly one of last = true, regex, column and json, or a file that ends with .npy"
+                "an output rule must have one of last = true, regex, column and json, or a file that ends with .npy"
             )
         if self.index is not None and not npy:
             raise ValueError("index belongs to a file that ends with .npy")
@@ -86,7 +86,7 @@ class OutputRule:
             try:
                 groups = re.compile(self.regex).groups
             except re.error as error:
-                raise ValueError(f"regex {self.regex!r} is no regular expression: {error}") from None
+                raise ValueError(f"regex {self.regex!r} is not a valid regular expression: {error}") from None
             if groups != 1:
                 raise ValueError(f"regex {self.regex!r} must have one group, ( ), around the number; it has {groups}")
 
@@ -94,14 +94,14 @@ class OutputRule:
     def of(cls, table: Mapping[str, Any]) -> Self:
         """Return the rule that a table of a problem file describes; ValueError or TypeError if it is wrong."""
         types: dict[str, Any] = {"file": str, "last": bool, "regex": str, "column": (int, str), "row": int, "json": str}
-        meant = {bool: "true", int: "a whole number, from 0, or from the end if negative", str: "a text in quotes"}
+        meant = {bool: "true", int: "a whole number, from 0, or from the end if negative", str: "a string in quotes"}
         known = [field.name for field in fields(cls)]
         for name, value in table.items():
             if name not in known:
-                raise ValueError(f"an output rule has no {name!r}; there are {', '.join(known)}")
+                raise ValueError(f"an output rule has no key {name!r}; valid keys: {', '.join(known)}")
             if name in types and (not isinstance(value, types[name]) or (isinstance(value, bool) and name != "last")):
                 other = meant.get(types[name], "a name in quotes or a whole number")
-                raise TypeError(f"{name} of an output rule cannot be {brief(value)}: it is {other}")
+                raise TypeError(f"{name} of an output rule must be {other}, got {brief(value)}")
         index = table.get("index")
         listed = [index] if isinstance(index, int) else index
         if listed is not None and not (isinstance(listed, list) and all(type(i) is int for i in listed)):
@@ -109,7 +109,7 @@ class OutputRule:
         return cls(**{**table, "index": None if listed is None else tuple(listed)})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what differs from the defaults, as JSON types."""
+        """Return the arguments that differ from the defaults, as JSON types."""
         plain = type(self).__dataclass_fields__
         kept = {name: value for name, value in asdict(self).items() if value != plain[name].default}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
@@ -122,7 +122,7 @@ class OutputRule:
         printed : str
             The standard output of the program.
         folder : Path
-            The directory in which the program has worked.
+            The work directory of the program.
         """
         if self.file is not None and self.file.endswith(".npy"):
             return Quantity(self._from_array(folder / self.file))
@@ -157,7 +157,7 @@ Rules: TypeAlias = OutputRule | Mapping[str, OutputRule] | None
 
 
 def rules_of(described: Any) -> Rules:
-    """Return the rules that a problem file describes: one rule, or a table of rules by the names of the outputs."""
+    """Return the rules in a problem file: one rule, or a table of rules by name of the output."""
     if not isinstance(described, Mapping) or not described:
         raise TypeError(f"output must be a rule such as {{ last = true }}, got {brief(described)}")
     if not all(isinstance(value, Mapping) for value in described.values()):
@@ -173,7 +173,7 @@ def files_of(rules: Rules) -> list[str]:
 
 
 def count_from_the_start(rules: Rules) -> bool:
-    """Return whether a rule counts the rows of the standard output from its beginning, which may not have been kept."""
+    """Return whether a rule counts rows of the standard output from its beginning, which may be discarded."""
     return any(rule.file is None and rule.column is not None and rule.row >= 0 for rule in _listed(rules))
 
 
@@ -190,7 +190,7 @@ def read_quantities(rules: Rules, printed: str, folder: Path, outputs: Sequence[
     Raises
     ------
     SimulatorError
-        If one is not found. The message says what was looked for, and quotes the end of where it was looked for.
+        If one is not found. The message says which, and quotes the end of the output that was searched.
     """
     if rules is None:
         return _last_outputs(printed, outputs) if outputs else _last_line(printed)
@@ -207,7 +207,7 @@ def read_quantities(rules: Rules, printed: str, folder: Path, outputs: Sequence[
 
 
 def as_answer(found: Mapping[str, Quantity]) -> Observation | dict[str, float]:
-    """Return quantities as an observation, or, if they have names of their own, as a dictionary of numbers."""
+    """Return quantities as an observation, or as a dictionary of numbers if they have other names."""
     numbers = {name: each.value for name, each in found.items()}
     return numbers if set(numbers) - set(PARTS) else as_observation(Observation(**numbers))
 
@@ -228,12 +228,12 @@ def _last_line(printed: str) -> dict[str, Quantity]:
         unknown = sorted(set(answer) - set(PARTS))
         if "value" not in answer or unknown:
             wrong = f"it has {', '.join(unknown)}" if unknown else "it has no value"
-            raise ValueError(f"{where} is no number: {one_line(lines[-1])} ({wrong})")
+            raise ValueError(f"{where} is not a number: {one_line(lines[-1])} ({wrong})")
         kept = {name: value for name, value in answer.items() if value is not None or name == "value"}
         found = as_observation(Observation(**kept))
         return {name: Quantity(getattr(found, name)) for name in kept}
     except (TypeError, ValueError) as error:
-        said = str(error) if where in str(error) else f"{where} is no number: {one_line(lines[-1])} ({error})"
+        said = str(error) if where in str(error) else f"{where} is not a number: {one_line(lines[-1])} ({error})"
         raise SimulatorError(
             f"{said}. Say where the value is with an output rule, such as {_suggestion(lines)}"
         ) from None
@@ -263,13 +263,13 @@ def _last_outputs(printed: str, outputs: Sequence[str]) -> dict[str, Quantity]:
 
 
 def _suggestion(lines: Sequence[str]) -> str:
-    """Return an output rule that finds a number in lines like these."""
+    """Return an example of an output rule for lines like these."""
     named = next((m[1] for line in reversed(lines) if (m := re.search(r"([A-Za-z_]\w*) *= *[-+.\d]", line))), "peak")
     return f"output = {{ regex = '{named} *= *(\\S+)' }} or {{ column = 1 }}"
 
 
 def _end(rule: OutputRule, printed: str, folder: Path) -> str:
-    """Return the end of what a rule reads, as the end of a message."""
+    """Return the end of the text that a rule reads, to end a message."""
     if rule.file is not None and rule.file.endswith(".npy"):
         return ""
     try:
@@ -280,12 +280,12 @@ def _end(rule: OutputRule, printed: str, folder: Path) -> str:
 
 
 def quoted_end(output: str) -> str:
-    """Return the last lines of an output as the end of an error message; nothing if there are none."""
-    return f"; it said: {_last_lines(output)}" if output.strip() else ""
+    """Return the last lines of an output, to end an error message; an empty text if there are none."""
+    return f"; it printed: {_last_lines(output)}" if output.strip() else ""
 
 
 def _last_lines(text: str, lines: int = 5) -> str:
-    """Return the last lines of a text on one: the message of a traceback, and where it comes from."""
+    """Return the last lines of a text on one line: the message of a traceback, and its origin."""
     return " | ".join(text.strip().splitlines()[-lines:])
 
 
@@ -294,7 +294,7 @@ def _text(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in a file, if it is one: a pipe may never end, and a device is endless."""
+    """Return the content of a regular file; a pipe or a device, which may never end, is a ValueError."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -302,8 +302,8 @@ def _content(path: Path) -> bytes:
             content: bytes | None = file.read(LARGEST + 1)
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
-    if content is None:  # of some files of the system, which are read like pipes
-        raise ValueError(f"{path.name} would have to be waited for, and must be a file that is finished")
+    if content is None:  # some system files are read like pipes
+        raise ValueError(f"{path.name} would block, and must be a finished file")
     if len(content) > LARGEST:
         raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
     return content

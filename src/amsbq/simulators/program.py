@@ -1,4 +1,4 @@
-"""One run of a program: what is sent to it, what it prints, how it ends; nothing of it outlives the evaluation."""
+"""One run of a program: its input, its output and its exit; no process outlives the evaluation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..processes.guardian import GUARDIAN
 
 @dataclass(frozen=True)
 class ProgramSettings:
-    """How much of what a program prints is kept."""
+    """How much of the output of a program is kept."""
 
     #: bytes at the end of each of its outputs: far more than an answer or an error message
     kept: int = 2**20
     #: bytes that are read at once, as many as a pipe holds
     read: int = 2**16
-    #: seconds between two looks whether it has ended, while a process that it has started keeps an output open
+    #: seconds between checks whether it has ended, while a process that it has started keeps an output open
     looks: float = 0.1
 
 
@@ -35,7 +35,7 @@ SETTINGS = ProgramSettings()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program has ended.
+    """The end of a run of a program.
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ class Ended:
 def run_program(
     arguments: Sequence[str], folder: Path, sent: bytes, timeout: float | None, environment: Mapping[str, str]
 ) -> Ended:
-    """Run a program to its end, or to the timeout, and return how it has ended.
+    """Run a program to its end, or to the timeout, and return how it ended.
 
-    What counts is the end of the program itself. Processes that it has started and that are still in its process group
-    are killed then; those in sessions of their own are left alone.
+    The run ends when the program itself ends. Processes that it has started and that are still in its process group
+    are then killed; those in their own sessions are left alone.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def run_program(
     folder : Path
         Its working directory.
     sent : bytes
-        What it can read on its standard input.
+        Its standard input.
     timeout : float or None
         Seconds after which it is killed, with the processes that it has started.
     environment : dict of str
-        Environment variables, beside those of this process.
+        Environment variables, in addition to those of this process.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def run_program(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for what it has paid for
+            start_new_session=True,  # a Ctrl-C on the terminal is for the run, which waits for paid evaluations
         ) as process,
         GUARDIAN.watching(-process.pid),
     ):
@@ -104,18 +104,18 @@ def run_program(
 
 
 class _Tail:
-    """The end of an output: the rest is forgotten while it is read."""
+    """The end of an output; the rest is discarded while it is read."""
 
     def __init__(self) -> None:
         self._kept, self.is_cut = bytearray(), False
 
     def add(self, more: bytes) -> None:
         self._kept += more
-        if len(self._kept) > 2 * SETTINGS.kept:  # not each time: cutting moves all that is kept
+        if len(self._kept) > 2 * SETTINGS.kept:  # not each time: cutting copies everything that is kept
             self._cut()
 
     def text(self) -> str:
-        """Return the end of the output; if there was more, its first line is incomplete and begins with an ellipsis."""
+        """Return the end of the output; if it was cut, the first line is incomplete and begins with an ellipsis."""
         if len(self._kept) > SETTINGS.kept:
             self._cut()
         return ("... " if self.is_cut else "") + self._kept.decode(errors="replace")
@@ -126,7 +126,7 @@ class _Tail:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a program has ended; its number is kept for it where the system can do that."""
+    """Return whether a program has ended; where possible its process number stays reserved."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None
@@ -134,14 +134,14 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a program and all processes in its group."""
-    with suppress(ProcessLookupError, PermissionError):  # the latter where all have ended, and only the system knows
+    with suppress(ProcessLookupError, PermissionError):  # the latter on some systems if all have ended
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _communicate(
     process: subprocess.Popen[bytes], sent: bytes, timeout: float | None, tails: tuple[_Tail, _Tail]
 ) -> None:
-    """Send bytes to a program, collect the ends of its output and of its errors, and wait until it has ended.
+    """Send bytes to a program, collect the ends of its standard output and error, and wait until it has ended.
 
     Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, takes any timeout, and
     does not wait for other processes that keep an output open.
@@ -177,14 +177,14 @@ def _communicate(
                 if ended:
                     selector.unregister(pipe)
                     pipe.close()
-    while not _has_ended(process):  # it has closed its outputs before
+    while not _has_ended(process):  # it closed its outputs earlier
         if deadline is not None and time.monotonic() > deadline:
             raise subprocess.TimeoutExpired(process.args, deadline)
         time.sleep(SETTINGS.looks)
 
 
 def _drain(pipe: IO[bytes], tail: _Tail) -> None:
-    """Read what is in a pipe: no more than is kept, as a process elsewhere may write for ever."""
+    """Read the content of a pipe, but no more than is kept: another process may write forever."""
     if pipe.closed:
         return
     os.set_blocking(pipe.fileno(), False)
@@ -195,7 +195,7 @@ def _drain(pipe: IO[bytes], tail: _Tail) -> None:
 
 
 def _how_it_ended(code: int) -> str:
-    """Return in words what the exit code of a program means; nothing if it is zero."""
+    """Return the meaning of an exit code in words; an empty text for zero."""
     if code < 0:
         return f"it was ended by signal {next((s.name for s in signal.Signals if s == -code), -code)}"
     return f"it ended with exit code {code}" if code else ""

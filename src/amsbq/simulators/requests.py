@@ -1,4 +1,4 @@
-"""Requests over HTTP that are answered whole by a deadline, headers included, or not at all."""
+"""HTTP requests with one deadline for the complete answer, headers included."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = ReplySettings()
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Makes every redirect an error: following it would send the inputs to another server, or lose them."""
+    """Handler that makes every redirect an error: following it would send the inputs elsewhere, or lose them."""
 
     def redirect_request(self, *request: Any) -> None:
         return None
@@ -47,7 +47,7 @@ def posted(url: str, body: bytes, timeout: float | None) -> str:
     OSError, http.client.HTTPException
         If the server cannot be reached, or ends the connection early.
     SimulatorError
-        If the status of the answer is that of an error or a redirect, or if it is too long.
+        If the status is an error or a redirect, or if the answer is too long.
     """
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     deadline = math.inf if timeout is None else time.monotonic() + timeout
@@ -57,7 +57,7 @@ def posted(url: str, body: bytes, timeout: float | None) -> str:
             return _read(response)
     except urllib.error.HTTPError as error:
         moved = error.headers.get("Location")
-        where = f"; it refers to {moved}, which is not followed: give that address as url" if moved else ""
+        where = f"; it redirects to {moved}, which is not followed: use that address as url" if moved else ""
         text = one_line(_read(error))
         raise SimulatorError(f"the server answered with status {error.code}: {text}{where}") from None
     except urllib.error.URLError as error:
@@ -70,7 +70,7 @@ def _left(deadline: float) -> float | None:
 
 
 class _TimedReader(io.RawIOBase):
-    """What comes in on a socket until a deadline, however slowly: a time-out of the socket is one of each wait."""
+    """Reader of a socket with a deadline for all data: the time-out of a socket is only for each wait."""
 
     def __init__(self, sock: Any, raw: Any, deadline: float) -> None:
         self._sock, self._raw, self._deadline = sock, raw, deadline
@@ -91,7 +91,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer whose headers and content must be there by a deadline."""
+    """A response whose headers and content must arrive by a deadline."""
 
     def __init__(self, deadline: float, sock: Any, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
@@ -117,11 +117,11 @@ class _Timed:
 
 
 class _HTTP(_Timed, urllib.request.HTTPHandler):
-    """Over HTTP."""
+    """Handler of HTTP requests."""
 
 
 class _HTTPS(_Timed, urllib.request.HTTPSHandler):
-    """Over HTTPS."""
+    """Handler of HTTPS requests."""
 
 
 def _read(response: Any) -> str:
@@ -131,6 +131,6 @@ def _read(response: Any) -> str:
         read += more
         if len(read) > SETTINGS.largest:
             raise SimulatorError(f"the server's answer is longer than {SETTINGS.largest / 2**20:g} MB")
-    if getattr(response, "length", None):  # bytes that were announced and did not come
+    if getattr(response, "length", None):  # announced bytes did not arrive
         raise http.client.IncompleteRead(bytes(read), response.length)
     return read.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Numbers in tables, with commas, semicolons or spaces between the columns, and in JSON."""
+"""Numbers in tables, whose columns are separated by commas, semicolons or spaces, and in JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .numerals import Quantity, decimal_comma, quantity
 #: "name" or "[2]" in a JSON path
 STEP = re.compile(r"([^.\[\]]+)|\[(-?\d+)\]")
 
-#: a cell in quotes, in which separators mean nothing
+#: a cell in quotes, in which separators have no meaning
 QUOTED = re.compile(r'"[^"]*"')
 
 #: space after a separator, which aligns columns
 AFTER_COMMA = re.compile(r"([,;])[ \t]+")
 
-#: what begins a comment; a header may be one
+#: the beginning of a comment; a header may be one
 COMMENT = re.compile(r"\s*([#!%]|//)")
 
 
@@ -30,11 +30,11 @@ def table_cell(text: str, column: int | str, row: int) -> Quantity:
     Parameters
     ----------
     text : str
-        The table; lines without a number in the column, such as a header, are no rows.
+        The table; lines without a number in the column, such as a header, do not count as rows.
     column : int or str
-        The number of the column, from 0, or its name in the header. Under a name every line is a row.
+        The number of the column, from 0, or its name in the header. With a name, every line below it is a row.
     row : int
-        The number of the row, from 0; negative from the end.
+        The number of the row, from 0, or from the end if negative.
 
     >>> table_cell("# t, height\n0, 1.5\n1, 1.6\n", "height", -1)
     Quantity(value=1.6, unit='')
@@ -65,15 +65,15 @@ def _cells(line: str) -> list[str]:
         return text.split()
     try:
         cells = next(csv.reader([text], delimiter=mark, skipinitialspace=True))
-    except csv.Error:  # a cell that is longer than that module allows
+    except csv.Error:  # a cell is longer than that module allows
         cells = text.split(mark)
     return [cell.strip() for cell in cells]
 
 
 def separator(line: str) -> str | None:
-    """Return what is between the cells of a line: tabs, semicolons or commas; None if there is none of them.
+    """Return the separator of the cells of a line: tab, semicolon or comma; None if it has none of them.
 
-    A comma beside one of the others is a decimal point, or a part of a cell.
+    A comma in addition to one of the others is a decimal point, or part of a cell.
 
     >>> separator("peak,time"), separator("1,5;2,5"), separator('"a;b",2')
     (',', ';', ',')
@@ -112,7 +112,7 @@ def json_entry(text: str, path: str) -> Quantity:
     Quantity(value=1.6, unit='')
     """
     if not is_json_path(path):
-        raise ValueError(f"the path {path!r} is not like a.b[0]")
+        raise ValueError(f"the path {path!r} must be like a.b[0]")
     value: Any = json_value(text)
     for step in STEP.finditer(path):
         try:

@@ -16,11 +16,11 @@ from .requests import posted
 
 
 class UMBridge:
-    """A model on a UM-Bridge server, to which each evaluation is a request over HTTP.
+    """A model on a UM-Bridge server; each evaluation is a request over HTTP.
 
-    UM-Bridge (https://um-bridge-benchmarks.readthedocs.io) is a protocol between simulators and programs that quantify
-    their uncertainty. The server may be on this machine or on another one; nothing is sent to it before the first
-    evaluation. Use it as the function of a `Source`.
+    UM-Bridge (https://um-bridge-benchmarks.readthedocs.io) is a protocol between simulators and programs for
+    uncertainty quantification. The server may be on this machine or on another one; nothing is sent to it before the
+    first evaluation. Use it as the function of a `Source`.
 
     Parameters
     ----------
@@ -29,11 +29,10 @@ class UMBridge:
     model : str
         The name of the model on that server.
     config : dict, optional
-        The configuration that is sent with each request. Sources that are levels of one model differ in it, such as
-        ``{"level": 1}``.
+        The configuration that is sent with each request, such as ``{"level": 1}``. Levels of one model differ in it.
     output : int or list of int
-        The number of the output that is the value, counted from 0 through all output vectors of the model; or those of
-        several outputs.
+        The number of the output to use as the value, counted from 0 through all output vectors of the model; or a list
+        of numbers for several outputs.
     timeout : float, optional
         Seconds to wait for a complete answer. By default there is no limit.
 
@@ -66,28 +65,28 @@ class UMBridge:
         self.url, self.model, self.config = str(url).rstrip("/"), model, dict(config or {})
         self.output, self.timeout = output if isinstance(output, int) else list(output), timeout
         self.__name__ = model
-        #: sizes of the model's input and output vectors; asked for at the first evaluation
+        #: sizes of the model's input and output vectors; requested at the first evaluation
         self._sizes: tuple[list[int], list[int]] | None = None
 
     def source_definition(self) -> dict[str, Any]:
-        """Return address, model, configuration and output, by which a journal recognises the source."""
+        """Return address, model, configuration and output; a journal identifies the source by them."""
         address = re.sub(r"//[^/]*@", "//", self.url)  # without a password
         return {"umbridge": address, "model": self.model, "config": self.config, "output": self.output}
 
     def __call__(self, x: Array) -> float | list[float]:
         """Evaluate the model at x, of shape (D,), and return the chosen output, or a list of several.
 
-        Inputs are given to the model's input vectors in their order.
+        Inputs fill the model's input vectors in their order.
 
         Raises
         ------
         ConnectionError
             If the server cannot be reached, or closes the connection before its answer is complete.
         SimulatorError
-            If it does not answer in time, or its answer is an error, a redirect, longer than 10 MB, or has no finite
-            number as the chosen output.
+            If it does not answer in time, or if its answer is an error, a redirect, longer than 10 MB, or without a
+            finite number for the chosen output.
         ValueError
-            If the model takes another number of inputs.
+            If the model takes a different number of inputs.
         """
         vectors = self._vectors(x)
         try:
@@ -96,14 +95,14 @@ class UMBridge:
                 return self._chosen_outputs(answer, [self.output])[0]
             return self._chosen_outputs(answer, self.output)
         except BaseException:
-            self._sizes = None  # to be asked for again: another server may have taken the place of the first
+            self._sizes = None  # requested again: another server may have replaced the first
             raise
 
     def gradient(self, x: Array) -> list[float] | list[list[float]]:
-        """Return the derivatives of the chosen output by each input at x, shape (D,), if the model has them.
+        """Return the gradient of the chosen output at x, shape (D,), if the model supports it.
 
-        With several outputs they are (M, D). There is one request for each output and each input vector of the model.
-        Errors are those of an evaluation. Use it as the ``gradient`` of a `Source`.
+        With several outputs its shape is (M, D). There is one request for each output and each input vector of the
+        model. Errors are those of an evaluation. Use it as the ``gradient`` of a `Source`.
         """
         if isinstance(self.output, int):
             return self._gradient_of(self.output, x)
@@ -115,7 +114,7 @@ class UMBridge:
         while vector < len(sizes) and before >= sizes[vector]:
             vector, before = vector + 1, before - sizes[vector]
         if vector == len(sizes):
-            raise SimulatorError(f"the model has {sum(sizes)} outputs, and none of number {output}")
+            raise SimulatorError(f"the model has {sum(sizes)} outputs, and no output {output}")
         sensitivities = [float(i == before) for i in range(sizes[vector])]
         slopes = []
         for number_of_input, values in enumerate(vectors):
@@ -123,16 +122,18 @@ class UMBridge:
             answer = self._request("Gradient", {"input": vectors, **which})
             found = answer.get("output")
             if not isinstance(found, list) or len(found) != len(values):
-                raise SimulatorError(f"the server answered {one_line(answer)}, which has no {len(values)} derivatives")
+                raise SimulatorError(
+                    f"the server answered {one_line(answer)}, which must have {len(values)} derivatives"
+                )
             slopes += [self._number(slope, "a derivative", answer) for slope in found]
         return slopes
 
     def _vectors(self, x: Array) -> list[list[float]]:
-        """Return inputs as the model's input vectors; raise if these take another number of inputs."""
+        """Return inputs as the model's input vectors; raise if the number of inputs does not match."""
         values, (sizes, _) = [float(value) for value in x], self._known_sizes()
         if sum(sizes) != len(values):
             self._sizes = None
-            raise ValueError(f"{self.model} takes {sum(sizes)} inputs, and was given {len(values)}")
+            raise ValueError(f"{self.model} takes {sum(sizes)} inputs, got {len(values)}")
         ends = np.cumsum(sizes).tolist()
         return [values[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
@@ -151,7 +152,7 @@ class UMBridge:
         return sizes
 
     def _chosen_outputs(self, answer: dict[str, Any], chosen: Sequence[int]) -> list[float]:
-        """Return the outputs of these numbers; the answer must have the vectors that the server has announced."""
+        """Return the outputs with these numbers; the answer must have the vector sizes that the server announced."""
         vectors, (_, sizes) = answer.get("output"), self._known_sizes()
         listed = isinstance(vectors, list) and all(isinstance(vector, list) for vector in vectors)
         if not listed or [len(vector) for vector in vectors or ()] != sizes:

@@ -1,4 +1,4 @@
-"""Work directories of programs: one for each evaluation, with the input files that are made of templates."""
+"""Work directories of programs: one for each evaluation, with input files made from templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .template import Delimiters, Inputs, filled_template
 Keep: TypeAlias = Literal["failed", "all", "none"]
 KEEP: tuple[Keep, ...] = ("failed", "all", "none")
 
-#: where evaluations work unless the user says otherwise
+#: the default work directory of an evaluation
 PATTERN = "runs/{source}-{id}"
 
 
@@ -30,9 +30,9 @@ class Work:
     Attributes
     ----------
     folder : Path
-        Where it is done.
+        The work directory.
     succeeded : bool
-        To be set when there is a value that counts; until then the evaluation has failed.
+        Set when there is an acceptable value; until then the evaluation counts as failed.
     """
 
     folder: Path
@@ -41,38 +41,39 @@ class Work:
 
 @dataclass(frozen=True)
 class WorkDirectory:
-    """What is in the work directory of each evaluation, and what becomes of it.
+    """The content of the work directory of each evaluation, and whether it is kept.
 
     Parameters
     ----------
     folder : Path
-        Where all paths begin, and where templates and files are found.
+        The root of all relative paths, where templates and files are found.
     names : tuple of str
         Names of the inputs.
     pattern : str
         The name of the directory, with ``{id}`` for the number of the evaluation and, optionally, ``{source}`` for the
-        name of the source. If there is a directory of that name already, another one with a number behind it is made.
+        name of the source. If that directory already exists, one with a number appended is made.
     templates : tuple of str
         Files, or folders of files, whose placeholders are filled in. A file is written under its own name, the content
-        of a folder with the names that it has there; files that are not text are copied.
+        of a folder under the names there; files that are not text are copied.
     files, copies : tuple of str
         Files or folders that are linked, or copied, under their own names, without the folders that they are in.
     named : tuple of str
-        Files that arguments name, which are linked where the program looks for them, unless something else is there.
+        Files that arguments name; they are linked under the same relative path, unless it exists.
     inputs_file : str, optional
         The name of a file to write, with the inputs as a JSON object.
     delimiters : (str, str)
-        What stands before and after the name of an input in a template.
+        The texts before and after the name of an input in a template.
     keep : str
-        "failed" keeps the directories of evaluations that failed, also because their values are not valid; "all" and
-        "none" what they say.
+        "failed" keeps the directories of failed evaluations, including those with invalid values; "all" keeps all,
+        "none" none.
     settings : dict of float
         Numbers by name that are the same in all evaluations.
 
     Raises
     ------
     ValueError
-        If a file is missing, two would have the same name, a placeholder is no input, or the pattern has no ``{id}``.
+        If a file is missing, two would have the same name, a placeholder is not an input, or the pattern lacks
+        ``{id}``.
     """
 
     folder: Path
@@ -90,7 +91,7 @@ class WorkDirectory:
     def __post_init__(self) -> None:
         if "{id}" not in self.pattern or set("{}") & set(self.pattern.replace("{id}", "").replace("{source}", "")):
             raise ValueError(
-                f"workdir must have {{id}}, and may have {{source}}, as in {PATTERN!r}: got {self.pattern!r}"
+                f"workdir must contain {{id}}, and may contain {{source}}, as in {PATTERN!r}: got {self.pattern!r}"
             )
         for name in (*self.templates, *self.files, *self.copies):
             if not (self.folder / name).exists():
@@ -98,17 +99,17 @@ class WorkDirectory:
         for name in (*self.templates, *self.copies):
             if (self.folder / self.pattern).resolve().is_relative_to((self.folder / name).resolve()):
                 raise ValueError(
-                    f"the work directories, {self.pattern}, would be inside of {name!r}, of which they are copies"
+                    f"the work directories, {self.pattern}, would be inside {name!r}, which is copied into them"
                 )
         if self.inputs_file is not None and Path(self.inputs_file).name != self.inputs_file:
             raise ValueError(f"inputs_file must be a name without a folder, got {self.inputs_file!r}")
         self.filled(
             dict.fromkeys(self.names, 0.5) | dict(self.settings)
-        )  # raises if a template is wrong, before anything is run
+        )  # raises if a template is invalid, before anything runs
         self._check_names()
 
     def _check_names(self) -> None:
-        """Raise if two files would have the same name: what is written through a link changes the user's file."""
+        """Raise if two files would have the same name: writing through a link would change the user's file."""
         made = [target for template in self.templates for target, _ in _template_files(self.folder / template)]
         listed = [Path(name).name for name in (*self.files, *self.copies)]
         listed += [] if self.inputs_file is None else [self.inputs_file]
@@ -119,16 +120,16 @@ class WorkDirectory:
             raise ValueError(f"two files of the work directory would be named {twice[0]!r}: list it once")
 
     def filled(self, inputs: Inputs) -> dict[str, tuple[Path, str | None]]:
-        """Return the files made of templates by name: the template, and the text, or None if it is to be copied."""
+        """Return by name, for each file of the templates, its path and filled text, or None if it is copied."""
         made: dict[str, tuple[Path, str | None]] = {}
         for template in self.templates:
             for target, path in _template_files(self.folder / template):
                 try:
                     text = path.read_bytes().decode("utf-8")
                 except UnicodeDecodeError:
-                    if path == self.folder / template:  # others are files of a folder that has templates, too
+                    if path == self.folder / template:  # other files belong to a folder of templates
                         raise ValueError(
-                            f"template {template!r} is not a text in UTF-8: save it as one, or list it in copies"
+                            f"template {template!r} is not UTF-8 text: convert it, or list it in copies"
                         ) from None
                     made[target] = path, None
                 else:
@@ -137,7 +138,7 @@ class WorkDirectory:
 
     @contextmanager
     def prepared(self, inputs: Inputs, source: str, number: object = None) -> Iterator[Work]:
-        """Make the work directory of an evaluation; when the context is left it is kept, and logged, or removed.
+        """Make the work directory of an evaluation; at the end of the context, keep and log it, or remove it.
 
         Parameters
         ----------
@@ -146,7 +147,7 @@ class WorkDirectory:
         source : str
             The name of the source.
         number : int or str, optional
-            The number of the evaluation; by default a random text, for calls outside of a run.
+            The number of the evaluation; by default random characters, for calls outside a run.
         """
         work = Work(self._made(source, secrets.token_hex(4) if number is None else str(number)))
         try:
@@ -159,7 +160,7 @@ class WorkDirectory:
                 shutil.rmtree(work.folder, ignore_errors=True)
 
     def _made(self, source: str, number: str) -> Path:
-        """Return a new and empty directory; nothing that was there before is touched."""
+        """Return a new, empty directory; existing files are not touched."""
         plain = "".join(c if c.isalnum() or c in "-_.+" else "_" for c in source) or "source"
         wanted = self.folder / self.pattern.replace("{source}", plain).replace("{id}", number)
         for attempt in count():
