@@ -243,7 +243,7 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
         assert main([str(argument) for argument in arguments]) == 0
     content = journal.read_bytes()
     for arguments, said in (
-        (["certify", journal, "--budget", 0.1], "0.1 for a certificate pays for no evaluations of fine, at 1 each"),
+        (["certify", journal, "--budget", 0.1], "0.1 for a certificate covers no evaluations of fine, at 1 each"),
         (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a whole number, not negative"),
         (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
         (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),

@@ -204,6 +204,6 @@ def test_extras_that_are_missing_or_old_are_named(monkeypatch, capsys):
 
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
-    assert "numpy 2.1.9, and 2.2 is needed" in shown
+    assert "numpy 2.1.9, but 2.2 is required" in shown
     assert "rich is missing\n  install with: pip install 'amsbq[progress]'" in shown
     assert "threads" in shown

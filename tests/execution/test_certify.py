@@ -154,8 +154,8 @@ def test_a_share_of_the_budget_is_kept(tmp_path):
     ("about", "text"),
     [
         ({"budget": 5, "certify": 1.0}, "certify must be a share of the budget, such as 0.2, got 1.0"),
-        ({"rel_tol": 0.1, "certify": 0.2}, "certify keeps a share of the budget: give a budget"),
-        ({"budget": 5, "certify": 0.2}, "1 for a certificate pays for 1 evaluation"),
+        ({"rel_tol": 0.1, "certify": 0.2}, "certify reserves a share of the budget: pass a budget"),
+        ({"budget": 5, "certify": 0.2}, "1 for a certificate covers 1 evaluation"),
     ],
 )
 def test_a_share_that_cannot_be_kept_is_refused_at_once(about, text):
@@ -187,7 +187,7 @@ def test_a_problem_file_keeps_a_share(of_file, capsys):
     assert calls() == before + 4 + 2 + 4
     assert "--budget 16" in capsys.readouterr().out
     assert main(["resume", str(folder / "kept.jsonl"), "--budget", "2"]) == 2
-    assert "--budget: 1 for a certificate pays for 1 evaluation of fine" in capsys.readouterr().err
+    assert "--budget: 1 for a certificate covers 1 evaluation of fine" in capsys.readouterr().err
 
 
 def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
@@ -211,7 +211,7 @@ def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
         ("certify = 'half'\n", "certify: must be a share of the budget"),
         (
             "certify = 0.3\n",
-            r"1\.2 for a certificate pays for 1 evaluation of fine.*by a larger budget or certify = 0\.5$",
+            r"1\.2 for a certificate covers 1 evaluation of fine.*by a larger budget or certify = 0\.5$",
         ),
         ("certify = 0.37\ntarget = 'variance'\n", r"an interval needs 3: give it 3 or more, by .* or certify = 0\.75$"),
         ("certify = 0.5\ntarget = 'variance'\n", "certify: .*an interval needs 3"),
@@ -229,7 +229,7 @@ def test_a_share_that_a_problem_file_cannot_keep(of_file, capsys, about, text):
     )
     if about == "certify = 1.5\n":
         assert main(["run", str(path)]) == 2
-        assert "certify: keeps a share of the budget: give a budget" in capsys.readouterr().err
+        assert "certify: reserves a share of the budget: pass a budget" in capsys.readouterr().err
 
 
 def test_the_command_line(of_file, capsys):
@@ -259,7 +259,7 @@ def test_the_command_line_without_functions(run, capsys):
     (left,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert left == asked[1]
     assert main(["certify", str(journal), "--tell", "0", "1.0"]) != 0
-    assert "is not waiting for an answer" in capsys.readouterr().err
+    assert "is not pending" in capsys.readouterr().err
     assert main(["certify", str(journal)]) == 0  # which goes on with what was begun
     capsys.readouterr()
     assert main(["certify", str(journal), "--tell", "1", "--failed", "no mesh"]) == 0

@@ -496,7 +496,9 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path):
         path.unlink()
         code = FULL.format(tests=str(Path(__file__).parents[2]), limit=int(limit), path=str(path))
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        assert "cannot be written: File too large. Earlier lines are kept; the line that could not be written is {" in said
+        assert (
+            "cannot be written: File too large. Earlier lines are kept; the line that could not be written is {" in said
+        )
         _, events = read_journal(path)  # whole lines only
         assert events
         assert everything(run(path)) == whole

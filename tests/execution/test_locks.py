@@ -118,7 +118,9 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, code):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(JournalError, match=f"cannot be locked: {os.strerror(code)}. Its file system may not support locks"):
+    with pytest.raises(
+        JournalError, match=f"cannot be locked: {os.strerror(code)}. Its file system may not support locks"
+    ):
         run(tmp_path / "run.jsonl")
 
 

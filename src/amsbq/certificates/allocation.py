@@ -1,13 +1,13 @@
-"""Which sources a certificate evaluates how often: decided from what the model expects, before anything is drawn.
+"""How often a certificate evaluates each source: chosen by the expectations of the model, before anything is drawn.
 
 The expectation of the residual r_0 = f_0 - m_0 is written as a sum of expectations of other combinations of residuals,
-each of which is averaged over draws of its own:
+each of which is averaged over its own draws:
 
     E[r_0] = E[r_0 - Σ_c α_c r_c] + Σ_c α_c E[r_c],   and in the same way for each r_c
 
 Such a split is a tree: the sources c that correct a source are its children. For any fixed weights α the sum of the
-averages is unbiased; the model only decides how wide the interval is. All trees over a few secondary sources are
-tried, and the one with the narrowest interval to expect is taken, for which the primary source alone is a candidate.
+averages is unbiased; the model only affects the width of the interval. All trees over a few secondary sources are
+tried, including the primary source alone, and the one with the narrowest expected interval is used.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .control import Residuals
 
 @dataclass(frozen=True)
 class AllocationSettings:
-    """What is tried, and how much is to be gained."""
+    """Which allocations are tried, and the gain that they must have."""
 
-    secondaries: int = 3  #: of those that tell most of the primary source for their cost, which are combined
-    least: int = 2  #: draws of each combination, without which there is no interval
-    #: draws of the primary source with others: intervals from fewer hold less, and rest on one number
+    secondaries: int = 3  #: number of secondary sources to combine, the most informative ones for their cost
+    least: int = 2  #: minimum number of draws of each combination: fewer give no interval
+    #: minimum number of joint draws with the primary source: intervals from fewer have lower coverage
     least_primary: int = 4
-    #: and relative to those that the budget would pay for without others: where the model is wrong about how residuals
-    #: are related, the interval is then 1.8 times as wide as it could be, and not three times
+    #: and relative to those that the budget would buy without others: where the model is wrong about the relation of
+    #: residuals, the interval is then 1.8 times as wide as it could be, and not three times
     least_share: float = 0.6
-    most: int = 512  #: draws of a combination: of sources that cost nothing too
-    #: width relative to that by the primary source alone below which others are used; between 0.75 and 0.9 they made it
-    #: wider on a problem of development
+    most: int = 512  #: maximum number of draws of a combination, also for sources that cost nothing
+    #: width, relative to the primary source alone, below which others are used; between 0.75 and 0.9 they made the
+    #: interval wider on a development problem
     gain: float = 0.75
     candidates: int = 48  #: numbers of primary draws that are tried
     ridge: float = 1e-9  #: on covariances, relative to variances
@@ -53,7 +53,7 @@ class Combination:
     Attributes
     ----------
     sources : tuple of int
-        Those that are evaluated at each draw.
+        The sources that are evaluated at each draw.
     weights : (len(sources), M) array
         Their weights in the combination, for each output.
     n : int
@@ -66,22 +66,22 @@ class Combination:
 
 
 def primary_alone(budget: float, cost: float, n_outputs: int) -> Combination:
-    """Return the term of the primary source alone, as often as the budget pays for."""
+    """Return the term of the primary source alone, with as many draws as the budget covers."""
     n = min(int(budget / cost * (1 + 1e-12)), SETTINGS.most)
     return Combination((0,), np.ones((1, n_outputs)), n)
 
 
 def allocation(residuals: Sequence[Residuals], costs: Array, budget: float) -> list[Combination]:
-    """Return the terms whose interval is expected to be the narrowest, for a budget.
+    """Return the terms with the narrowest expected interval for a budget.
 
     Parameters
     ----------
     residuals : list of Residuals
-        What the model expects of each output.
+        The residuals of each output predicted by the model.
     costs : (L,) array
-        The average cost of an evaluation of each source; infinite for those that are not to be used.
+        The average cost of an evaluation of each source; infinite for sources that must not be used.
     budget : float
-        What their sum may cost, at least two primary evaluations.
+        The total cost, at least that of two primary evaluations.
     """
     alone = primary_alone(budget, float(costs[0]), len(residuals))
     covariances = [_covariance(each) for each in residuals]
@@ -106,7 +106,7 @@ def allocation(residuals: Sequence[Residuals], costs: Array, budget: float) -> l
 
 
 def expected_errors(terms: Sequence[Combination], residuals: Sequence[Residuals]) -> Array:
-    """Return the standard error of the sum of all averages that the model expects of each output, shape (M,)."""
+    """Return the standard error of the sum of all averages predicted by the model, for each output, shape (M,)."""
     found = np.zeros(len(residuals))
     for m, each in enumerate(residuals):
         C = _covariance(each)
@@ -117,7 +117,7 @@ def expected_errors(terms: Sequence[Combination], residuals: Sequence[Residuals]
 
 
 def _covariance(residuals: Residuals) -> Array:
-    """Return the matrix of E[r_l r_l'], shape (L, L); sources that lack the output are related to no other one."""
+    """Return the matrix of E[r_l r_l'], shape (L, L); sources that lack the output are uncorrelated with the others."""
     C = np.asarray((residuals.draws * residuals.weights[:, None]).T @ residuals.draws)
     for source in residuals.lacking:
         C[source], C[:, source], C[source, source] = 0.0, 0.0, C[0, 0]
@@ -130,7 +130,7 @@ def _told(C: Array, source: int) -> float:
 
 
 def _trees(secondaries: Sequence[int]) -> Iterator[Mapping[int, int]]:
-    """Yield all trees with the primary source at the root, as the parent of each secondary source that is used."""
+    """Yield all trees with the primary source at the root, as the parent of each secondary source in use."""
     for size in range(1, len(secondaries) + 1):
         for used in itertools.combinations(secondaries, size):
             for parents in itertools.product((0, *used), repeat=size):
@@ -167,7 +167,7 @@ def _split(tree: Mapping[int, int], covariances: Sequence[Array]) -> tuple[list[
 
 
 def _regression(C: Array, parent: int, children: Sequence[int]) -> Array:
-    """Return the weights of children that leave least of the variance of a parent."""
+    """Return the weights of children that minimise the residual variance of a parent."""
     if not children:
         return np.zeros(0)
     inner, outer = C[np.ix_(children, children)], C[children, parent]
@@ -176,9 +176,9 @@ def _regression(C: Array, parent: int, children: Sequence[int]) -> Array:
 
 
 def _counts(prices: Array, variances: Array, budget: float, alone: float) -> Iterator[Array]:
-    """Yield numbers of draws of each term that the budget pays for, the first of them that with the primary source.
+    """Yield affordable numbers of draws of each term, the first term being the one with the primary source.
 
-    ``alone`` is what an evaluation of the primary source costs.
+    ``alone`` is the cost of an evaluation of the primary source.
     """
     rest = prices[1:]
     affordable = (budget - SETTINGS.least * rest.sum()) / prices[0]
@@ -197,14 +197,14 @@ def _counts(prices: Array, variances: Array, budget: float, alone: float) -> Ite
 
 
 def _between(lowest: int, highest: int) -> list[int]:
-    """Return numbers from the lowest to the highest, not more than are tried."""
+    """Return candidate numbers from the lowest to the highest, at most `AllocationSettings.candidates`."""
     if highest < lowest:
         return []
     return sorted({int(n) for n in np.linspace(lowest, highest, SETTINGS.candidates)})
 
 
 def _width(variances: Array, counts: Array) -> float:
-    """Return the half width of the 95 % interval to expect, for variances (M, terms), on average over outputs."""
+    """Return the expected half width of the 95 % interval, for variances (M, terms), averaged over outputs."""
     parts = variances / counts
     total = np.maximum(parts.sum(axis=1), np.finfo(float).tiny)
     dof = total**2 / np.maximum((parts**2 / (counts - 1)).sum(axis=1), np.finfo(float).tiny)

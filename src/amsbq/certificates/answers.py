@@ -1,4 +1,4 @@
-"""What a certificate says of one output: the mean, the variance, a probability or a quantile, with its interval."""
+"""Answers of a certificate for one output: the mean, the variance, a probability or a quantile, with its interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .intervals import MeanOfDraws, disagreement_interval, quantile_interval
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate with its interval, and what that assumes.
+    """An estimate with its interval, and the assumptions of the interval.
 
     Attributes
     ----------
@@ -25,11 +25,11 @@ class Answer:
     std : float
         Its standard error; NaN if it has none.
     interval : function
-        Returns (low, high) of a level.
+        Function that returns (low, high) for a level.
     heavy : bool
-        Whether what it is made of looks heavy-tailed, and the interval assumes that it is not.
+        Whether the draws look heavy-tailed, and the interval assumes that they are not.
     assumes : str
-        What the interval assumes, in one sentence.
+        The assumptions of the interval, in one sentence.
     """
 
     mean: float
@@ -39,26 +39,26 @@ class Answer:
     assumes: str
 
 
-#: before all evaluations are made, or if all of them failed
+#: the answer before all evaluations are made, or if all of them failed
 UNKNOWN = Answer(math.nan, math.nan, lambda level: (math.nan, math.nan), False, "")
 
 
 def answer(
     target: Target, residuals: Sequence[Array], predicted: Array, known: float, error: float, expected: float
 ) -> Answer:
-    """Return what is known of a target.
+    """Return the estimate of a target.
 
     Parameters
     ----------
     target : "mean", "variance", Exceedance or Quantile
     residuals : list of (n_k,) arrays
-        Those of each term, whose averages are added to the mean; of other targets f_i - m_i, in one term.
+        The residuals of each term, whose averages are added to the mean; for other targets f_i - m_i, in one term.
     predicted : (n,) array
         The values m_i of the control variate at the draws of the first term.
     known, error : float
         The target of the control variate, and its standard error.
     expected : float
-        The standard error of the mean that the model expects.
+        The standard error of the mean predicted by the model.
     """
     if target == "mean":
         return mean_answer(MeanOfDraws(residuals, known, error, expected))
@@ -72,19 +72,19 @@ def answer(
 
 
 def mean_answer(draws: MeanOfDraws) -> Answer:
-    """Return the mean of the output: that of the control variate, and averages of residuals."""
+    """Return the mean of the output: the mean of the control variate plus averages of residuals."""
     assumes = (
-        "The interval (Student's t, widened where residuals are skewed, or the model expects larger ones) assumes "
-        "that the residuals found show how the others vary, and nothing of the model."
+        "The interval (Student's t, widened where residuals are skewed, or the model predicts larger ones) assumes "
+        "that the sampled residuals are representative, and nothing about the model."
     )
     return Answer(draws.mean, draws.std, draws.interval, draws.heavy, assumes)
 
 
 def logarithm_of(found: Answer, log_unit: float) -> Answer:
-    """Return the logarithm of a positive number, of which an estimate and its interval are known in a unit.
+    """Return the logarithm of a positive number, given an estimate and its interval in a unit.
 
-    Where the estimate is not positive, the logarithm is minus infinity, with an infinite error; where the whole
-    interval is not, it is known to be wrong, and nothing is said of the logarithm.
+    If the estimate is not positive, the logarithm is minus infinity, with an infinite error; if the whole
+    interval is not, it is known to be wrong, and the logarithm is unknown.
     """
 
     def log(value: float) -> float:
@@ -100,10 +100,10 @@ def logarithm_of(found: Answer, log_unit: float) -> Answer:
 
 
 def variance_answer(values: Array, predicted: Array, known: float, error: float) -> Answer:
-    """Return the variance of the output: that of the control variate, and the difference of two U-statistics.
+    """Return the variance of the output: that of the control variate plus the difference of two U-statistics.
 
-    The variance of n values f_i is unbiased for that of f, and so is that of n values m_i for that of m, which is
-    known. Its error comes from the pseudo-values of the jackknife.
+    The sample variance of n values f_i is unbiased for that of f, and so is that of n values m_i for that of m, which
+    is known. The error comes from the pseudo-values of the jackknife.
     """
     n = len(values)
 
@@ -119,24 +119,24 @@ def variance_answer(values: Array, predicted: Array, known: float, error: float)
         return max(low, 0.0), max(high, 0.0)
 
     assumes = (
-        "The interval (of the jackknife) assumes that the squared residuals found show how the others vary, and "
-        "nothing of the model."
+        "The interval (jackknife) assumes that the sampled squared residuals are representative, and nothing about "
+        "the model."
     )
     return Answer(known + whole, draws.std, interval, draws.heavy, assumes)
 
 
 def share_answer(predicted: NDArray[np.bool_], found: NDArray[np.bool_], share: float, error: float) -> Answer:
-    """Return the probability that the output is above a limit: that by the control variate, and where it is wrong.
+    """Return the probability that the output is above a limit: that of the control variate, with its errors corrected.
 
-    The estimate is unbiased, and may therefore be a little below 0 or above 1. Its standard error is 0 where no
-    predicted class was wrong, which says little: the interval says more.
+    The estimate is unbiased, and may therefore be slightly below 0 or above 1. Its standard error is 0 where no
+    predicted class was wrong, which says little: use the interval.
 
     Parameters
     ----------
     predicted, found : (n,) arrays of bool
         Whether m_i is above, and whether f_i is.
     share, error : float
-        Of the inputs for which m is above, and its standard error.
+        The share of the inputs for which m is above, and its standard error.
     """
     wrong = found.astype(float) - predicted
 
@@ -144,19 +144,19 @@ def share_answer(predicted: NDArray[np.bool_], found: NDArray[np.bool_], share: 
         return disagreement_interval(predicted, found, share, error, level)
 
     std = math.hypot(float(np.std(wrong, ddof=1)) / math.sqrt(len(found)), error)
-    assumes = "The interval (binomial, of the draws whose side of the limit was predicted wrongly) is exact."
+    assumes = "The interval (binomial, from the draws whose side of the limit was predicted wrongly) is exact."
     return Answer(share + float(np.mean(wrong)), std, interval, False, assumes)
 
 
 def quantile_answer(values: Array, p: float) -> Answer:
-    """Return a quantile of the output: that of the values drawn, without the control variate."""
+    """Return a quantile of the output: the sample quantile, without the control variate."""
 
     def interval(level: float) -> tuple[float, float]:
         return quantile_interval(values, p, level)
 
     assumes = (
-        "There is no unbiased estimator of a quantile: the number is that of the values drawn. The interval (of "
-        "their order statistics) is exact, and ends at infinity where there are too few of them."
+        "There is no unbiased estimator of a quantile: the number is the sample quantile. The interval (order "
+        "statistics) is exact, and infinite where there are too few draws."
     )
     mean = float(np.quantile(values, p, method="median_unbiased"))
     return Answer(mean, math.nan, interval, False, assumes)

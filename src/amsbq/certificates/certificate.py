@@ -1,4 +1,4 @@
-"""`Certificate`: an estimate from fresh random evaluations that is unbiased whatever the model is worth."""
+"""`Certificate`: an estimate from fresh random evaluations that is unbiased however poor the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .run import CertificateRun
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a certificate and the model compare, in one sentence, and what to do if they disagree."""
+    """Comparison of a certificate with the model, in one sentence, and advice if they disagree."""
 
     agrees: bool
     distance: float  # in standard deviations of the difference
@@ -37,24 +37,24 @@ class Certificate:
     Parameters
     ----------
     plan : Plan
-        What was decided before anything was evaluated.
+        Draws and control variate, fixed before anything was evaluated.
     evaluations : list of Evaluation
-        What came of it.
+        The evaluations made so far.
     run : CertificateRun, optional
-        Asks for what is missing, where evaluations are made elsewhere.
+        Asks for missing evaluations that are made elsewhere.
     labels : Labels, optional
-        The units and the names with which it is printed.
+        The units and display names with which it is printed.
 
     Attributes
     ----------
     mean : float, or with several outputs an array (M,)
-        The estimate: unbiased, whatever the model is worth. NaN until all evaluations are made.
+        The estimate: unbiased, however poor the model. NaN until all evaluations are made.
     std : float, or (M,)
         Its standard error.
     evaluations : list of Evaluation
-        The fresh evaluations. They were not learned from: afterwards they may be told to a run.
+        The fresh evaluations. They were not used to train the model: afterwards they may be added to a run.
     spent : float
-        What they cost.
+        Their cost.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Certificate:
     ) -> None:
         self.plan, self.run, self.labels = plan, run, labels or Labels()
         self._evaluations = evaluations
-        self._latest: tuple[int, list[Answer]] | None = None  # of how many evaluations
+        self._latest: tuple[int, list[Answer]] | None = None  # number of evaluations, and the answers from them
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -85,12 +85,12 @@ class Certificate:
 
     @property
     def spent(self) -> float:
-        """What the fresh evaluations have cost."""
+        """The cost of the fresh evaluations."""
         return math.fsum(e.cost for e in self.evaluations)
 
     @property
     def digest(self) -> str:
-        """The first digits of a SHA-256 of the control variate, which was frozen before anything was drawn."""
+        """The first digits of the SHA-256 of the control variate, which was frozen before anything was drawn."""
         return self.plan.digest
 
     @property
@@ -100,21 +100,21 @@ class Certificate:
 
     @property
     def std(self) -> Values:
-        """Its standard error: a float, or with several outputs an array (M,)."""
+        """The standard error of the estimate: a float, or with several outputs an array (M,)."""
         return self._each([each.std for each in self._answers])
 
     def interval(self, level: float = 0.95, *, joint: bool = False, anytime: bool = False) -> tuple[Values, Values]:
-        """Return (low, high), which holds the truth with probability ``level``.
+        """Return (low, high), an interval that contains the truth with probability ``level``.
 
         Parameters
         ----------
         level : float
         joint : bool
-            With several outputs: whether all of their intervals are to hold at once with that probability.
+            With several outputs: whether all of their intervals hold jointly with that probability.
         anytime : bool
-            Whether to bet: for means of outputs that are known to be between two bounds, an interval that assumes
-            nothing of the residuals, and holds however often one looks and goes on. It is wide: with ten evaluations
-            wider than the range.
+            Whether to return a betting interval, for means of outputs between two known bounds: it assumes
+            nothing about the residuals, and stays valid however often one looks and continues. It is wide: with ten
+            evaluations wider than the range.
         """
         level = checked_level(level)
         one = 1 - (1 - level) / self.plan.n_outputs if joint else level
@@ -128,7 +128,7 @@ class Certificate:
     def __getitem__(self, output: str | int) -> Certificate:
         """Return the certificate of one of several outputs, by its name or number."""
         if self.outputs is None:
-            raise KeyError(f"there is one output, and no {output!r}")
+            raise KeyError(f"there is only one output, and no {output!r}")
         m, plan = output_number(self.outputs, output), self.plan
         terms = tuple(replace(term, weights=term.weights[:, [m]]) for term in plan.terms)
         one = replace(
@@ -149,7 +149,7 @@ class Certificate:
 
     @property
     def pending(self) -> list[Query]:
-        """The queries that were asked and have no answer yet."""
+        """The queries that have no answer yet."""
         return [] if self.run is None else self.run.pending
 
     def ask(self) -> Query | None:
@@ -163,15 +163,15 @@ class Certificate:
         variance: ArrayLike | Mapping[str, ArrayLike] = 0.0,
         cost: float | None = None,
     ) -> None:
-        """Answer a query with a value, as `Integrator.tell` does."""
+        """Answer a query with a value, like `Integrator.tell`."""
         self._asking().tell(query, value, variance, cost)
 
     def fail(self, query: Query, reason: str, cost: float | None = None) -> None:
-        """Answer a query with a failure, as `Integrator.fail` does."""
+        """Answer a query with a failure, like `Integrator.fail`."""
         self._asking().fail(query, reason, cost)
 
     def comparison(self, output: int = 0) -> Comparison | None:
-        """Return how the certificate and the model compare; None if one of them is not known."""
+        """Return the comparison of the certificate with the model; None if one of them is unknown."""
         found, plan = self._answers[output], self.plan
         mean, std = float(plan.model.mean[output]), float(plan.model.std[output])
         if not np.isfinite([found.mean, found.std, mean, std]).all():
@@ -187,12 +187,12 @@ class Certificate:
             f"the certificate{of} {plus_minus(found.mean, found.std, unit)} {verb} with the model's "
             f"{plus_minus(mean, std, unit)}: {distance:.1f} standard deviations."
         )
-        advice = "" if agrees else "Trust the certificate, and tell its evaluations to the run: the model was too sure."
+        advice = "" if agrees else "Trust the certificate, and add its evaluations to the run: the model was overconfident."
         return Comparison(agrees, distance, text, advice)
 
     @property
     def cautions(self) -> list[str]:
-        """What the interval does not tell: sentences on failures, heavy residuals, and residuals that are all equal."""
+        """Limitations of the interval: on failures, heavy-tailed residuals, and residuals that are all equal."""
         if not self.complete:
             return []
         finest = f"it is about {self.plan.names[0]}, the finest source: the limit cannot be evaluated"
@@ -229,7 +229,7 @@ class Certificate:
         lines += dict.fromkeys(each.assumes for each in self._answers if not math.isnan(each.mean))
         made, wanted = len(self.evaluations), len(plan.evaluated)
         if made < wanted:
-            lines.append(f"{made} of {wanted} evaluations are made, and there is no certificate before the last")
+            lines.append(f"{made} of {wanted} evaluations are made; the certificate needs all of them")
         draws = "; ".join(f"{term.n} of {' with '.join(plan.names[s] for s in term.sources)}" for term in plan.terms)
         lines.append(f"draws: {draws}; spent {self.labels.of_budget(self.spent, plan.budget)}")
         lines.append(f"control variate {plan.digest}, frozen after {plan.observations} observations; seed {plan.seed}")
@@ -238,7 +238,7 @@ class Certificate:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON types."""
+        """Return the certificate as JSON types."""
         compared = [self.comparison(m) for m in range(self.plan.n_outputs)]
         return {
             "mean": self.mean,
@@ -269,11 +269,11 @@ class Certificate:
 
     def _asking(self) -> CertificateRun:
         if self.run is None:
-            raise ValueError("this certificate was read from a journal, and asks for nothing")
+            raise ValueError("this certificate was read from a journal, so it cannot ask for evaluations")
         return self.run
 
     def _values(self) -> Array:
-        """Return all values in the order of the plan, shape (evaluations, M), NaN where there is none."""
+        """Return all values in the order of the plan, shape (evaluations, M), NaN where missing."""
         found = np.full((len(self.plan.evaluated), self.plan.n_outputs), np.nan)
         for e in self.evaluations:
             if e.status == "ok" and e.id is not None:
@@ -312,8 +312,8 @@ class Certificate:
         plan, (low, high) = self.plan, self.plan.bounds[m]
         if not np.isfinite([low, high]).all() or plan.targets[m] != "mean" or not plan.primary_only:
             raise ValueError(
-                "an interval that is valid at any time is for means of outputs between two known bounds, by "
-                "independent draws of the primary source alone: give integrate(..., output_range=(low, high)) and "
+                "an interval that is valid at any time requires means of outputs between two known bounds, and "
+                "independent draws of the primary source alone: pass integrate(..., output_range=(low, high)) and "
                 "certify(..., primary_only=True)"
             )
         residuals, width = plan.residuals(self._values())[0][:, m], high - low

@@ -1,11 +1,11 @@
-"""`ControlVariate`: the posterior means m_l of all sources, frozen, what is known of m_0, and what residuals to expect.
+"""`ControlVariate`: the frozen posterior means m_l of all sources, statistics of m_0, and the predicted residuals.
 
-Where sources return logarithms of a function whose integral is wanted, m_l is the exponential of the posterior mean, in
-a unit of its own: what is averaged are exponentials. These are large in a small part of the inputs, and draws are from
+Where sources return logarithms of the function to integrate, m_l is the exponential of the posterior mean, in
+a separate unit: the averages are of exponentials. These are large in a small part of the inputs, and draws are from
 
     q = g π / E[g],   g = min((1 + m_0) / 2, c),
 
-by rejection from draws of the inputs' distribution π; each counts E[g] / g, which is twice E[g] at most.
+by rejection from draws of the inputs' distribution π; each has the weight E[g] / g, which is at most 2 E[g].
 
 Notation: L sources, M outputs, n locations.
 """
@@ -36,19 +36,19 @@ from ..posterior.transforms import OutputRange
 class ControlSettings:
     """Sizes of sums and of point sets."""
 
-    sets: int = 8  #: of points for averages without a closed form: the spread between them is in the interval
-    #: of each of these sets: more, if that takes fewer covariances than so many, about a second
+    sets: int = 8  #: sets of points for averages without a closed form: their spread is part of the interval
+    #: points of each of these sets: more, if that takes fewer covariances than this, about a second
     points: int = 1024
     most_points: int = 16384
     most_covariances: int = 30_000_000
-    probed: int = 64  #: points at which the digest looks
+    probed: int = 64  #: points at which the digest is computed
     #: locations at which residuals are predicted: their variances are then known to a tenth
     predicted: int = 256
-    together: int = 16  #: of these at once, for joint covariances of all sources
-    densest: float = 512.0  #: c: so many draws are proposed for one that is accepted, at most about
-    proposed: int = 2048  #: draws at a time, of which some are accepted
-    #: logarithms of exponentials in their unit are cut off here, and those that the model expects at so much above what
-    #: it predicts: squares of the largest of them would be all that counts
+    together: int = 16  #: number of these locations at once, for joint covariances of all sources
+    densest: float = 512.0  #: c: about the largest number of proposed draws for each accepted one
+    proposed: int = 2048  #: draws proposed at a time
+    #: logarithms of exponentials in their unit are cut off here, and those drawn from the model at this much above the
+    #: prediction: squares of the largest of them would dominate everything
     largest: float = 50.0
     surprise: float = 2.0
 
@@ -67,7 +67,7 @@ class Average(NamedTuple):
 
 
 class Residuals(NamedTuple):
-    """Residuals of all sources that the model expects of one output: draws (S, L), and their weights (S,)."""
+    """Residuals of all sources for one output, drawn from the model: draws (S, L), and their weights (S,)."""
 
     draws: Array
     weights: Array
@@ -89,9 +89,9 @@ class ControlVariate:
     n_sources : int
         L.
     ranges : tuple of OutputRange or None
-        What is known of the values of each output: the means are cut off there.
+        The known range of the values of each output: the means are clipped to it.
     targets : tuple of Target
-        What is certified of each output.
+        The certified quantity of each output.
     """
 
     posterior: Posterior
@@ -103,7 +103,7 @@ class ControlVariate:
 
     @classmethod
     def of(cls, problem: Problem, posterior: Posterior, measure: Measure, targets: Sequence[Target]) -> Self:
-        """Return the control variate of a run; the latest one is kept, with its averages, for other certificates."""
+        """Return the control variate of a run; the latest one is cached, with its averages, for other certificates."""
         latest, wanted = _LATEST[-1] if _LATEST else None, tuple(targets)
         known = isinstance(latest, cls) and latest.posterior is posterior and latest.measure is measure
         if isinstance(latest, cls) and known and latest.targets == wanted:
@@ -120,18 +120,18 @@ class ControlVariate:
 
     @cached_property
     def logarithms(self) -> NDArray[np.bool_]:
-        """Whether the values of each output are logarithms of a function whose integral is wanted, shape (M,)."""
+        """Whether the values of each output are logarithms of the function to integrate, shape (M,)."""
         pairs = zip(self.ranges, self.targets, strict=True)
         return np.array([known is not None and known.log and target == "mean" for known, target in pairs])
 
     @property
     def _concentrated(self) -> bool:
-        """Whether more draws are made where m_0 is large; those of other targets than means are alike."""
+        """Whether draws are denser where m_0 is large; only for means."""
         return bool(self.logarithms.any()) and all(target == "mean" for target in self.targets)
 
     @cached_property
     def units(self) -> Array:
-        """The logarithms of the units of exponentials, of which m_0 is one on average; NaN for other outputs."""
+        """The logarithms of the units of exponentials, in which the average of m_0 is one; NaN for other outputs."""
         found = np.full(self.n_outputs, np.nan)
         if self.logarithms.any():
             logs = self._predicted(0, self.measure.sobol(SETTINGS.points, 2))[:, self.logarithms]
@@ -148,13 +148,13 @@ class ControlVariate:
         return found
 
     def values(self, source: int, X: Array) -> Array:
-        """Return m_l at each X_i, shape (n, M); zero where the model says nothing of a source or an output."""
+        """Return m_l at each X_i, shape (n, M); zero where the model has no prediction."""
         if source >= self.posterior.n_sources:
             return np.zeros((len(X), self.n_outputs))
         return in_units(self._predicted(source, X), self.units)
 
     def draws(self, n: int, rng: np.random.Generator, even: bool) -> tuple[Array, Array]:
-        """Return n draws, shape (n, D), spread out evenly or independent, and how much each of them counts, (n,)."""
+        """Return n draws, shape (n, D), as a Latin hypercube or independent, and their weights, (n,)."""
         if not self._concentrated:
             return (self.measure.spread_out if even else self.measure.sample)(n, rng), np.ones(n)
         X, density = np.empty((0, self.measure.dim)), np.empty(0)
@@ -177,7 +177,7 @@ class ControlVariate:
 
     @cached_property
     def mean(self) -> Average:
-        """The average of m_0: in closed form where there is one, else by sums."""
+        """The average of m_0: in closed form where one exists, else by sums."""
         if not self._closed:
             return self.average(lambda values, weights: weights @ values)
         found = [sum(c.weight * _integral(c) for c in some) / sum(c.weight for c in some) for some in self._components]
@@ -196,7 +196,8 @@ class ControlVariate:
     def average(self, statistic: Callable[[Array, Array], Array]) -> Average:
         """Return a statistic of the values of m_0 under the distribution of the inputs, by sums over sets of points.
 
-        It maps values (n, M) and their weights (n,) to M numbers. Sums over all of a number of samples are exact.
+        It maps values (n, M) and their weights (n,) to M numbers. Sums over all samples of an empirical distribution
+        are exact.
         """
         by_set = np.array([statistic(values, weights) for values, weights in self._sets])
         error = by_set.std(axis=0, ddof=1) / np.sqrt(len(by_set)) if len(by_set) > 1 else np.zeros(self.n_outputs)
@@ -217,7 +218,7 @@ class ControlVariate:
 
     @cached_property
     def digest(self) -> str:
-        """The first digits of the SHA-256 of m_l at fixed points, by which one can see that it was not changed."""
+        """The first digits of the SHA-256 of m_l at fixed points, which show that it was not changed."""
         X = self.measure.sobol(SETTINGS.probed, 0)
         values = [self.values(source, X) for source in range(self.n_sources)]
         return sha256(np.array([*values]).astype("<f8").tobytes()).hexdigest()[:16]
@@ -228,9 +229,9 @@ class ControlVariate:
 
     @cached_property
     def expected_residuals(self) -> list[Residuals]:
-        """What residuals f_l - m_l the model expects, of each output, jointly for the sources that it relates.
+        """Residuals f_l - m_l drawn from the model, for each output, jointly for the sources that it relates.
 
-        Where it says nothing, of an output or of a source, they are NaN.
+        Where it has no prediction, they are NaN.
         """
         X, counts = self.measure.sobol(SETTINGS.predicted, 1), np.ones(SETTINGS.predicted)
         if self._concentrated:
@@ -250,7 +251,7 @@ class ControlVariate:
         return found
 
     def _not_too_surprising(self, draws: Array, means: Array, output: int) -> Array:
-        """Return values that the model draws; exponentials of them in their unit, cut off, if they are logarithms."""
+        """Return values drawn from the model; if they are logarithms, their exponentials in their unit, cut off."""
         if not self.logarithms[output]:
             return draws
         highest = np.log(np.maximum(means, 1.0)) + SETTINGS.surprise
@@ -258,7 +259,7 @@ class ControlVariate:
 
 
 def in_units(values: Array, units: Array) -> Array:
-    """Return values (n, M) as they are averaged: exponentials, in their units, of those that are logarithms."""
+    """Return values (n, M) in the form in which they are averaged: logarithms become exponentials in their units."""
     logs = np.isfinite(units)
     found = values.copy()
     found[..., logs] = np.exp(np.minimum(values[..., logs] - units[logs], SETTINGS.largest))
@@ -266,8 +267,8 @@ def in_units(values: Array, units: Array) -> Array:
 
 
 def _covering(measure: Measure, n: int, seed: int) -> Array:
-    """Return points that cover a measure; of samples with weights, as many of each as its weight says, by chance."""
-    if isinstance(measure, Empirical):  # whose quantiles are those of the first input
+    """Return points that cover a measure; weighted samples are repeated at random in proportion to their weights."""
+    if isinstance(measure, Empirical):  # its quantiles are those of the first input
         u = (np.arange(n) + np.random.default_rng(seed).random()) / n
         edges = np.cumsum(measure.weights)
         return np.asarray(measure.samples[np.minimum(np.searchsorted(edges[:-1], u), len(edges) - 1)])
@@ -275,7 +276,7 @@ def _covering(measure: Measure, n: int, seed: int) -> Array:
 
 
 def _integral(component: Component) -> float:
-    """Return the average of what `Component.predict` returns of the primary source, for an affine transform."""
+    """Return the average of the primary source's mean by `Component.predict`, for an affine transform."""
     latent = component.latent
     means, _ = latent.integral(0)
     return float(latent.levels[0] + latent.spreads[0] * (latent.weights @ means))

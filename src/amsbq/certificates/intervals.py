@@ -1,14 +1,14 @@
-"""Intervals from independent draws that hold for few of them, and what each assumes.
+"""Intervals from few independent draws, and their assumptions.
 
-    mean of sums of draws     the hull of Student's t interval, of Hall's, which is corrected for skewness, as far as
-                              twice Student's, and of half the interval that the model expects
+    mean of sums of draws     the hull of Student's t interval, of Hall's, which is corrected for skewness, up to
+                              twice Student's, and of half the interval predicted by the model
     share of the inputs       exact, by binomial distributions (Clopper and Pearson)
     mean of bounded draws     by betting (Waudby-Smith and Ramdas), valid at any time and for any distribution
     quantile                  by order statistics: any distribution without atoms
 
 The hull is chosen by measurement, `python -m benchmarks.certify --intervals`: for ten log-normal residuals (σ = 1.5)
-Student's t interval alone holds in 71 % of cases and the hull in 83 %; for Gaussian ones it is 13 % wider on average.
-A bootstrap-t holds no better, and is infinite where few values differ; Johnson's correction hardly changes t.
+Student's t interval alone has a coverage of 71 % and the hull of 83 %; for Gaussian ones it is 13 % wider on average.
+A bootstrap-t has no better coverage, and is infinite where few values differ; Johnson's correction hardly changes t.
 
 Notation: G groups of draws d_g, n_g of them, s_g their standard deviation; the estimate is a known number, with the
 standard error e, plus Σ_g mean(d_g). SE² = e² + Σ_g s_g²/n_g, and a = Σ_g k_g/n_g² / SE³ is its skewness, with the
@@ -35,19 +35,19 @@ class IntervalSettings:
 
     #: skewness and kurtosis of draws beyond so many of their standard errors under normality look heavy
     heavy: float = 2.0
-    #: the share of the error probability that goes to one of two bounds on a difference, the one that matters where
+    #: the share of the error probability assigned to one of two bounds on a difference, the one that matters where
     #: predicted classes are rarely wrong
     larger_share: float = 0.9
-    #: of the standard error that the model expects: no interval is narrower than by that, as ten draws may all miss a
-    #: corner which the model knows that it does not know; chosen on six problems of the arena
+    #: fraction of the standard error predicted by the model that is the minimum for intervals: ten draws may all miss a
+    #: corner where the model itself is uncertain; chosen on six problems of the arena
     expected: float = 0.5
     #: candidates of a mean between its bounds, for betting: the interval is rounded outwards to a thousandth
     candidates: int = 1001
     #: skewness below which Hall's transformation is the identity, to rounding
     symmetric: float = 1e-6
-    #: how many times longer than by Student's t the interval may be on a side by Hall's transformation, which knows no
-    #: limit: of ten log-normal draws (σ = 1) it is then 1.4 times as wide instead of 1.9, and holds in 91 % of cases
-    #: instead of 92 %; for σ = 1.5 in 83 % instead of 87 %
+    #: how many times longer than Student's t the interval may be on one side by Hall's transformation, which has no
+    #: limit: for ten log-normal draws (σ = 1) it is then 1.4 times as wide instead of 1.9, with a coverage of 91 %
+    #: instead of 92 %; for σ = 1.5, of 83 % instead of 87 %
     longest: float = 2.0
 
 
@@ -55,12 +55,12 @@ SETTINGS = IntervalSettings()
 
 
 def students_t(p: float, dof: float) -> float:
-    """Return a quantile of Student's t distribution; of a normal one for infinitely many degrees of freedom."""
+    """Return a quantile of Student's t distribution; of the normal one for infinitely many degrees of freedom."""
     return float(ndtri(p) if math.isinf(dof) else stdtrit(dof, p))
 
 
 def checked_level(level: float) -> float:
-    """Return the level of an interval if it is one, else raise ValueError."""
+    """Return the level of an interval if it is valid, else raise ValueError."""
     if not 0 < number(level, "level") < 1:
         raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
     return float(level)
@@ -68,7 +68,7 @@ def checked_level(level: float) -> float:
 
 @dataclass(frozen=True)
 class MeanOfDraws:
-    """A known number plus means of independent groups of draws, and the interval that follows from them.
+    """A known number plus means of independent groups of draws, and its interval.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class MeanOfDraws:
     known, error : float
         The number that they are added to, and its standard error.
     expected : float
-        The standard error of the estimate that the model expects.
+        The standard error of the estimate predicted by the model.
     """
 
     groups: Sequence[Array]
@@ -109,12 +109,12 @@ class MeanOfDraws:
 
     @property
     def skewness(self) -> float:
-        """The skewness of the estimate; 0 if there are too few draws to tell."""
+        """The skewness of the estimate; 0 if there are too few draws to estimate it."""
         unit = self.std
         return math.fsum(_third_cumulant(d / unit) / len(d) ** 2 for d in self.groups if len(d) > 2)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the hull of Student's t interval, of Hall's, up to a limit, and of half of what the model expects."""
+        """Return the hull of Student's t interval, of Hall's, up to a limit, and of half the predicted interval."""
         least = SETTINGS.expected * self.expected * float(ndtri(0.5 + level / 2))
         if not self.std > 0:
             return self.mean - least, self.mean + least
@@ -129,20 +129,20 @@ class MeanOfDraws:
 
 
 def _deviation(d: Array) -> float:
-    """Return the standard deviation of draws of any size: squares of tiny ones would be zero."""
+    """Return the standard deviation of draws of any magnitude: squares of tiny ones would underflow."""
     deviations = d - np.mean(d)
     unit = float(np.abs(deviations).max())
     return unit * math.sqrt(float(np.sum((deviations / unit) ** 2)) / (len(d) - 1)) if unit > 0 else 0.0
 
 
 def _third_cumulant(d: Array) -> float:
-    """Return the unbiased estimate of the third cumulant of the distribution of draws, three or more."""
+    """Return the unbiased estimate of the third cumulant from three or more draws."""
     n = len(d)
     return float(np.mean((d - np.mean(d)) ** 3)) * n * n / ((n - 1) * (n - 2))
 
 
 def _hall(q: float, a: float) -> float:
-    """Return T with T + a T²/3 + a² T³/27 + a/6 = q: Hall's transformation (1992), backwards."""
+    """Return T with T + a T²/3 + a² T³/27 + a/6 = q: the inverse of Hall's transformation (1992)."""
     return 3 / a * (float(np.cbrt(1 + a * (q - a / 6))) - 1) if abs(a) > SETTINGS.symmetric else q
 
 
@@ -168,7 +168,7 @@ def largest_share(k: int, n: int, error: float) -> float:
 
 
 def share_interval(k: int, n: int, level: float) -> tuple[float, float]:
-    """Return the exact interval of a share of which k of n independent draws were found (Clopper and Pearson).
+    """Return the exact interval of a share, given k successes in n independent draws (Clopper and Pearson).
 
     >>> [round(end, 3) for end in share_interval(1, 10, 0.95)]
     [0.003, 0.445]
@@ -182,7 +182,7 @@ def disagreement_interval(
 ) -> tuple[float, float]:
     """Return the interval of the share of the inputs in a class, from draws with their predicted classes.
 
-    Exact but for the error of ``share``: whichever way the prediction is wrong is a binomial number on each side.
+    It is exact except for the error of ``share``: on each side, the number of wrong predictions is binomial.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def disagreement_interval(
     share, error : float
         The share of the inputs that is predicted to be in the class, and its standard error.
     level : float
-        Of the interval.
+        The level of the interval.
     """
     more = _wrong(~predicted, found, 1 - share, level)  # in the class, and not predicted to be
     fewer = _wrong(predicted, ~found, share, level)
@@ -200,20 +200,20 @@ def disagreement_interval(
 
 
 def _wrong(of: NDArray[np.bool_], wrong: NDArray[np.bool_], size: float, level: float) -> tuple[float, float]:
-    """Return bounds on the share of the inputs whose class is predicted wrongly, of a part of that size."""
+    """Return bounds on the share of the inputs with a wrongly predicted class, within a part of size ``share``."""
     n, k, error = int(of.sum()), int((of & wrong).sum()), (1 - level) / 2
     lower = 1 - largest_share(n - k, n, (1 - SETTINGS.larger_share) * error) if n else 0.0
     return size * lower, size * largest_share(k, n, SETTINGS.larger_share * error)
 
 
 def betting_interval(values: Array, low: float, high: float, level: float) -> tuple[float, float]:
-    """Return the interval of the mean of draws between two bounds by hedged bets, which holds at any time.
+    """Return the anytime-valid interval of the mean of draws between two bounds, by hedged betting.
 
-    It may be looked at after each draw, and the draws may end when it is narrow enough (Waudby-Smith and Ramdas 2024).
+    It may be inspected after each draw, and sampling may stop when it is narrow enough (Waudby-Smith and Ramdas 2024).
     """
     y, alpha = (np.asarray(values, dtype=float) - low) / (high - low), 1 - level
     m = np.linspace(0.0, 1.0, SETTINGS.candidates)
-    up, down = np.zeros_like(m), np.zeros_like(m)  # logarithms of what bets on more, and on less, have become
+    up, down = np.zeros_like(m), np.zeros_like(m)  # logarithms of the capital of bets on more, and on less
     alive = np.ones(len(m), dtype=bool)
     with np.errstate(divide="ignore"):
         for t, each in enumerate(y, 1):
@@ -233,7 +233,7 @@ def betting_interval(values: Array, low: float, high: float, level: float) -> tu
 
 
 def quantile_interval(values: Array, p: float, level: float) -> tuple[float, float]:
-    """Return the interval of a quantile by the order statistics of draws; infinite where there are too few of them."""
+    """Return the interval of a quantile by the order statistics of draws; infinite where there are too few draws."""
     ordered, beta = np.concatenate([[-np.inf], np.sort(values), [np.inf]]), (1 - level) / 2
     n = len(values)
     below = bdtr(np.arange(n + 1.0), n, p)  # P(at most k of the draws are below the quantile)

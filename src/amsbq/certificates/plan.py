@@ -1,4 +1,4 @@
-"""`Plan`: all that a certificate depends on but the values: made, and written down, before anything is evaluated."""
+"""`Plan`: everything on which a certificate depends except the values; recorded before anything is evaluated."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .allocation import Combination, allocation, expected_errors, primary_alone
 from .control import SETTINGS as CONTROL
 from .control import Average, ControlVariate, Residuals, in_units
 
-#: distinguishes the generator of certificates from all others that are made of the same seed
+#: distinguishes the random generator of certificates from all others with the same seed
 STREAM = 0xCE27
 
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What the model says of the same quantities: mean and standard deviation, shape (M,) each, NaN if nothing."""
+    """The model's estimates of the same quantities: mean and standard deviation, shape (M,) each, NaN if unknown."""
 
     mean: Array
     std: Array
@@ -34,47 +34,47 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is drawn and evaluated for a certificate, and what the control variate says there.
+    """The draws of a certificate, and the values of the control variate there.
 
     Attributes
     ----------
     terms : tuple of Combination
-        Combinations of residuals, each averaged over draws of its own.
+        Combinations of residuals, each averaged over its own draws.
     X : tuple of (n_k, D) arrays
         The draws of each term.
     counts : tuple of (n_k,) arrays
-        How much each draw counts: 1, unless values are logarithms.
+        The weight of each draw: 1, unless values are logarithms.
     predicted : tuple of (n_k, k, M) arrays
-        The control variate of each source of the term there.
+        The control variate of each source of the term at the draws.
     targets : list of Target
-        What is certified of each output.
+        The certified quantity of each output.
     known, error : (M,) array
-        That of the control variate, and its standard error.
+        The target of the control variate, and its standard error.
     model : ModelAnswer
-        What the model says of it.
+        The model's estimate of the target.
     expected : (M,) array
-        The standard error that the model expects of the certificate; zero for other targets than means.
+        The standard error of the certificate predicted by the model; zero for targets other than means.
     units : (M,) array
-        The logarithms of the units in which exponentials are averaged; NaN for outputs whose values are no logarithms.
+        The logarithms of the units in which exponentials are averaged; NaN for outputs whose values are not logarithms.
     bounds : (M, 2) array
-        Known bounds of the values of each output, ±inf where there is none.
+        Known bounds of the values of each output, ±inf where there are none.
     names : list of str
         Names of the sources.
     outputs : tuple of str or None
         Names of the outputs, if there are several.
     budget : float
-        What the evaluations may cost on average.
+        The expected cost of the evaluations is at most this.
     seed : int
     observations : int
-        How many observations the control variate was made of.
+        The number of observations behind the control variate.
     digest : str
         The first digits of a SHA-256 of the control variate.
     under : str
-        The distribution of the inputs, if it is another one than that of the run.
+        The distribution of the inputs, if it differs from that of the run.
     primary_only : bool
-        Whether secondary sources were to stay out of it.
+        Whether only the primary source is evaluated.
     limit : bool
-        Whether the answer of the run is about the limit, and the certificate about the finest source.
+        Whether the run estimates the limit, and the certificate the finest source.
     """
 
     terms: tuple[Combination, ...]
@@ -118,15 +118,15 @@ class Plan:
         Parameters
         ----------
         problem, ledger : Problem, Ledger
-            Of the run.
+            The problem and the costs of the run.
         posterior : Posterior
-            What was learned in it.
+            The posterior of the run.
         observed : (N, D) array
-            Where evaluations were made.
+            The locations of its evaluations.
         model : ModelAnswer
-            What it says of the targets.
+            The model's estimates of the targets.
         budget, seed, targets, measure, primary_only
-            What is certified, under which distribution of the inputs, and whether secondary sources stay out of it.
+            The request, as in `amsbq.certify`.
         """
         check_budget(problem, budget, targets)
         control = ControlVariate.of(problem, posterior, measure, targets)
@@ -140,7 +140,7 @@ class Plan:
         X, counts = zip(*(control.draws(term.n, rng, even) for term in terms), strict=True)
         if _repeats(measure, np.concatenate(X), observed):
             raise ValueError(
-                f"seed={seed} draws inputs at which the run has learned already, as those of an earlier certificate: "
+                f"seed={seed} draws inputs that the run has already used, such as those of an earlier certificate: "
                 "choose another seed"
             )
         predicted = tuple(
@@ -221,7 +221,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], names: Sequence[str], outputs: Sequence[str] | None) -> Self:
-        """Return the plan of which `to_dict` returned the content; ValueError, KeyError or TypeError if it is none."""
+        """Return the plan from the output of `to_dict`; ValueError, KeyError or TypeError if it is invalid."""
         M = 1 if outputs is None else len(outputs)
         terms, X, predicted = [], [], []
         for each, rows, values in zip(content["terms"], content["X"], content["predicted"], strict=True):
@@ -263,30 +263,30 @@ class Plan:
 
 
 def kept_budget(share: float, budget: float | None) -> float:
-    """Return what is kept of a budget for a certificate."""
+    """Return the part of a budget that is reserved for a certificate."""
     if not 0 <= number(share, "certify") < 1:
         raise ValueError(f"certify must be a share of the budget, such as 0.2, got {brief(share)}")
     if share and budget is None:
-        raise ValueError("certify keeps a share of the budget: give a budget")
+        raise ValueError("certify reserves a share of the budget: pass a budget")
     return share * positive_number(budget, "budget") if share and budget is not None else 0.0
 
 
 def check_budget(problem: Problem, budget: float, targets: Sequence[Target] | None = None) -> None:
-    """Raise ValueError if a budget does not pay for a certificate of what a run is for, as far as costs are known."""
+    """Raise ValueError if a budget does not cover a certificate of the target of a run, as far as costs are known."""
     cost, wanted = problem.sources[0].cost, problem.targets if targets is None else targets
     if isinstance(cost, float):
         _check_pays(problem, budget, wanted, cost)
 
 
 def check_shares(problem: Problem, kept: float) -> None:
-    """Raise ValueError if a budget does not pay for both a run and the certificate that a part of it is kept for."""
+    """Raise ValueError if a budget does not cover both a run and the certificate for which part of it is reserved."""
     cost = problem.sources[0].cost
     if not isinstance(cost, float):
         return
     if problem.budget < cost:
         raise ValueError(
             f"certify leaves {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} to the run, which does "
-            f"not pay for one evaluation of {problem.names[0]}, at {cost:.3g}: let it be a smaller share, or give more"
+            f"not cover one evaluation of {problem.names[0]}, at {cost:.3g}: use a smaller share or a larger budget"
         )
     _check_pays(problem, kept, problem.targets, cost, problem.budget + kept)
 
@@ -294,28 +294,28 @@ def check_shares(problem: Problem, kept: float) -> None:
 def _check_pays(
     problem: Problem, budget: float, targets: Sequence[Target], cost: float, whole: float | None = None
 ) -> None:
-    """Raise ValueError if a budget, perhaps a share of a ``whole`` one, does not pay for a certificate."""
+    """Raise ValueError if a budget, perhaps a share of a ``whole`` one, does not cover a certificate."""
     needed = 3 if "variance" in targets else 2
     if budget * (1 + 1e-12) < needed * cost:
         made, share = int(budget / cost * (1 + 1e-12)), math.ceil(1000 * needed * cost / (whole or math.inf)) / 1000
         how = "" if whole is None else f", by a larger budget{f' or certify = {share:g}' if share < 1 else ''}"
         raise ValueError(
-            f"{budget:.6g} for a certificate pays for {made or 'no'} evaluation{'s' * (made != 1)} of "
+            f"{budget:.6g} for a certificate covers {made or 'no'} evaluation{'s' * (made != 1)} of "
             f"{problem.names[0]}, at {cost:.3g} each, and an interval needs {needed}: give it {needed * cost:.6g} or "
             f"more{how}"
         )
 
 
 def numbers_or_nan(values: Any, length: int) -> Array:
-    """Return so many numbers, of which some may be NaN, or raise ValueError."""
+    """Return an array of ``length`` numbers, some of which may be NaN, or raise ValueError."""
     found = np.array(values, dtype=float)
     if found.shape != (length,):
-        raise ValueError(f"{length} numbers are needed, got {values}")
+        raise ValueError(f"{length} numbers are required, got {values}")
     return found
 
 
 def _known(control: ControlVariate, targets: Sequence[Target]) -> Average:
-    """Return the target of the control variate of each output; zero for quantiles, for which it is not used."""
+    """Return the target of the control variate of each output; zero for quantiles, which do not use it."""
     value, error = np.zeros(len(targets)), np.zeros(len(targets))
     for m, target in enumerate(targets):
         if target == "mean":
@@ -336,19 +336,19 @@ def _variances(values: Array, weights: Array) -> Array:
 
 
 def _average_costs(problem: Problem, ledger: Ledger, measure: Measure) -> Array:
-    """Return the average cost of an evaluation of each source under a measure, infinite where it is not known."""
+    """Return the average cost of an evaluation of each source under a measure, infinite where unknown."""
     X = measure.sobol(CONTROL.predicted, 1)
     costs = [
         math.inf if ledger.costs.unknown(s) else float(np.mean(ledger.costs.costs[s].expected(X)))
         for s in range(len(problem.sources))
     ]
     if math.isinf(costs[0]):
-        raise ValueError(f"what {problem.names[0]} costs is not known yet: evaluate it once before a certificate")
+        raise ValueError(f"the cost of {problem.names[0]} is not known yet: evaluate it once before a certificate")
     return np.array(costs)
 
 
 def _expected_residuals(control: ControlVariate, problem: Problem) -> list[Residuals]:
-    """Return the residuals that the model expects of each output, and which sources do not have it."""
+    """Return the residuals of each output predicted by the model, and which sources lack the output."""
     sources = list(enumerate(problem.sources))
     lacking = [
         tuple(s for s, source in sources if source.outputs is not None and name not in source.outputs)
@@ -366,7 +366,7 @@ def _terms(
     targets: Sequence[Target],
     primary_only: bool,
 ) -> list[Combination]:
-    """Return what to draw for a budget, or raise an error if it does not pay for an interval."""
+    """Return the terms to draw for a budget, or raise an error if it does not cover an interval."""
     _check_pays(problem, budget, targets, float(costs[0]))
     for source in (s for s in range(len(costs)) if not control.tells_of(s)):
         costs[source] = math.inf
@@ -376,7 +376,7 @@ def _terms(
 
 
 def _repeats(measure: Measure, X: Array, observed: Array) -> bool:
-    """Return whether draws of a measure without atoms are locations of earlier evaluations."""
+    """Return whether draws of a measure without atoms coincide with locations of earlier evaluations."""
     if measure.discrete or measure.categorical or isinstance(measure, Empirical) or not len(observed):
         return False
     return bool((X[:, None] == numbers(observed, "observed")[None]).all(axis=2).any())

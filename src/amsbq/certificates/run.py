@@ -1,4 +1,4 @@
-"""`CertificateRun`: asks for the evaluations of a plan, one after the other, and is told what came of them."""
+"""`CertificateRun`: ask and tell for the evaluations of a plan, one after the other."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class CertificateRun(Run):
     Parameters
     ----------
     problem : Problem
-        Of the run whose result is certified.
+        The problem of the run whose result is certified.
     plan : Plan
     costs : SourceCosts
-        What evaluations cost, as far as the run has learned it.
+        The costs of evaluations, as learned by the run.
     made : list of Evaluation
-        Those that were made already.
+        Evaluations made earlier.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class CertificateRun(Run):
             self.ledger.charge(each.cost)
             self.evaluations.append(each)
         self._answered = {each.id for each in made}
-        #: hears of each evaluation before it is used, if they are told one by one
+        #: receives each evaluation before it is used, if they are told one by one
         self.log: Callable[[Evaluation], None] | None = None
 
     def _foreseen(self) -> bool:
-        """Whether what is asked next does not depend on any answer."""
+        """Whether the next query does not depend on any answer."""
         return True
 
     def _use(self, made: Evaluation) -> None:

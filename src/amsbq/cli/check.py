@@ -161,7 +161,7 @@ def _at_once(source: Source, function: Any, name: str, x: Array, workers: int, a
     if alone < SETTINGS.shortest:
         return f"{name} takes {alone:.2g} s, too short to measure how many run at once"
     called: list[Any] = [function] * workers
-    if isinstance(source.function, Command):  # each in a work directory of its own
+    if isinstance(source.function, Command):  # each in a separate work directory
         called = [source.function.numbered(name, f"check-{i}", source.valid) for i in range(workers)]
     pool = ResilientProcessPool(workers) if isinstance(source.function, PythonFunction) else None
     with pool or nullcontext(), closing(Dispatcher(pool, threads=True)) as dispatcher:

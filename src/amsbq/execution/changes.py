@@ -39,12 +39,12 @@ def problem_changes(
     for key in ("measure", "model"):
         compared[key] = _recorded(compared.get(key), problem.get(key))
     names = [] if named is None or inputs is None else list(_differences(named, list(inputs), "inputs"))
-    kept, mended = dict(compared), _sources_that_only_failed(events)
+    kept, fixed = dict(compared), _sources_that_only_failed(events)
     if _are_lists_of_one_length(problem.get("functions"), compared.get("functions")):
         pairs = list(zip(problem["functions"], compared["functions"], strict=True))
         compared["functions"] = [_with_recorded_digests(new, old) for old, new in pairs]
         kept["functions"] = [
-            old if source in mended else new
+            old if source in fixed else new
             for source, (old, new) in enumerate(zip(problem["functions"], compared["functions"], strict=True))
         ]
     return [*names, *_differences(problem, compared, "")], [*names, *_differences(problem, kept, "")]
