@@ -187,7 +187,9 @@ class Certificate:
             f"the certificate{of} {plus_minus(found.mean, found.std, unit)} {verb} with the model's "
             f"{plus_minus(mean, std, unit)}: {distance:.1f} standard deviations."
         )
-        advice = "" if agrees else "Trust the certificate, and add its evaluations to the run: the model was overconfident."
+        advice = (
+            "" if agrees else "Trust the certificate, and add its evaluations to the run: the model was overconfident."
+        )
         return Comparison(agrees, distance, text, advice)
 
     @property
