@@ -98,7 +98,7 @@ class Rows:
         (lambda: amsbq.integrate(spent, SQUARE, budget=True), "budget must be a number, got True"),
         (
             lambda: amsbq.integrate(spent, SQUARE, budget=10, certify=0.95),
-            "certify leaves 0.5 of the budget of 10 to the run, which does not pay for one evaluation of spent, at 1",
+            "certify leaves 0.5 of the budget of 10 to the run, which does not cover one evaluation of spent, at 1",
         ),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, outputs=0), "outputs must be different names, .* got 0"),
         (
@@ -195,11 +195,11 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (ECHO, "inputs: give either a table [inputs] of names and distributions, or samples = 'file.csv'"),
+        (ECHO, "inputs: must be either a table [inputs] of names and distributions, or samples = 'file.csv'"),
         (f"samples = 'no.csv'\n{ECHO}", "samples: no.csv cannot be read"),
         (f"samples = 'ragged.csv'\n{ECHO}", "samples: line 3 of ragged.csv must be 2 numbers, got 0.3"),
         (f"samples = 'latin.csv'\n{ECHO}", "samples: latin.csv is not a text file in UTF-8"),
-        (f"samples = 'ragged.csv'\n{INPUTS}{ECHO}", "inputs: give either a table [inputs]"),
+        (f"samples = 'ragged.csv'\n{INPUTS}{ECHO}", "inputs: must be either a table [inputs]"),
         (
             "[inputs]\na = { values = [0, 1] }\n" + ECHO,
             "inputs.a: must be { probabilities = { idle = 0.2, full = 0.8 } }",
@@ -220,7 +220,7 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
         ),
         (
             f"certify = 0.9\n{INPUTS}{ECHO}",
-            "certify: leaves 0.3 of the budget of 3 to the run, which does not pay for one evaluation of fine, at 1",
+            "certify: leaves 0.3 of the budget of 3 to the run, which does not cover one evaluation of fine, at 1",
         ),
     ],
 )
@@ -443,7 +443,7 @@ def test_samples_begin_with_names(tmp_path, capsys):
     file.write_text('budget = 3\nsamples = "s.csv"\n[[sources]]\npython = "f:f"\nseed = 3\n')
     assert main(["check", str(file)]) != 0
     said = capsys.readouterr().err
-    assert "samples: s.csv must begin with a line of names, got 0.1,0.3" in said
+    assert "samples: s.csv must begin with a header line of names, got 0.1,0.3" in said
     assert "sources[0].seed: belongs above the first table of the file" in said
     journal = tmp_path / "run.jsonl"
     journal.write_text('{"event": "begun"}\n')

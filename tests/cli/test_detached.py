@@ -168,11 +168,11 @@ def test_a_table_of_answers_may_grow(problem, tmp_path, typed):
     assert "outside the valid range" in result.evaluations[3].reason
     content = journal.read_bytes()
     for rows, said in (
-        ("id,value,cost\n0,1.5,2.25\n2,0.3,\n", "another value already: value 0.25, variance 0.0, cost 1.0"),
-        ("id,value,cost\n0,1.5,2.5\n", "another cost already: value 1.5, variance 0.0, cost 2.25"),
-        ("id,value,cost,variance\n0,1.5,2.25,0.01\n", "another variance already"),
-        ("id,value,cost\n1,0.5,\n", "has failed already: cost 0.1. To replace it"),
-        ("id,reason,value\n1,no electricity,\n", "another reason already"),
+        ("id,value,cost\n0,1.5,2.25\n2,0.3,\n", "another value: value 0.25, variance 0.0, cost 1.0"),
+        ("id,value,cost\n0,1.5,2.5\n", "another cost: value 1.5, variance 0.0, cost 2.25"),
+        ("id,value,cost,variance\n0,1.5,2.25,0.01\n", "another variance:"),
+        ("id,value,cost\n1,0.5,\n", "already has failed: cost 0.1. To replace it"),
+        ("id,reason,value\n1,no electricity,\n", "another reason:"),
     ):
         table.write_text(rows)
         assert said in typed("tell", journal, "--from", table, code=2).err
@@ -200,8 +200,8 @@ def test_the_same_value_with_another_variance_or_cost_is_another_answer(problem,
     typed("ask", problem)
     typed("tell", journal, 0, 0.5, "--variance", 0.04, "--cost", 2)
     assert "0 recorded, 1 already known" in typed("tell", journal, 0, 0.5, "--variance", 0.04, "--cost", 2).err
-    assert "another variance already" in typed("tell", journal, 0, 0.5, "--variance", 0.09, "--cost", 2, code=2).err
-    assert "another variance and cost already" in typed("tell", journal, 0, 0.5, code=2).err
+    assert "another variance:" in typed("tell", journal, 0, 0.5, "--variance", 0.09, "--cost", 2, code=2).err
+    assert "another variance and cost:" in typed("tell", journal, 0, 0.5, code=2).err
     [made] = read_result(journal).evaluations
     assert (made.value, made.variance, made.cost) == (0.5, 0.04, 2.0)
 

@@ -663,8 +663,8 @@ def test_functions_get_inputs_by_name_and_some_of_them_only(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("seed = true", "seed: must be a whole number, not negative, got true"),
-        ("seed = 1979-05-27", "seed: must be a whole number, not negative, got 1979-05-27"),
+        ("seed = true", "seed: must be a non-negative whole number, got true"),
+        ("seed = 1979-05-27", "seed: must be a non-negative whole number, got 1979-05-27"),
         ("rel_tol = { peak = 0.1 }", "rel_tol: must be a positive number, got { peak = 0.1 }"),
         ("rel_tol = 5", "rel_tol: is a fraction of the mean"),
         ("weights = 'x'", "weights: must be positive numbers, one for each output"),

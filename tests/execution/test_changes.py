@@ -94,7 +94,7 @@ def test_another_function_under_the_same_name_is_refused(tmp_path, kind):
     path = tmp_path / "run.jsonl"
     opened(path, one)
     content = path.read_bytes()
-    with pytest.raises(JournalError, match=f"(?s){said}.*Choose another journal, .*accept_changes=True$"):
+    with pytest.raises(JournalError, match=f"(?s){said}.*Choose another journal .*accept_changes=True$"):
         opened(path, other)
     assert path.read_bytes() == content
     opened(path, one)

@@ -48,7 +48,7 @@ def test_braces_are_escaped_by_doubling_and_delimiters_can_be_chosen():
             r"line 2 of deck.in has \{rates\}, which is not an input; valid names: \{rate\}, \{dose\}. .*double",
         ),
         ("{rate:.3q}", r"line 1 of deck.in has \{rate:.3q\}, but '.3q' is not a number format"),
-        ("{rate", "a { that is not closed"),
+        ("{rate", "an unclosed {"),
         ('{"a": {rate}}', "which is not an input"),
     ],
 )
