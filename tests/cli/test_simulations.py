@@ -472,13 +472,13 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
         ("files = 'mesh'", "sources[0].files: must be a list of names of files"),
         (
             "environment = { A = 1 }",
-            "sources[0].environment: must be a table of texts, such as { OMP_NUM_THREADS = '1' }, got { A = 1 }",
+            "sources[0].environment: must be a table of strings, such as { OMP_NUM_THREADS = '1' }, got { A = 1 }",
         ),
         ("template = 'none.in'", "there is no file or folder 'none.in'"),
         ("output = { regex = 'peak' }", "must have one group"),
         (
             "output = { peak = { last = true }, time = { column = 1 } }",
-            "sources[0].output: has peak, time; a run uses value",
+            "sources[0].output: has peak, time, but a run uses value",
         ),
         ("workdir = 'runs'", "workdir: must contain {id}"),
     ],
