@@ -82,7 +82,7 @@ def test_a_good_formula_is_worth_many_evaluations():
     ("useless", "said"),
     [
         (lambda X: np.full(len(X), 3.0), "all values of formula are 3: they do not show how fine varies"),
-        (lambda X: np.cos(3 * X[:, 0]) * X[:, 1], "predicted no better with formula: models with it have a weight of"),
+        (lambda X: np.cos(3 * X[:, 0]) * X[:, 1], "are no better with formula: models with it have a weight of"),
     ],
     ids=["constant", "unrelated"],
 )

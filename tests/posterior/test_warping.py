@@ -49,7 +49,7 @@ def test_skewed_values_are_recognised_and_said(run):
     most = result.integrator.learner.posterior.components[0]
     assert not most.transform.affine
     assert most.weight > 0.9  # exponentials predict so much better that hardly anything else counts
-    assert "is modelled as an exponential: left out in turn, they are predicted better" in str(result.diagnose())
+    assert "is modelled as an exponential: leave-one-out predictions are better" in str(result.diagnose())
     low, high = result.interval(0.95)
     assert low < TRUTH < high
     s, X, y = observations(result)

@@ -35,9 +35,9 @@ def test_findings_of_an_honest_run():
     assert {("good", "hyperparameters"), ("good", "worth"), ("good", "fit")} <= findings(result)
     outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
     cost, std = curves.forecast(result)[-1]  # the end of the line in the picture
-    assert f"a standard deviation of {std:.2g} for {cost:.4g} in total" in outlook.text
+    assert f"a standard deviation of {std:.2g} at a total cost of {cost:.4g}" in outlook.text
     half = next(cost for cost, std in curves.forecast(result) if std <= result.std / 2)
-    assert f"half of the current one is expected for {half:.4g}" in outlook.text
+    assert f"half of the current value is expected at {half:.4g}" in outlook.text
 
 
 def test_findings_print_as_lines():
@@ -159,7 +159,7 @@ def test_a_useless_source_counts_little_and_its_cost_is_named():
     result = amsbq.integrate(sources, [(0, 1)], budget=12, progress=False, initial=initial)
     [relation] = [finding for finding in result.diagnose() if finding.about == "relation"]
     assert relation.level == "note"
-    assert "are predicted no better with source 1: " in relation.text
+    assert "are no better with source 1: " in relation.text
     spent = sum(e.cost for e in result.evaluations if e.source == 1)
     assert relation.advice.startswith(f"It took {spent:.3g} of the cost")
 
@@ -403,8 +403,8 @@ def test_the_outlook_of_another_target_is_about_that_target():
     result = amsbq.integrate(fine, [(0, 1), (0, 1)], budget=8, target=amsbq.Exceedance(1.0), progress=False)
     outlook = next(finding for finding in result.diagnose() if finding.about == "outlook")
     ahead = curves.forecast(result)
-    assert f"a standard deviation of the target of {ahead[-1][1]:.2g} for" in outlook.text
-    assert f"(now {ahead[0][1]:.2g} for 8)" in outlook.text
+    assert f"a standard deviation of the target of {ahead[-1][1]:.2g} at" in outlook.text
+    assert f"(now {ahead[0][1]:.2g} at 8)" in outlook.text
     assert "integral" not in outlook.text
 
 
@@ -414,7 +414,7 @@ def test_findings_on_one_of_many_outputs_are_in_terms_of_its_error_bar():
     sources = [lambda x: np.exp(-(((z - x[0]) / 0.1) ** 2)), lambda x: 0.9 * np.exp(-(((z - x[0]) / 0.12) ** 2))]
     result = amsbq.integrate([sources[0], amsbq.Source(sources[1], cost=0.05)], (0.3, 0.7), budget=8, outputs=25)
     text = str(result.diagnose())
-    assert f"(now {furthest(result).std:.2g} for 8)" in text
+    assert f"(now {furthest(result).std:.2g} at 8)" in text
     assert f"(it is {furthest(result).std:.2g})" in text
 
 

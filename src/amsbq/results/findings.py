@@ -312,9 +312,8 @@ def _fit(case: Case) -> Iterator[Said]:
         size, outside = float(np.sqrt(np.mean(z**2))), int(np.count_nonzero(np.abs(z) > SETTINGS.apart))
         by_chance = scipy.stats.binom(len(z), 2 * scipy.stats.norm.sf(SETTINGS.apart))
         said = (
-            f"each predicted from all other observations, those of {name} are off by {size:.2g} times the predicted "
-            f"standard deviation (root mean square of {len(z)}), and {outside} of them by more than two standard "
-            f"deviations ({by_chance.mean():.2g} expected)."
+            f"leave-one-out predictions of {name} are off by {size:.2g} predicted standard deviations (root mean "
+            f"square of {len(z)}), {outside} of them by more than two ({by_chance.mean():.2g} expected)."
         )
         surprises = bool(by_chance.sf(outside - 1) < SETTINGS.improbable)
         yield _first_of(
@@ -450,8 +449,8 @@ def _transform(case: Case) -> Iterator[Said]:
         end = f"above {case.value(known.low, 4)}" if above else f"below {case.value(known.high, 4)}"
         share = f", with a weight of {100 * component.weight:.0f} %" if component.weight < 0.995 else ""
         said = (
-            f"the distance of the values {end} is modelled as an exponential{share}: left out in turn, they are "
-            "predicted better with this transform than without it."
+            f"the distance of the values {end} is modelled as an exponential{share}: leave-one-out predictions are "
+            "better with this transform than without it."
         )
         yield _first_of(
             (known.assumed, "note", said, "If a bound of the values is known, declare it by output_range."),
@@ -514,7 +513,7 @@ def _relation(case: Case) -> Iterator[Said]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
     others, observed = posterior_of(it).others, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
     for source in (source for source in observed if others < SETTINGS.predicting and not _is_constant(it, source)):
-        said = f"the values of {first}, each left out in turn, are predicted no better with {it.names[source]}"
+        said = f"leave-one-out predictions of {first} are no better with {it.names[source]}"
         spent = cost_of(it, source)
         advice = f"It took {case.paid(spent)} of the cost: omit it, or find a better approximation." if spent else ""
         again = f"With {len(_values(it).y)} values of {first} this is not settled: each further one may change it."
@@ -541,7 +540,7 @@ def _worth(case: Case) -> Iterator[Said]:
         related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
         unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.telling
         not_known = f"whether {name} paid off is not known yet, as its relation to {first} is not: {instead}"
-        but = f"the values of {first}, each left out in turn, are predicted no better with it"
+        but = f"leave-one-out predictions of {first} are no better with it"
         but = f"its correlation with {first} is {relation.text(0, source)}" if found.predicts else but
         leave = "Omit it, or find" if found.gain <= 1 / SETTINGS.telling else "Find"
         better = "" if rests else f"{leave} a cheaper or better approximation."
@@ -564,16 +563,16 @@ def _outlook(case: Case) -> Iterator[Said]:
     of_mean = case.it.problem.targets[0] == "mean"
     now, what = (std, "") if of_mean else (ahead[0][1], " of the target")
     rows = [(cost, now * expected / ahead[0][1]) for cost, expected in ahead]  # of many outputs, by a model of this one
-    goals = {"half of the current one": 0.5 * now}
+    goals = {"half of the current value": 0.5 * now}
     if of_mean and 0.01 * abs(mean) < now:
         goals["one percent of the integral"] = 0.01 * abs(mean)
     reached = {name: [cost for cost, expected in rows if expected <= goal] for name, goal in goals.items()}
-    clauses = [f"; {name} is expected for {case.paid(costs[0], 4)}" for name, costs in reached.items() if costs]
+    clauses = [f"; {name} is expected at {case.paid(costs[0], 4)}" for name, costs in reached.items() if costs]
     (total, last), committed = rows[-1], case.it.ledger.committed
     yield (
         "note",
-        f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} for "
-        f"{case.paid(total, 4)} in total (now {now:.2g} for {committed:.4g}){''.join(clauses)}.",
+        f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} at a "
+        f"total cost of {case.paid(total, 4)} (now {now:.2g} at {committed:.4g}){''.join(clauses)}.",
         "More such evaluations would gain little." if now < SETTINGS.hardly_narrower * last else "",
     )
 
