@@ -47,53 +47,53 @@ class AnalysisSettings:
     #: multiple of ``material`` from which on a share is serious
     serious: float = 3.0
     #: standard deviations between two answers, or a value and its prediction, from which on they disagree
-    apart: float = 2.0
+    disagreement: float = 2.0
     #: ratio of standard deviations without and with evaluations from which on these were informative: of the output at
     #: a point; of the integral at equal cost, where runs made without a source had half to twice the forecast
-    telling: float = 2.0
+    min_informative: float = 2.0
     #: ratio of standard deviations without and with evaluations below which these made little difference
     helpful: float = 1.25
     #: probability below which something is not attributed to chance
     improbable: float = 0.05
     #: fewest evaluations of a source before and after a jump, and the gap between them, in units of their range
-    fewest_in_a_row: int = 3
+    min_run: int = 3
     jump: float = 5.0
     #: fewest observations of a source whose residuals show how the model fits, or one of which can be an outlier; and
     #: fewest samples of an input whose density is drawn
-    enough: int = 8
+    min_observations: int = 8
     #: evaluations of the primary source, beyond those that its relation to others is fitted to, until it has settled
-    spare: int = 2
+    settling: int = 2
     #: one value in so many may hold nearly all the variance of the primary source's values; and the share of the
     #: variance that is then left to the others
-    fewest_values: int = 6
-    hardly_vary: float = 0.01
+    values_per_extreme: int = 6
+    max_rest_variance: float = 0.01
     #: ratio of the error bar now to its smallest before, from which on it has risen
-    risen: float = 1.05
+    min_rise: float = 1.05
     #: ratio of the error bar now to that of the forecast, below which more evaluations gain little
-    hardly_narrower: float = 1.15
+    min_narrowing: float = 1.15
     #: a source pays off only if its absolute correlation with the primary one may be as large as this
-    related: float = 0.5
+    min_correlation: float = 0.5
     #: weight of models with other sources below which the primary one is predicted no better with them
-    predicting: float = 0.5
+    min_model_weight: float = 0.5
     #: share of the total cost from which on a source that did not pay off is worth mentioning
-    pricey: float = 0.02
+    min_cost_share: float = 0.02
     #: root mean square of standardised residuals (ideally one) from which on the model does not fit
     misfit: float = 1.6
     #: parts of the range of an input in which residuals are compared, and the ratio of those in one part to those in a
     #: typical one from which on a source is not stationary
     parts: int = 4
-    uneven: float = 3.5
+    min_unevenness: float = 3.5
     #: lower end of the interval of the convergence exponent below which errors may not shrink; and fewest values of a
     #: knob that determine the exponent
-    hardly_shrink: float = 0.4
-    tell_exponent: int = 3
+    min_exponent: float = 0.4
+    min_knob_values: int = 3
     #: kernel of functions that may have steps; with it, each value of a source is predicted from the others
     stepped: ProductKernel = field(default_factory=lambda: Matern(0.5, 1.0))
     #: standard deviations between an outlier and its prediction by such functions. Beside a step, or at the end of a
     #: steep function, correct values may reach 9; a value that is wrong by ten times the spread of all reaches 12
-    unexplained: float = 10.0
+    outlier_by_steps: float = 10.0
     #: standard deviations between an outlier and its prediction by the model, refitted without it
-    outlying: float = 5.0
+    outlier_by_model: float = 5.0
 
 
 SETTINGS = AnalysisSettings()

@@ -195,7 +195,7 @@ def _few(case: Case) -> Iterator[Said]:
     it, s = case.it, case.it.learner.data.values.s
     n, related = len(_values(it).y), bool(np.any((s > 0) & (s < len(it.policy.used))))
     fitted = CORRELATIONS.relation if related else CORRELATIONS.relation - 1  # without other sources, no factor
-    missing = fitted + SETTINGS.spare - n
+    missing = fitted + SETTINGS.settling - n
     if missing <= 0:
         return
     price = 0.0 if it.ledger.costs.unknown(0) else missing * it.ledger.costs.expected(0, it.measure.median)
@@ -215,11 +215,11 @@ def _few(case: Case) -> Iterator[Said]:
 def _few_that_vary(case: Case) -> Iterator[Said]:
     data, name = _values(case.it), case.it.names[0]
     y, n = data.y, len(data.y)
-    if n < SETTINGS.fewest_values or is_constant(y):
+    if n < SETTINGS.values_per_extreme or is_constant(y):
         return
     distances = np.abs(y - np.median(y)) / np.ptp(y)  # squares of huge or tiny numbers would not be finite
-    order, allowed = np.argsort(-distances, kind="stable"), SETTINGS.hardly_vary * np.mean(distances**2)
-    counts = range(1, n // SETTINGS.fewest_values + 1)
+    order, allowed = np.argsort(-distances, kind="stable"), SETTINGS.max_rest_variance * np.mean(distances**2)
+    counts = range(1, n // SETTINGS.values_per_extreme + 1)
     if k := next((k for k in counts if np.mean(distances[order[k:]] ** 2) <= allowed), 0):
         extreme = f"{case.value(y[order[0]])} at {case.at(data.X[order[0]])}"
         several = f"{k} of the {n} values of {name}, such as {extreme}, differ"
@@ -241,14 +241,14 @@ def _rise(case: Case) -> Iterator[Said]:
     if rows and rows[-1][0] < len(it.evaluations) - 1:  # values were added by the user since
         rows.append((len(it.evaluations) - 1, posterior_of(it).estimate.std))
     lowest, narrowest = min(((std, k) for k, (_, std) in enumerate(rows)), default=(math.inf, 0))
-    if not rows or rows[-1][1] <= SETTINGS.risen * lowest:
+    if not rows or rows[-1][1] <= SETTINGS.min_rise * lowest:
         return
     _, k = max((rows[k][1] / rows[k - 1][1], k) for k in range(narrowest + 1, len(rows)))
     (_, before), (i, after) = rows[k - 1], rows[k]
     size = float(np.abs(left.z[left.evaluations == i]).max(initial=0.0))
     why = (
         f"its value was a surprise, {size:.1f} standard deviations from what all others predict"
-        if size > SETTINGS.apart
+        if size > SETTINGS.disagreement
         else "it changed what the model has learned about the sources: how smooth they are, their noise, how they are "
         "related, or which of them are informative"
     )
@@ -266,7 +266,7 @@ def _disagreement(case: Case) -> Iterator[Said]:
     settled = f"More evaluations of {name} would show which is right."
     for source, worth in source_worths(it).items():
         alone = worth.without
-        if abs(mean - alone.mean) > SETTINGS.apart * alone.std:
+        if abs(mean - alone.mean) > SETTINGS.disagreement * alone.std:
             yield (
                 "warning",
                 f"with {it.names[source]} the integral is {plus_minus(mean, case.estimate.std, case.unit)}, without it "
@@ -275,7 +275,7 @@ def _disagreement(case: Case) -> Iterator[Said]:
                 _settled_by(case, settled),
             )
     heard = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
-    for a, b in sorted((pair for pair in heard if _distance(pair) > SETTINGS.apart), key=_distance)[-1:]:
+    for a, b in sorted((pair for pair in heard if _distance(pair) > SETTINGS.disagreement), key=_distance)[-1:]:
         of = "how the sources are related" if len(it.policy.used) > 1 else f"how {name} varies"
         alternatives = posterior_of(it).components
         over = f"several assumptions about {of}"
@@ -307,10 +307,10 @@ def _extrapolation(case: Case) -> Iterator[Said]:
 def _fit(case: Case) -> Iterator[Said]:
     for source, name in enumerate(case.it.names):
         z = residuals(case.it).of(source)
-        if len(z) < SETTINGS.enough or _is_constant(case.it, source):
+        if len(z) < SETTINGS.min_observations or _is_constant(case.it, source):
             continue
-        size, outside = float(np.sqrt(np.mean(z**2))), int(np.count_nonzero(np.abs(z) > SETTINGS.apart))
-        by_chance = scipy.stats.binom(len(z), 2 * scipy.stats.norm.sf(SETTINGS.apart))
+        size, outside = float(np.sqrt(np.mean(z**2))), int(np.count_nonzero(np.abs(z) > SETTINGS.disagreement))
+        by_chance = scipy.stats.binom(len(z), 2 * scipy.stats.norm.sf(SETTINGS.disagreement))
         said = (
             f"leave-one-out predictions of {name} are off by {size:.2g} predicted standard deviations (root mean "
             f"square of {len(z)}), {outside} of them by more than two ({by_chance.mean():.2g} expected)."
@@ -381,7 +381,7 @@ def _order(case: Case) -> Iterator[Said]:
     for source, name in enumerate(case.it.names):
         made = [e for e in case.it.evaluations if e.source == source and e.status == "ok" and e.id is not None]
         y = np.array([e.value for e in made])
-        for k in range(SETTINGS.fewest_in_a_row, len(y) - SETTINGS.fewest_in_a_row + 1):
+        for k in range(SETTINGS.min_run, len(y) - SETTINGS.min_run + 1):
             before, after = y[:k], y[k:]
             gap = max(after.min() - before.max(), before.min() - after.max())
             if gap > SETTINGS.jump * max(np.ptp(before), np.ptp(after)):
@@ -423,11 +423,11 @@ def _stationarity(case: Case) -> Iterator[Said]:
     left = residuals(case.it)
     for source, name in enumerate(case.it.names):
         rows = np.flatnonzero(left.sources == source)
-        for d, label in enumerate(case.inputs if len(rows) >= SETTINGS.parts * SETTINGS.enough else ()):
+        for d, label in enumerate(case.inputs if len(rows) >= SETTINGS.parts * SETTINGS.min_observations else ()):
             parts = np.array_split(rows[np.argsort(left.X[rows, d], kind="stable")], SETTINGS.parts)
             sizes = np.array([np.sqrt(np.median(left.z[part] ** 2)) for part in parts])
             rough, usual = int(sizes.argmax()), np.median(sizes)
-            if sizes[rough] > SETTINGS.uneven * max(usual, 1e-12) and sizes[rough] > 1.0:
+            if sizes[rough] > SETTINGS.min_unevenness * max(usual, 1e-12) and sizes[rough] > 1.0:
                 low, high = left.X[parts[rough], d].min(), left.X[parts[rough], d].max()
                 such_as = f", such as the logarithm of {label}" if case.it.measure.bounds[d, 0] >= 0 else ""
                 yield (
@@ -462,7 +462,7 @@ def _refinement(case: Case) -> Iterator[Said]:
     found, it = refinement(case.it), case.it
     for column, each in enumerate(found.exponents if found is not None else ()):
         values = sorted({float(size) for size in found.sizes[:, column]} if found is not None else ())
-        if len(values) < SETTINGS.tell_exponent:
+        if len(values) < SETTINGS.min_knob_values:
             few = "one value" if len(values) == 1 else "two values"
             yield (
                 "note",
@@ -470,7 +470,7 @@ def _refinement(case: Case) -> Iterator[Said]:
                 f"{each}, is included in the error bar.",
                 f"A third value of {each.knob} would determine it.",
             )
-        elif each.low < SETTINGS.hardly_shrink:
+        elif each.low < SETTINGS.min_exponent:
             yield (
                 "warning",
                 f"errors may hardly shrink with {each.knob}: {each}.",
@@ -512,7 +512,9 @@ def _hyperparameters(case: Case) -> Iterator[Said]:
 def _relation(case: Case) -> Iterator[Said]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
     others, observed = posterior_of(it).others, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
-    for source in (source for source in observed if others < SETTINGS.predicting and not _is_constant(it, source)):
+    for source in (
+        source for source in observed if others < SETTINGS.min_model_weight and not _is_constant(it, source)
+    ):
         said = f"leave-one-out predictions of {first} are no better with {it.names[source]}"
         spent = cost_of(it, source)
         advice = f"It took {case.paid(spent)} of the cost: omit it, or find a better approximation." if spent else ""
@@ -522,7 +524,7 @@ def _relation(case: Case) -> Iterator[Said]:
     for source in (source for source in observed if _is_constant(it, source)):
         same = f"all values of {it.names[source]} are {case.value(_values(it, source).y[0])}"
         yield "note", f"{same}: they do not show how {first} varies.", "Omit this source, unless it varies elsewhere."
-    each = set(observed) - many_levels(it) if others >= SETTINGS.predicting else set()
+    each = set(observed) - many_levels(it) if others >= SETTINGS.min_model_weight else set()
     for source in (source for source in sorted(each) if not _is_constant(it, source)):
         found = correlations(it)
         over = f"the correlation of {it.names[source]} with {first} over the input distribution is"
@@ -537,18 +539,18 @@ def _worth(case: Case) -> Iterator[Said]:
         if _is_constant(it, source) or not 0 < found.std < math.inf or not math.isfinite(found.instead):
             continue
         instead, relation = _instead(case, found, others), correlations(it)
-        related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.related
-        unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.telling
+        related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.min_correlation
+        unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.min_informative
         not_known = f"whether {name} paid off is not known yet, as its relation to {first} is not: {instead}"
         but = f"leave-one-out predictions of {first} are no better with it"
         but = f"its correlation with {first} is {relation.text(0, source)}" if found.predicts else but
-        leave = "Omit it, or find" if found.gain <= 1 / SETTINGS.telling else "Find"
+        leave = "Omit it, or find" if found.gain <= 1 / SETTINGS.min_informative else "Find"
         better = "" if rests else f"{leave} a cheaper or better approximation."
         yield _first_of(
             (unknown, "note", f"{not_known}, if these error bars are right.", ""),
             (paid and found.predicts and related, "note" if rests else "good", f"{name} paid off: {instead}.", rests),
             (paid, "note", f"whether {name} paid off is not clear: {instead}, but {but}.", ""),
-            (found.share < SETTINGS.pricey, "note", f"{name} added little information: {instead}.", ""),
+            (found.share < SETTINGS.min_cost_share, "note", f"{name} added little information: {instead}.", ""),
             # with gains up to one, runs without the source had smaller error bars
             (found.gain <= 1, "note", f"{name} did not pay off: {instead}.", better),
             (found.gain < SETTINGS.helpful, "note", f"{name} made little difference: {instead}.", ""),
@@ -573,7 +575,7 @@ def _outlook(case: Case) -> Iterator[Said]:
         "note",
         f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} at a "
         f"total cost of {case.paid(total, 4)} (now {now:.2g} at {committed:.4g}){''.join(clauses)}.",
-        "More such evaluations would gain little." if now < SETTINGS.hardly_narrower * last else "",
+        "More such evaluations would gain little." if now < SETTINGS.min_narrowing * last else "",
     )
 
 
@@ -665,7 +667,7 @@ def _distance(pair: tuple[View, View]) -> float:
 
 def _rests_on_few(it: Decisions) -> str:
     """Return a caution if the primary source has so few values that the next one may change the relation to others."""
-    few = (n := len(_values(it).y)) <= CORRELATIONS.relation + SETTINGS.spare
+    few = (n := len(_values(it).y)) <= CORRELATIONS.relation + SETTINGS.settling
     return f"This rests on {n} values of {it.names[0]}, and may change with the next." if few else ""
 
 

@@ -71,10 +71,10 @@ def outlier(it: Decisions) -> Outlier | None:
     with np.errstate(all="ignore"):
         for source in (source for source in it.problem.usable if source not in it.in_bulk.sources):
             of = it.learner.data.values.of_source(source).sorted()
-            if len(of.y) >= SETTINGS.enough and np.ptp(of.y) > 0:
+            if len(of.y) >= SETTINGS.min_observations and np.ptp(of.y) > 0:
                 found.append(_worst(it, of, it.sources[source].noise))
     size, value = max(found, key=lambda pair: pair[0], default=(0.0, None))
-    return _checked(it, value) if value is not None and size > SETTINGS.unexplained else None
+    return _checked(it, value) if value is not None and size > SETTINGS.outlier_by_steps else None
 
 
 def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
@@ -87,7 +87,7 @@ def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
     mean, variance = posterior.leave_one_out()
     sizes = np.abs(posterior.data.y - mean[0]) / np.sqrt(variance[0])
     row = int(sizes.argmax())
-    if sizes[row] < SETTINGS.apart:
+    if sizes[row] < SETTINGS.disagreement:
         return 0.0, of_source.rows([row])
     posterior, units = _stepped(it, data.rows(np.arange(len(data.y)) != row), noise)
     value, level, spread = data.rows([row]), float(units.levels[0]), float(units.spreads[0])
@@ -118,7 +118,7 @@ def _checked(it: Decisions, value: Data) -> Outlier | None:
         assert refitted is not None
         hidden = hidden_noise(it).get(source, 0.0) ** 2
         mean, std, far = refitted.components[0].surprise(value, 0.0 if isinstance(noise, str) else noise, hidden)
-    if far <= SETTINGS.outlying:
+    if far <= SETTINGS.outlier_by_model:
         return None
     made = (e.status == "ok" and (e.source, e.value) == (source, y) and (e.x == x).all() for e in it.evaluations)
     return Outlier(next(i for i, same in enumerate(made) if same), mean, std)

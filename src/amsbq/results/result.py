@@ -265,7 +265,7 @@ class Result:
         with threads_for(len(it.learner)):
             estimate = posterior.under(measure)
             stds = (posterior.predict(0, each.sobol(SETTINGS.points, 1))[1] for each in (measure, it.measure))
-            unknown, before = (float(np.mean(SETTINGS.telling * std > spread)) for std in stds)
+            unknown, before = (float(np.mean(SETTINGS.min_informative * std > spread)) for std in stds)
         if unknown - before >= SETTINGS.material:
             warn(
                 f"the evaluations do not reach {100 * unknown:.0f} % of the other distribution, and {100 * before:.0f} "

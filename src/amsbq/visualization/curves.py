@@ -223,7 +223,7 @@ def _density(measure: Measure, t: Array) -> Array | None:
         return np.asarray(measure.weights @ known) if len(known) == len(each) else None
     if isinstance(measure, Empirical):
         samples = measure.samples[:, 0]
-        if len(np.unique(samples[measure.weights > 0])) < analysis.SETTINGS.enough:
+        if len(np.unique(samples[measure.weights > 0])) < analysis.SETTINGS.min_observations:
             return None
         values = scipy.stats.gaussian_kde(samples, weights=measure.weights)(t)
     elif isinstance(measure, Product | GaussianCopula):
