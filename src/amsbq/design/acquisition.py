@@ -130,15 +130,16 @@ class Rate:
 
     def values(self, options: Sequence[Option], X: Array) -> Array:
         """Return the rate of one more observation with each of several options at each X_i, shape (options, n)."""
-        heard = [option for option in options if option.source not in self.uninformative]
-        plain = [option for option in heard if not option.gradient]
+        kept = [option for option in options if option.source not in self.uninformative]
+        plain = [option for option in kept if not option.gradient]
         rho2 = self.posteriors.squared_correlations([option.source for option in plain], X, self.given)
         found = dict(zip(plain, rho2, strict=True))
-        found |= {option: self._with_gradient(option.source, X) for option in heard if option.gradient}
+        found |= {option: self._with_gradient(option.source, X) for option in kept if option.gradient}
         nothing = np.zeros((len(self.posteriors.models), len(X)))
-        told = np.array([self._utility(self._joint(found.get(option, nothing))) for option in options])
+        gain = np.array([self._utility(self._joint(found.get(option, nothing))) for option in options])
         paid = np.array([self.paid + self.costs[option].effective(X) for option in options])
-        return np.asarray(np.divide(told, paid, out=np.zeros_like(told), where=told != 0))  # nothing may cost nothing
+        # zero utility has rate zero, even if it costs nothing
+        return np.asarray(np.divide(gain, paid, out=np.zeros_like(gain), where=gain != 0))
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
@@ -152,11 +153,11 @@ class Rate:
     def _rho2_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
         """Return ρ², shape (K, n), and its gradient, shape (K, n, D): by differences if ``given`` is not empty."""
         sources, D = np.broadcast_to(source, len(X)), X.shape[1]
-        if not (heard := self._heard(sources)).all():
+        if not (kept := self._informative(sources)).all():
             K = len(self.posteriors.models)
             rho2, gradients = np.zeros((K, len(X))), np.zeros((K, *X.shape))
-            if heard.any():
-                rho2[:, heard], gradients[:, heard] = self._rho2_and_grad(sources[heard], X[heard])
+            if kept.any():
+                rho2[:, kept], gradients[:, kept] = self._rho2_and_grad(sources[kept], X[kept])
             return rho2, gradients
         if not self.given:
             return self.posteriors.squared_correlation_and_grad(source, X)
@@ -174,10 +175,10 @@ class Rate:
 
     def joint_and_grad(self, sources: IntArray, X: Array) -> tuple[float, Array]:
         """Return the rate of a whole set of observations, and its gradient in all the locations, shape (n, D)."""
-        heard = self._heard(sources)
-        rho2, found = self.posteriors.squared_correlation_joint_and_grad(sources[heard], X[heard])
+        kept = self._informative(sources)
+        rho2, found = self.posteriors.squared_correlation_joint_and_grad(sources[kept], X[kept])
         gradients = np.zeros((len(rho2), *X.shape))
-        gradients[:, heard] = found
+        gradients[:, kept] = found
         costs, cost_gradient = self._effective_and_grad(sources, X)
         cost, joint = self.paid + costs.sum(), self._joint(rho2[:, None])
         rate = float(self._utility(joint)[0] / cost)
@@ -185,7 +186,7 @@ class Rate:
 
     def after(self, options: Sequence[Option], X: Array) -> Rate:
         """Return the rate of sets that contain more observations, at X of shape (n, D)."""
-        left = 1 - self._told(options, X)
+        left = 1 - self._set_rho2(options, X)
         return replace(
             self.having(options, X),
             left=left if self.left is None else self.left * left,
@@ -193,7 +194,7 @@ class Rate:
             shares=self._shares,
         )
 
-    def _told(self, options: Sequence[Option], X: Array) -> Array:
+    def _set_rho2(self, options: Sequence[Option], X: Array) -> Array:
         """Return ρ² of a set of observations, conditional on the ``given`` sources at its locations: shape (K,)."""
         if not self.given:
             return self.posteriors.squared_correlation_joint(self._sites(options, X))
@@ -210,9 +211,9 @@ class Rate:
         """Return the rate if observations were there already, whatever their values."""
         if all(option.source in self.uninformative for option in options):
             return self
-        heard = [i for i, option in enumerate(options) if option.source not in self.uninformative]
-        together = [options[i] for i in heard] + [Option(other) for other in self.given for _ in heard]
-        sites = self._sites(together, np.concatenate([X[heard]] * (1 + len(self.given))))
+        kept = [i for i, option in enumerate(options) if option.source not in self.uninformative]
+        together = [options[i] for i in kept] + [Option(other) for other in self.given for _ in kept]
+        sites = self._sites(together, np.concatenate([X[kept]] * (1 + len(self.given))))
         values = self.posteriors.models.prior_mean(sites)[0]  # any values will do: variances do not depend on them
         new = Data(sites.s, sites.X, values, np.zeros(len(sites)), sites.by)
         return replace(self, posteriors=self.posteriors.extend(new))
@@ -222,9 +223,9 @@ class Rate:
 
         Uninformative sources are left out.
         """
-        heard = np.array([option.source not in self.uninformative for option in options], dtype=bool)
-        sources, X = np.array([option.source for option in options], dtype=np.intp)[heard], X[heard]
-        values, which = Sites.values(sources, X), np.array([option.gradient for option in options], dtype=bool)[heard]
+        kept = np.array([option.source not in self.uninformative for option in options], dtype=bool)
+        sources, X = np.array([option.source for option in options], dtype=np.intp)[kept], X[kept]
+        values, which = Sites.values(sources, X), np.array([option.gradient for option in options], dtype=bool)[kept]
         if not which.any():
             return values
         inputs = self.posteriors.models.measure.continuous
@@ -252,7 +253,7 @@ class Rate:
         """Return the variance of the integral, averaged over the posteriors, in their units: shape ()."""
         return np.asarray(np.mean(self.posteriors.integral()[1]))
 
-    def _heard(self, sources: IntArray) -> NDArray[np.bool_]:
+    def _informative(self, sources: IntArray) -> NDArray[np.bool_]:
         """Return which of these sources (n,) are informative about the integral."""
         return ~np.isin(sources, list(self.uninformative))
 

@@ -274,8 +274,8 @@ def _disagreement(case: Case) -> Iterator[Said]:
                 f"is related to {name}.",
                 _settled_by(case, settled),
             )
-    heard = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
-    for a, b in sorted((pair for pair in heard if _distance(pair) > SETTINGS.disagreement), key=_distance)[-1:]:
+    pairs = combinations([view for view in views(it) if view.weight >= SETTINGS.material], 2)
+    for a, b in sorted((pair for pair in pairs if _distance(pair) > SETTINGS.disagreement), key=_distance)[-1:]:
         of = "how the sources are related" if len(it.policy.used) > 1 else f"how {name} varies"
         alternatives = posterior_of(it).components
         over = f"several assumptions about {of}"
