@@ -51,7 +51,7 @@ class Record:
 
     @property
     def job(self) -> Job:
-        """What was run."""
+        """Problem, method, stage and seed."""
         return self.problem, self.method, self.stage, self.seed
 
     @property

@@ -69,7 +69,7 @@ class SamplingRun(Run):
         self._next: Draw | None = None  # taken from the iterator, but not yet paid for
         self._adaptive = False
         self._left: list[int] = []  # sources of the current draw that were not asked yet
-        self._groups: list[Group] = []  # of all draws
+        self._groups: list[Group] = []  # the group of each draw
         self._draw_of: list[int] = []  # number of the draw of each query, by id
         self.ended: StopReason = ""  #: why the last sequence has ended
 

@@ -1,4 +1,4 @@
-"""What to evaluate next: sources, costs, budgets, acquisition rates and the search for the best one.
+"""Decisions on what to evaluate next: sources, costs, budgets, acquisition rates and the search for the best one.
 
 In come sources, a measure, a budget and the values observed so far.
 Out come queries, each a source and a location, and the reason to stop; nothing is evaluated here.

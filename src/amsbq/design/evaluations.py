@@ -31,7 +31,7 @@ MISSING = "this output has no value"
 
 
 class Option(NamedTuple):
-    """What can be evaluated at a location: a source, with or without its gradient."""
+    """A kind of evaluation, at any location: of a source, with or without its gradient."""
 
     source: int
     gradient: bool = False
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def option(self) -> Option:
-        """What is evaluated, wherever that is."""
+        """The source, and whether with its gradient, without the location."""
         return Option(self.source, self.gradient)
 
 
@@ -84,7 +84,7 @@ class Query:
 
     @property
     def option(self) -> Option:
-        """What is to be evaluated, wherever that is."""
+        """The source, and whether with its gradient, without the location."""
         return Option(self.source, self.gradient)
 
 

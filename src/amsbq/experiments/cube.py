@@ -44,7 +44,7 @@ class CubeSetup:
     quick_models: int = 10
     quick_seeds: int = 2
     same_location: float = 1e-9  # far below the spacing of the grid: equal up to rounding in the CSV file
-    largest_costs: tuple[float, float] = (1.0, 0.3)  # of the two sources
+    largest_costs: tuple[float, float] = (1.0, 0.3)  # largest cost of each source
 
 
 SETUP = CubeSetup()

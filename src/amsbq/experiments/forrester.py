@@ -42,7 +42,7 @@ class ForresterSetup:
 
     noise: float = 1e-2  # the paper's noise variance
     similar_costs_below: float = 0.2  # the paper's "x ≲ 0.2", where the two costs are almost identical
-    shown_decisions: int = 3  # as in Figure 3
+    shown_decisions: int = 3  # number of decisions in the figure, as in Figure 3
     decisions: int = 20  # the state after all but the last of them is Figure 9
     quick_decisions: int = 5
     quick_seeds: int = 1

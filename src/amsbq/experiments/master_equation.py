@@ -18,7 +18,7 @@ from scipy.integrate import quad
 from ..common.validation import Array
 from .epidemic_models import INFECTION_RATE, PARAMETERS
 
-NODES = 64  #: of the Chebyshev interpolation in the logarithm of the infection rate: ten digits
+NODES = 64  #: nodes of the Chebyshev interpolation in the logarithm of the infection rate: ten digits
 LARGEST_RATE = 161.0  #: infection rates above have a probability below 1e-12
 
 

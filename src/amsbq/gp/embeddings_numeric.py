@@ -361,7 +361,7 @@ class EmpiricalEmbeddings:
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
         """Yield some of the points, as a slice and as an array, with some of the samples and their weights."""
-        size = max(1, BLOCK // (len(self.scales) + X.shape[1]))  # of a kernel matrix, for all sets of lengthscales
+        size = max(1, BLOCK // (len(self.scales) + X.shape[1]))  # entries of a block, per set of lengthscales
         columns = min(len(self.samples), size)
         rows = max(1, size // columns)
         for i in range(0, len(X), rows):

@@ -117,7 +117,7 @@ def is_discrete(obj: Any) -> bool:
     return (
         isinstance(obj, Mapping | DiscreteDistribution | scipy.stats.rv_discrete)
         or isinstance(getattr(obj, "dist", None), scipy.stats.rv_discrete)
-        or any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__)  # of scipy 1.15 and later
+        or any(parent.__name__ == "DiscreteDistribution" for parent in type(obj).__mro__)  # in scipy 1.15 and later
     )
 
 

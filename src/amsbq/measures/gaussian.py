@@ -180,7 +180,7 @@ class GaussianCopula(MarginalMeasure):
         with SILENCE, np.errstate(all="ignore"):
             quartiles = np.array([d.ppf([0.25, 0.75]) for d in self.distributions], dtype=float)
         width = 2 * (quartiles[:, 1] - quartiles[:, 0])
-        for d in self.discrete:  # of which half may have one value
+        for d in self.discrete:  # half of a discrete input may have the same value
             width[d] = width[d] or np.ptp(self.bounds[d])
         self.width = read_only(width)
         if not (self.width > 0).all():

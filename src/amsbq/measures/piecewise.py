@@ -61,7 +61,7 @@ class QuadratureSettings:
 
 QUADRATURE = QuadratureSettings()
 
-NODES, WEIGHTS = leggauss(QUADRATURE.n_nodes)  #: of the Gauss-Legendre rule on [-1, 1], each (G,)
+NODES, WEIGHTS = leggauss(QUADRATURE.n_nodes)  #: nodes and weights of the Gauss-Legendre rule on [-1, 1], (G,) each
 
 #: (G, G): TO_CHEBYSHEV @ Legendre coefficients = Chebyshev coefficients, which take fewer operations to evaluate
 TO_CHEBYSHEV = np.linalg.solve(

@@ -100,7 +100,7 @@ class Findings(list[Finding]):
 
 @dataclass(frozen=True)
 class Case:
-    """What the checks look at: an integrator, its estimate of the integral, and the names of the inputs."""
+    """The subject of the checks: an integrator, its estimate of the integral, and the names of the inputs."""
 
     it: Decisions
     estimate: Estimate
@@ -564,7 +564,8 @@ def _outlook(case: Case) -> Iterator[Said]:
         return
     of_mean = case.it.problem.targets[0] == "mean"
     now, what = (std, "") if of_mean else (ahead[0][1], " of the target")
-    rows = [(cost, now * expected / ahead[0][1]) for cost, expected in ahead]  # of many outputs, by a model of this one
+    # rescaled: with many outputs, the forecast is by a model of this one alone
+    rows = [(cost, now * expected / ahead[0][1]) for cost, expected in ahead]
     goals = {"half of the current value": 0.5 * now}
     if of_mean and 0.01 * abs(mean) < now:
         goals["one percent of the integral"] = 0.01 * abs(mean)

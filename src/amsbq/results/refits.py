@@ -57,7 +57,7 @@ class SourceWorth:
 
     @property
     def gain(self) -> float:
-        """How many times wider the error bar would be without the source, for the same cost."""
+        """The factor by which the error bar would be wider without the source, for the same cost."""
         return self.instead / self.std if self.std > 0 else math.inf if self.instead > 0 else 1.0
 
 

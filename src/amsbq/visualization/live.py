@@ -92,7 +92,7 @@ class LiveContent:
 
     @property
     def trouble(self) -> str:
-        """Why the journal currently cannot be read or the model restored; empty if all is well."""
+        """The reason why the journal currently cannot be read or the model restored; empty if all is well."""
         return self._troubles["journal"] or self._troubles["model"]
 
     def newer_than(self, version: str) -> bool:

@@ -23,7 +23,7 @@ from .style import source_style
 
 @dataclass(frozen=True)
 class NotebookSettings:
-    """When and how the figure is drawn."""
+    """Frequency and size of the figure."""
 
     #: largest share of the time that drawing may take
     share: float = 0.2
