@@ -47,16 +47,8 @@ PATTERN = re.compile("|".join(rf"\b(?:{phrase})(?!\w)".replace(" ", r"\s+") for 
 TO_DO = (
     "docs/arena",
     "docs/explanation/mathematics.md",
-    "src/amsbq/baselines",
-    "src/amsbq/common",
-    "src/amsbq/design",
-    "src/amsbq/experiments",
-    "src/amsbq/gp",
     "src/amsbq/inference",
-    "src/amsbq/measures",
     "src/amsbq/posterior",
-    "src/amsbq/results",
-    "src/amsbq/visualization",
 )
 
 

@@ -1,7 +1,7 @@
 """Other methods for the same integral, for comparison.
 
-In come sources, a measure and a budget, as in `amsbq.integrate`.
-Out comes a `Result`, as there; the standard deviation is NaN if a method has no error bar.
+The input is sources, a measure and a budget, as in `amsbq.integrate`.
+The output is a `Result`, as there; the standard deviation is NaN if a method has no error bar.
 The arguments of all methods are described in `monte_carlo`; their runs are in `sampling_run`. Methods over several
 sources begin with a pilot, and allocate the budget by its results: `multilevel` for ordered sources, `pilot` for any.
 """

@@ -1,5 +1,5 @@
 """Decisions on what to evaluate next: sources, costs, budgets, acquisition rates and the search for the best one.
 
-In come sources, a measure, a budget and the values observed so far.
-Out come queries, each a source and a location, and the reason to stop; nothing is evaluated here.
+The input is sources, a measure, a budget and the values observed so far.
+The output is queries, each a source and a location, and the reason to stop; nothing is evaluated here.
 """

@@ -116,7 +116,7 @@ class Run(ABC):
     ) -> None:
         """Answer a query with a value, or with an `Observation`, as a source returns it.
 
-        A value outside of the source's ``valid`` range is recorded as a failed evaluation.
+        A value outside the source's ``valid`` range is recorded as a failed evaluation.
 
         Parameters
         ----------

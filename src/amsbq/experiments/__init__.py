@@ -1,7 +1,7 @@
 """The paper's experiments, reproduced.
 
-In come the names of experiments, a number of seeds and a folder.
-Out come tables (CSV), figures (PNG and PDF), and for each claim of the paper the finding and whether it holds.
+The input is the names of experiments, a number of seeds and a folder.
+The output is tables (CSV), figures (PNG and PDF), and for each claim of the paper the finding and whether it holds.
 Each experiment has a module (`intuition`, `cube`, `forrester`, `wiggly`, `epidemic`, `gaussians`); `study` and
 `drawing` have the shared parts, and `reproduce` runs them.
 """

@@ -84,7 +84,7 @@ def expectations(
 
 
 def _add(to: Array, values: Array, *shifts: int) -> None:
-    """Add values to an array, shifted along each axis; values outside of it are dropped."""
+    """Add values to an array, shifted along each axis; values outside it are dropped."""
     ends = [min(n + shift, limit) for n, limit, shift in zip(values.shape, to.shape, shifts, strict=True)]
     there = tuple(slice(max(shift, 0), end) for shift, end in zip(shifts, ends, strict=True))
     here = tuple(slice(max(-shift, 0), end - shift) for shift, end in zip(shifts, ends, strict=True))

@@ -1,7 +1,7 @@
 """The wigglified Forrester pair of Section 4.1 (Figures 4 and 10): the cost of accuracy.
 
 The primary source f₁(x) = (6x - 2)² sin(12x - 4) - (2 - x)² sin(36x) varies on a smaller scale than the Forrester
-function, and f₂(x) = 3/4 f₁(x) + 16 (x - 1/2) + 10. Both costs have a minimum inside of [0, 1]. This computes runs of
+function, and f₂(x) = 3/4 f₁(x) + 16 (x - 1/2) + 10. Both costs have a minimum inside [0, 1]. This computes runs of
 the multi-source methods, of vanilla BQ and of the percentile estimator (Figure 4), the state at the end of a run
 (Figure 10), and a run by integral precision.
 

@@ -172,7 +172,7 @@ class Empirical(Measure):
 
     @property
     def _widened_bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest accepted values, each (D,): sources may be evaluated outside of the box."""
+        """Lowest and highest accepted values, each (D,): sources may be evaluated outside the box."""
         return np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
 
     @cached_property

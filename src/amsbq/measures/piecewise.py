@@ -253,7 +253,7 @@ class PiecewiseDensity:
         return float(self.masses.sum() + self.atom_masses.sum())
 
     def central(self, tail: float) -> tuple[float, float]:
-        """Return ends of intervals outside of which there is at most the probability ``tail`` on either side."""
+        """Return ends of intervals beyond which there is at most the probability ``tail`` on either side."""
         below = np.cumsum(self.masses)
         inside = np.flatnonzero((below >= tail) & (below[-1] - below + self.masses >= tail))
         return float(self.lower[inside[0]]), float(self.upper[inside[-1]])

@@ -1,5 +1,5 @@
 """Results of runs: the result, its summary in text and JSON, and its diagnosis in words.
 
-In comes an integrator with its evaluations.
-Out come numbers, tables and findings for people and for other programs.
+The input is an integrator with its evaluations.
+The output is numbers, tables and findings for people and for other programs.
 """

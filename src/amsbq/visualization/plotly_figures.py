@@ -272,7 +272,7 @@ def _residuals(result: Result) -> Chart:
     outside = float(np.mean(np.abs(left.z) > 2)) if len(left.z) else 0.0
     caption = (
         "Each observation minus its prediction from all others, in standard deviations: "
-        f"{100 * outside:.0f} % are outside of ± 2 (about 5 % are expected)."
+        f"{100 * outside:.0f} % are outside ± 2 (about 5 % are expected)."
     )
     return _single("residuals", "Does the model fit? Leave-one-out residuals", caption, traces, layout)
 
