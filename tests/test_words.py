@@ -40,6 +40,12 @@ REJECTED = {
     r"inside of": "inside",
     r"outside of": "outside",
     r"the present (one|model|code|format|evaluation)": "the current one, the most recent one",
+    r"tak(e|es|en) for granted": "assume, rest on prior assumptions",
+    r"ha(s|ve) no eyes": "cannot value",
+    r"what came of": "the outcome, the answer",
+    r"observations to come": "future observations",
+    r"tells? too little": "is worth too little for its cost",
+    r"say so by": "declare it by",
 }
 PATTERN = re.compile("|".join(rf"\b(?:{phrase})(?!\w)".replace(" ", r"\s+") for phrase in REJECTED), re.I)
 

@@ -57,9 +57,9 @@ class Finding:
     level : str
         "good", "note" or "warning".
     about : str
-        The subject in a word or two: "failures", "constant", "few evaluations", "rise", "disagreement",
-        "extrapolation", "fit", "outlier", "order", "limit", "gradients", "noise", "stationarity", "transform",
-        "refinement", "hyperparameters", "relation", "worth", "outlook" or "certificate".
+        The subject in a word or two: "failures", "constant", "few evaluations", "few that vary", "rise",
+        "disagreement", "extrapolation", "fit", "outlier", "order", "limit", "gradients", "noise", "stationarity",
+        "transform", "refinement", "hyperparameters", "relation", "worth", "outlook" or "certificate".
     text : str
         What was found.
     advice : str
