@@ -83,7 +83,7 @@ def _slope(rho2: Array, kind: str) -> Array:
         return np.asarray(UTILITIES[kind][1](rho2))
 
 
-def _beside(together: Array, known: Array) -> Array:
+def _conditional_rho2(together: Array, known: Array) -> Array:
     """Return ρ² of observations conditional on known ones, from ρ² of both together and of the known ones."""
     return np.clip((together - known) / np.maximum(1 - known, np.finfo(float).eps), 0.0, 1.0)
 
@@ -201,7 +201,7 @@ class Rate:
         given, at = [Option(source) for source in self.given for _ in X], np.concatenate([X] * len(self.given))
         known = self.posteriors.squared_correlation_joint(self._sites(given, at))
         together = self._sites([*options, *given], np.concatenate([X, at]))
-        return _beside(self.posteriors.squared_correlation_joint(together), known)
+        return _conditional_rho2(self.posteriors.squared_correlation_joint(together), known)
 
     def _paid(self, options: Sequence[Option], X: Array) -> float:
         """Return the effective cost of a set of observations."""
@@ -242,7 +242,7 @@ class Rate:
         if not len(given):
             return together
         known = self.posteriors.squared_correlation_blocks(given, by[: len(given)], X)
-        return _beside(together, known)
+        return _conditional_rho2(together, known)
 
     @property
     def n_observations(self) -> int:

@@ -135,10 +135,10 @@ class Case:
 
 
 #: level, text, and advice ("" for none)
-Said: TypeAlias = tuple[Level, str, str]
+Sentence: TypeAlias = tuple[Level, str, str]
 
 #: what transforms do, in words
-WORDS = {
+TRANSFORM_WORDS = {
     "root": "their distance from the bound is modelled as a square",
     "log": "their distance from the bound is modelled as an exponential, which levels off where it is almost zero",
     "exp": "their logarithm is modelled, and its exponential is linearised where the logarithm is uncertain",
@@ -148,7 +148,7 @@ WORDS = {
 }
 
 
-def _failures(case: Case) -> Iterator[Said]:
+def _failures(case: Case) -> Iterator[Sentence]:
     it, retired = case.it, case.it.policy.failures.retired
     failed = [e for e in it.evaluations if e.status == "failed" and not e.note]  # not excluded by the user
     made, lost = (Counter(e.source for e in some) for some in (it.evaluations, failed))
@@ -180,7 +180,7 @@ def _failures(case: Case) -> Iterator[Said]:
         )
 
 
-def _constant(case: Case) -> Iterator[Said]:
+def _constant(case: Case) -> Iterator[Sentence]:
     y, name = _values(case.it).y, case.it.names[0]
     if primary_is_constant(case.it.learner.data):
         yield (
@@ -191,7 +191,7 @@ def _constant(case: Case) -> Iterator[Said]:
         )
 
 
-def _few(case: Case) -> Iterator[Said]:
+def _few(case: Case) -> Iterator[Sentence]:
     it, s = case.it, case.it.learner.data.values.s
     n, related = len(_values(it).y), bool(np.any((s > 0) & (s < len(it.policy.used))))
     fitted = CORRELATIONS.relation if related else CORRELATIONS.relation - 1  # without other sources, no factor
@@ -212,7 +212,7 @@ def _few(case: Case) -> Iterator[Said]:
     )
 
 
-def _few_that_vary(case: Case) -> Iterator[Said]:
+def _few_that_vary(case: Case) -> Iterator[Sentence]:
     data, name = _values(case.it), case.it.names[0]
     y, n = data.y, len(data.y)
     if n < SETTINGS.values_per_extreme or is_constant(y):
@@ -232,7 +232,7 @@ def _few_that_vary(case: Case) -> Iterator[Said]:
         )
 
 
-def _rise(case: Case) -> Iterator[Said]:
+def _rise(case: Case) -> Iterator[Sentence]:
     it, left = case.it, residuals(case.it)
     primary = [i for i, e in enumerate(it.evaluations) if e.source == 0 and e.status == "ok"]
     if len(primary) < CORRELATIONS.relation:  # with fewer values, error bars rest on prior assumptions
@@ -261,7 +261,7 @@ def _rise(case: Case) -> Iterator[Said]:
     )
 
 
-def _disagreement(case: Case) -> Iterator[Said]:
+def _disagreement(case: Case) -> Iterator[Sentence]:
     it, mean, name = case.it, case.estimate.mean, case.it.names[0]
     settled = f"More evaluations of {name} would show which is right."
     for source, worth in source_worths(it).items():
@@ -293,7 +293,7 @@ def _disagreement(case: Case) -> Iterator[Said]:
         )
 
 
-def _extrapolation(case: Case) -> Iterator[Said]:
+def _extrapolation(case: Case) -> Iterator[Sentence]:
     share, farthest = uncovered(case.it)
     if share >= SETTINGS.material and case.it.learner.has_primary:
         yield (
@@ -304,7 +304,7 @@ def _extrapolation(case: Case) -> Iterator[Said]:
         )
 
 
-def _fit(case: Case) -> Iterator[Said]:
+def _fit(case: Case) -> Iterator[Sentence]:
     for source, name in enumerate(case.it.names):
         z = residuals(case.it).of(source)
         if len(z) < SETTINGS.min_observations or _is_constant(case.it, source):
@@ -328,7 +328,7 @@ def _fit(case: Case) -> Iterator[Said]:
         )
 
 
-def _outlier(case: Case) -> Iterator[Said]:
+def _outlier(case: Case) -> Iterator[Sentence]:
     if (found := outlier(case.it)) is not None:
         e = case.it.evaluations[found.evaluation]
         called = "given" if e.id is None else f"id {e.id}"
@@ -342,7 +342,7 @@ def _outlier(case: Case) -> Iterator[Said]:
         )
 
 
-def _limit(case: Case) -> Iterator[Said]:
+def _limit(case: Case) -> Iterator[Sentence]:
     target, y = case.it.problem.targets[0], _values(case.it).y
     if isinstance(target, Exceedance) and len(y) > 1:
         low, high = float(y.min()), float(y.max())
@@ -356,7 +356,7 @@ def _limit(case: Case) -> Iterator[Said]:
             )
 
 
-def _gradients(case: Case) -> Iterator[Said]:
+def _gradients(case: Case) -> Iterator[Sentence]:
     it = case.it
     known = it.learner.differentiated()
     for source, (name, each) in enumerate(zip(it.names, it.sources, strict=True)):
@@ -377,7 +377,7 @@ def _gradients(case: Case) -> Iterator[Said]:
             )
 
 
-def _order(case: Case) -> Iterator[Said]:
+def _order(case: Case) -> Iterator[Sentence]:
     for source, name in enumerate(case.it.names):
         made = [e for e in case.it.evaluations if e.source == source and e.status == "ok" and e.id is not None]
         y = np.array([e.value for e in made])
@@ -396,7 +396,7 @@ def _order(case: Case) -> Iterator[Said]:
                 break
 
 
-def _noise(case: Case) -> Iterator[Said]:
+def _noise(case: Case) -> Iterator[Sentence]:
     it = case.it
     for source, std in repeated_noise(it).items():
         yield (
@@ -419,7 +419,7 @@ def _noise(case: Case) -> Iterator[Said]:
         )
 
 
-def _stationarity(case: Case) -> Iterator[Said]:
+def _stationarity(case: Case) -> Iterator[Sentence]:
     left = residuals(case.it)
     for source, name in enumerate(case.it.names):
         rows = np.flatnonzero(left.sources == source)
@@ -440,7 +440,7 @@ def _stationarity(case: Case) -> Iterator[Said]:
                 )
 
 
-def _transform(case: Case) -> Iterator[Said]:
+def _transform(case: Case) -> Iterator[Sentence]:
     for component in posterior_of(case.it).components:
         known = component.transform.range
         if component.transform.affine or component.weight < SETTINGS.material:
@@ -454,11 +454,16 @@ def _transform(case: Case) -> Iterator[Said]:
         )
         yield _first_of(
             (known.assumed, "note", said, "If a bound of the values is known, declare it by output_range."),
-            (True, "note", f"the values are {known.description}: {WORDS[component.transform.kind]}{share}.", ""),
+            (
+                True,
+                "note",
+                f"the values are {known.description}: {TRANSFORM_WORDS[component.transform.kind]}{share}.",
+                "",
+            ),
         )
 
 
-def _refinement(case: Case) -> Iterator[Said]:
+def _refinement(case: Case) -> Iterator[Sentence]:
     found, it = refinement(case.it), case.it
     for column, each in enumerate(found.exponents if found is not None else ()):
         values = sorted({float(size) for size in found.sizes[:, column]} if found is not None else ())
@@ -490,7 +495,7 @@ def _refinement(case: Case) -> Iterator[Said]:
         )
 
 
-def _hyperparameters(case: Case) -> Iterator[Said]:
+def _hyperparameters(case: Case) -> Iterator[Sentence]:
     estimate, given = case.estimate, case.it.problem.model.given
     n, drawn = estimate.effective_draws, len(estimate.centres)
     few = f"the {drawn} hyperparameter draws are worth only about {n:.0f} independent ones: their uncertainty is not"
@@ -509,7 +514,7 @@ def _hyperparameters(case: Case) -> Iterator[Said]:
         )
 
 
-def _relation(case: Case) -> Iterator[Said]:
+def _relation(case: Case) -> Iterator[Sentence]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
     others, observed = posterior_of(it).others, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
     for source in (
@@ -532,7 +537,7 @@ def _relation(case: Case) -> Iterator[Said]:
         yield "note" if more else "good", f"{over} {found.text(0, source)}.", more
 
 
-def _worth(case: Case) -> Iterator[Said]:
+def _worth(case: Case) -> Iterator[Sentence]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
     for source, found in source_worths(it).items():
         name, others = it.names[source], "the other sources" if len(it.policy.used) > 2 else first
@@ -558,7 +563,7 @@ def _worth(case: Case) -> Iterator[Said]:
         )
 
 
-def _outlook(case: Case) -> Iterator[Said]:
+def _outlook(case: Case) -> Iterator[Sentence]:
     ahead, mean, std = outlook(case.it), case.estimate.mean, case.estimate.std
     if len(ahead) < 2 or not 0 < std < math.inf or not ahead[0][1] > 0:
         return
@@ -581,7 +586,7 @@ def _outlook(case: Case) -> Iterator[Said]:
 
 
 #: all checks, by the subject of their findings
-CHECKS: dict[str, Callable[[Case], Iterator[Said]]] = {
+CHECKS: dict[str, Callable[[Case], Iterator[Sentence]]] = {
     "failures": _failures,
     "constant": _constant,
     "few evaluations": _few,
@@ -641,7 +646,7 @@ def certificate_findings(certificate: Certificate | None) -> list[Finding]:
     return found + [Finding("warning", "certificate", caution) for caution in certificate.cautions]
 
 
-def _first_of(*cases: tuple[bool, Level, str, str]) -> Said:
+def _first_of(*cases: tuple[bool, Level, str, str]) -> Sentence:
     return next((level, text, advice) for holds, level, text, advice in cases if holds)
 
 
