@@ -223,9 +223,9 @@ python = "model:far"
     ("line", "said"),
     [
         ("units = { sped = 'm/s' }", "units: has 'sped', which is not known (did you mean 'speed'?)"),
-        ("units = 3", "units: must be a table of texts"),
-        ("title = 3", "title: must be a text"),
-        ("[inputs]\nspeed = { low = 0, high = 1, unit = 3 }", "inputs.speed.unit: must be a text"),
+        ("units = 3", "units: must be a table of strings"),
+        ("title = 3", "title: must be a string"),
+        ("[inputs]\nspeed = { low = 0, high = 1, unit = 3 }", "inputs.speed.unit: must be a string"),
     ],
 )
 def test_mistakes_in_problem_files_are_named(tmp_path, line, said):
