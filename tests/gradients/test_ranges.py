@@ -98,7 +98,8 @@ def test_given_values_with_gradients(options):
     truth = np.log(TRUTH) if log else TRUTH
     with_them = amsbq.estimate(0, X, y, PLANE, gradients=gradients, **options)
     alone = amsbq.estimate(0, X, y, PLANE, **options)
-    assert with_them.std < 0.5 * alone.std
+    # that of a logarithm is linear, which seven values alone show
+    assert with_them.std < (1e-3 if log else 0.5 * alone.std)
     assert abs(with_them.mean - truth) < max(3 * with_them.std, 1e-3)
 
 

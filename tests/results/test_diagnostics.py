@@ -420,7 +420,7 @@ def test_findings_on_one_of_many_outputs_are_in_terms_of_its_error_bar():
 
 def test_sources_that_return_logarithms_have_a_correlation():
     def log_likelihood(x):
-        return float(-0.5 * ((x[0] - 0.3) / 0.1) ** 2 - 5)
+        return float(-5 * np.log1p(((x[0] - 0.3) / 0.2) ** 2) - 5)
 
     sources = [log_likelihood, amsbq.Source(lambda x: log_likelihood(x) + 0.1, cost=0.1)]
     with warnings.catch_warnings():

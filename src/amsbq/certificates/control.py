@@ -297,5 +297,5 @@ def _joint_draws(component: Component, X: Array, L: int) -> tuple[Array, Array]:
         g = means.reshape(-1, n, L) + (roots @ standard)[..., 0]
         for source in range(L):
             noise = np.sqrt(few.noise(source)) * rng.normal(size=(len(few), n))
-            out[:, start : start + n, source] = component.values_of(source, g[:, :, source] + noise)
+            out[:, start : start + n, source] = component.values_of(source, g[:, :, source] + noise, x)
     return out, few.weights

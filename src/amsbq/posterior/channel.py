@@ -35,8 +35,9 @@ from .component import Component
 from .latent import SETTINGS as LATENT
 from .latent import Latent, LeftOut, Process, left_out
 from .moments import outcomes
+from .peak import Fit, Quadratic
 from .sums import summed_over
-from .transforms import IDENTITY, OutputRange, Shape, Transform
+from .transforms import IDENTITY, PEAK, OutputRange, Shape, Transform
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class ChoiceSettings:
     fewest: int = 8  #: values of all sources from which on they may be exponentials, ...
     fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
     promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
+    logarithms: float = 5.0  #: below the largest one, from which on they are compared more and more loosely
     power: float = 3.0  #: of the scores, after hyperparameters were learned: each model counts by its inverse
     least_share: float = 0.02  #: weight up to which a transform, or values as they are, do not count
     #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
@@ -303,13 +305,17 @@ class Lessons:
         self, known: OutputRange, data: Data, integrals: Integrals, chosen: Collection[Shape] | None
     ) -> tuple[Alternative, ...]:
         """Return the transforms that count, each by its merit, the most first, with all sources."""
-        found = []
-        for shape in known.shapes if chosen is None else chosen:
+        found, fit = [], Quadratic.fitted(self.measure, data.sorted(), len(self.noise)) if known.log else None
+        for shape in known.shapes if chosen is None or set(chosen) == {PEAK} else chosen:
+            transform = Transform.of(shape, known, data.values.y)
+            if shape == PEAK:
+                if fit is None:
+                    continue
+                transform = replace(transform, unit=fit.height, trend=fit.trend)
             with collected_warnings() as messages:
-                alternative = self.alternative(Transform.of(shape, known, data.values.y), data, integrals)
-            found.append((alternative, messages))
-        merits = np.array([_merit(alternative) for alternative, _ in found]) if len(found) > 1 else np.ones(1)
-        weights = (merits.min() / merits) ** SETTINGS.power
+                found.append((self.alternative(transform, data, integrals), messages))
+        merits = np.array([_merit(each, fit) for each, _ in found]) if len(found) > 1 else np.ones(1)
+        weights = (merits.min() / np.maximum(merits, np.finfo(float).tiny)) ** SETTINGS.power
         weights[weights < SETTINGS.least_share * weights.sum()] = 0.0
         order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         for message in found[order[0]][1]:
@@ -326,7 +332,10 @@ def _knowing(alternative: Alternative, integrals: Sequence[tuple[int, float, flo
         return alternative
     component, process = alternative.component, alternative.process
     latent, nodes = component.latent.thinned(LATENT.deciding), component.nodes
-    found = [component.scaled(source).linearised(latent, nodes, source) for source, *_ in integrals]
+    found = [
+        component.scaled(source).linearised(latent, component.with_factors(nodes, source), source)
+        for source, *_ in integrals
+    ]
     X, slopes = found[0][0], np.array([b for _, b, _, _ in found])
     common = slopes.mean(axis=0)
     if not (size := float(np.abs(common).sum())) > 0:
@@ -343,14 +352,19 @@ def _knowing(alternative: Alternative, integrals: Sequence[tuple[int, float, flo
     return replace(alternative, process=process.knowing(models, known))
 
 
-def _merit(alternative: Alternative) -> float:
+def _merit(alternative: Alternative, fit: Fit | None) -> float:
     """Return by what transforms are compared, the less the better: the score, times the variance of the integral.
 
-    A log may predict all observations well, and yet allow for so much between them that the integral is anything.
+    A log may predict all observations well, and yet allow for so much between them that the integral is anything. Of
+    logarithms it is their score: few values of a likelihood say nothing of its peak, and what is sure of the integral
+    is then wrong.
     """
     component = alternative.component
+    if component.transform.range.log:
+        return log_score(component, None if fit is None or component.transform.trend is None else fit.leverages)
     latent = component.latent.thinned(LATENT.deciding)
-    means, variances = component.scaled(latent.target).integral(latent, component.nodes, latent.target)
+    nodes = component.with_factors(component.nodes, latent.target)
+    means, variances = component.scaled(latent.target).integral(latent, nodes, latent.target)
     mean = latent.weights @ means
     variance = latent.weights @ (variances + (means - mean) ** 2)
     unknown = float(np.sqrt(variance) / np.maximum(mean, np.finfo(float).tiny))
@@ -364,6 +378,29 @@ def score(component: Component, sources: Sequence[int] | None = None) -> float:
         return component.scaled(source).outcome(g, mean)
 
     return left_out_score(component.latent.thinned(LATENT.deciding).leave_one_out(), outcome, sources)
+
+
+def log_score(component: Component, leverages: Array | None = None) -> float:
+    """Return the continuous ranked probability score of logarithms, those far below the largest ones compressed.
+
+    Predictions by a quadratic that was fitted to all values are corrected by the ``leverages`` of these.
+    """
+    left = component.latent.thinned(LATENT.deciding).leave_one_out()
+    offsets = component.transform.offsets(component.measure, left.s, left.X)
+    inflated = np.ones(len(left.s))
+    if leverages is not None and len(leverages) == len(left.s):
+        inflated = 1 / (1 - leverages)
+    total = 0.0
+    for source in np.unique(left.s).tolist():
+        of, scaled = left.s == source, component.scaled(source)
+        g, _, weights = outcomes(left.means[:, of], left.variances[:, of])
+        truth = component.transform.log_back(scaled.level + scaled.spread * left.y[of])
+        error = (component.transform.log_back(scaled.level + scaled.spread * g) - truth[:, None]) * inflated[of, None]
+        truth = truth + offsets[of]
+        top = truth.max()
+        below = np.arcsinh((truth - top) / SETTINGS.logarithms)
+        total += float(crps(np.arcsinh((truth[:, None] + error - top) / SETTINGS.logarithms), weights, below).sum())
+    return total
 
 
 def left_out_score(

@@ -15,10 +15,12 @@ from ..measures.base import Measure
 from .estimate import Estimate
 from .latent import SETTINGS as LATENT
 from .latent import Latent, averaged
+from .moments import SETTINGS as MOMENTS
 from .moments import Scaled
 from .nodes import SETTINGS as NODES
 from .nodes import Nodes
 from .paths import Paths
+from .peak import SETTINGS as PEAK
 from .transforms import Transform
 
 
@@ -70,11 +72,27 @@ class Component:
         return self.common or self._nodes_of(self.measure)
 
     def _nodes_of(self, measure: Measure) -> Nodes:
-        return Nodes.of(measure, self.variation)
+        trend = self.transform.trend
+        if trend is None:
+            return Nodes.of(measure, self.variation)
+        return Nodes.of(measure, peak=trend.peak(self.measure, self.latent.target, measure))
+
+    def factors(self, source: int, X: Array) -> Array:
+        """Return by what values of a source at X (n, D) are multiplied after the transform: ones without a trend."""
+        return np.exp(self.transform.offsets(self.measure, np.full(len(X), source), X))
+
+    def with_factors(self, nodes: Nodes, source: int) -> Nodes:
+        """Return nodes for averages of a source."""
+        return nodes if self.transform.trend is None else replace(nodes, factors=self.factors(source, nodes.X))
+
+    def average(self, source: int, nodes: Nodes, most: int = MOMENTS.points) -> tuple[Array, Array]:
+        """Return mean and variance of the average of a source over nodes, by each of a few members: (K,) each."""
+        return self.scaled(source).integral(self.few, self.with_factors(nodes, source), source, most)
 
     def variation(self, X: Array) -> Array:
         """Return how much larger the primary source is than anywhere, and how unknown, in any unit: shape (n,)."""
-        return self.scaled(self.latent.target).variation(self.latent.thinned(LATENT.deciding // 2), X)
+        few, target = self.latent.thinned(LATENT.deciding // 2), self.latent.target
+        return self.scaled(target).variation(few, X, self.factors(target, X))
 
     @cached_property
     def _even_nodes(self) -> Nodes:
@@ -118,11 +136,7 @@ class Component:
 
     def _main_effect_over_nodes(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return what `main_effect` does, by averages over nodes at each t."""
-        scaled = self.scaled(source)
-        by_node = [
-            scaled.integral(self.few, self._nodes_given([input], at, SETTINGS.nodes), source, SETTINGS.pairs)
-            for at in t
-        ]
+        by_node = [self.average(source, self._nodes_given([input], at, SETTINGS.nodes), SETTINGS.pairs) for at in t]
         means, variances = (np.array(each).T for each in zip(*by_node, strict=True))
         return self.in_user_units(source, *averaged((means, variances), self.few.weights))
 
@@ -132,14 +146,15 @@ class Component:
         If sources return logarithms, they are those of the logarithm.
         """
         members = self.latent if self.transform.affine else self.few
-        return self._predicted(source, *members.predict(source, X), members.weights)
+        return self._predicted(source, X, *members.predict(source, X), members.weights)
 
-    def _predicted(self, source: int, means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of a source, from moments of g by each member: shape (n,) each."""
+    def _predicted(self, source: int, X: Array, means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of a source at X, from moments of g by each member: shape (n,) each."""
         moments = means, variances
         if self.transform.range.log:
             mean, variance = averaged(self.scaled(source).log_moments(*moments), weights)
-            return self.transform.unit + mean, np.sqrt(variance)
+            offsets = self.transform.offsets(self.measure, np.full(len(X), source), X)
+            return self.transform.unit + offsets + mean, np.sqrt(variance)
         if not self.transform.affine:
             moments = self.scaled(source).mean_and_variance(*moments)
         return self.in_user_units(source, *averaged(moments, weights))
@@ -161,22 +176,25 @@ class Component:
         (g,) = transform.transformed(value, declared, self.measure).noise_var / self.latent.spreads[source] ** 2
         means, variances = self.few.predict(source, value.X)
         moments = means, variances + self.few.noise(source) + g
-        mean, std = self._predicted(source, *moments, self.few.weights)
+        mean, std = self._predicted(source, value.X, *moments, self.few.weights)
         on_scale = self.scaled(source).mean_and_variance(*moments)
         distance, variance = averaged(on_scale, self.few.weights)
-        far = np.abs(transform.back(transform.to(value.y)) - distance) / np.sqrt(variance + more)
+        y = value.y - transform.offsets(self.measure, value.s, value.X)
+        far = np.abs(transform.back(transform.to(y)) - distance) / np.sqrt(variance + more)
         return float(mean[0]), float(std[0]), float(far[0])
 
-    def values_of(self, source: int, g: Array) -> Array:
-        """Return values of a source in the units of the user, of any shape, for g in standard units."""
-        return self.transform.values(self.scaled(source).back(g))
+    def values_of(self, source: int, g: Array, X: Array) -> Array:
+        """Return values of a source at X (n, D) in the units of the user, for g (..., n) in standard units."""
+        values = self.transform.values(self.scaled(source).back(g))
+        return np.asarray(values + self.transform.offsets(self.measure, np.full(len(X), source), X))
 
-    def integrand(self, source: int, g: Array) -> Array:
-        """Return what is integrated of a source, for g (m, n) in standard units; of logarithms, in any unit."""
+    def integrand(self, source: int, g: Array, X: Array) -> Array:
+        """Return what is integrated of a source at X, for g (m, n) in standard units; of logarithms, in any unit."""
         if not self.transform.range.log:
-            return self.values_of(source, g)
+            return self.values_of(source, g, X)
         scaled = self.scaled(source)
         logs = self.transform.log_back(scaled.level + scaled.spread * g)
+        logs = logs + self.transform.offsets(self.measure, np.full(len(X), source), X)
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     @property
@@ -194,8 +212,10 @@ class Component:
     def _over(self, nodes: Nodes) -> Estimate:
         """Return the integral of the primary source over the measure that nodes are of."""
         target = self.latent.target
-        moments = self.scaled(target).integral(self.few, nodes, target)
-        return self.few.of_values(*self.in_user_units(target, *moments), self.transform.ends)
+        mean, variance = self.average(target, nodes)
+        if self.transform.trend is not None:
+            variance = variance + (PEAK.rounding * mean) ** 2
+        return self.few.of_values(*self.in_user_units(target, mean, variance), self.transform.ends)
 
     def _nodes_given(self, inputs: Sequence[int], t: Array, most: int = NODES.tried) -> Nodes:
         """Return nodes of all other inputs, with k of them given: what their effect at t (k,) is an average over."""

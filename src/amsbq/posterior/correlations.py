@@ -74,7 +74,7 @@ def correlations_of(posterior: Posterior) -> Correlations:
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = (mean + _heavy_tailed(rng, each, L * n, latent) @ root.T).reshape(each, L, n)
-        drawn = np.stack([component.integrand(source, drawn[:, source]) for source in range(L)], axis=1)
+        drawn = np.stack([component.integrand(source, drawn[:, source], X) for source in range(L)], axis=1)
         for f in drawn:
             f = f - f.mean(axis=1, keepdims=True)
             norms = np.sqrt(np.einsum("ln,ln->l", f, f))

@@ -167,7 +167,8 @@ class _Sampled:
     @cached_property
     def means_at_paths(self) -> Array:
         """The posterior means at the same points, shape (K, n)."""
-        return self._component.values_of(self._latent.target, Paths.means(self._latent).values(self._points)[:, 0])
+        values = Paths.means(self._latent).values(self._points)[:, 0]
+        return self._component.values_of(self._latent.target, values, self._points)
 
     @cached_property
     def _means(self) -> Array:
@@ -176,8 +177,9 @@ class _Sampled:
         allowed = 1 << (SETTINGS.most_covariances // of_point).bit_length() >> 1
         n = min(max(allowed, SETTINGS.points // 2), SETTINGS.most_points)
         sets = [self._measure.sobol(n, seed + 2) for seed in range(SETTINGS.sets)]
-        values = Paths.means(self._latent).values(np.concatenate(sets))
-        return self._component.values_of(self._latent.target, values).reshape(len(values), len(sets), -1)
+        X = np.concatenate(sets)
+        values = self._component.values_of(self._latent.target, Paths.means(self._latent).values(X), X)
+        return values.reshape(len(values), len(sets), -1)
 
     @cached_property
     def _values(self) -> Array:
@@ -185,7 +187,7 @@ class _Sampled:
         X, paths = self._points, self._component.paths
         values, rest = paths.values(X), np.sqrt(paths.residual_variances(X))
         values += rest[:, None] * np.random.default_rng(0).normal(size=values.shape)
-        return self._component.values_of(self._latent.target, values)
+        return self._component.values_of(self._latent.target, values, X)
 
     @cached_property
     def _smoothing(self) -> float:

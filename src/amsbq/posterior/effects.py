@@ -71,9 +71,9 @@ def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> 
 
 
 def transformed_effects(
-    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array], Array]
+    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array, Array], Array]
 ) -> Effects:
-    """Return the variances of outputs that are a function of sample paths, and of what groups of inputs explain.
+    """Return the variances of functions of sample paths and inputs, and of what groups of inputs explain.
 
     They are averages over pairs of low-discrepancy points that have a group or all other inputs in common (Saltelli,
     Jansen), with the error of these averages and without what paths leave out of the posterior variance.
@@ -89,7 +89,7 @@ def transformed_effects(
 
 
 def _of_pairs(
-    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array], Array], seed: int
+    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array, Array], Array], seed: int
 ) -> Array:
     """Return the variances of outputs, what groups explain by themselves, and with others: shape (1 + 2 G, K, J)."""
     D = measure.dim
@@ -103,7 +103,8 @@ def _of_pairs(
             X = one.copy()
             X[:, list(group)] = other[:, list(group)]
             mixed.append(X)
-    f = output(paths.values(np.concatenate([A, B, *mixed])))
+    X = np.concatenate([A, B, *mixed])
+    f = output(paths.values(X), X)
     f -= f.mean(axis=2, keepdims=True)
     at_A, at_B, *at_mixed = np.split(f, 2 + 2 * len(groups), axis=2)
     common, pairs = np.mean(f**2, axis=2), list(zip(at_mixed[::2], at_mixed[1::2], strict=True))

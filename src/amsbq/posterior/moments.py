@@ -96,10 +96,12 @@ class Scaled:
         mean = logs @ _WEIGHTS
         return mean, ((logs - mean[..., None]) ** 2) @ _WEIGHTS
 
-    def variation(self, latent: Latent, X: Array) -> Array:
-        """Return how much larger r is than anywhere, and how unknown, averaged over members: shape (n,)."""
-        mean, variance = self.mean_and_variance(*latent.predict(latent.target, X))
-        return np.asarray(latent.weights @ (np.abs(mean - mean.min(axis=1, keepdims=True)) + np.sqrt(variance)))
+    def variation(self, latent: Latent, X: Array, factors: Array) -> Array:
+        """Return how much larger r times ``factors`` is than anywhere, and how unknown, averaged over members: (n,)."""
+        moments = latent.predict(latent.target, X)
+        mean, variance = self.mean_and_variance(*moments)
+        mean, std = mean * factors, np.sqrt(variance) * factors
+        return np.asarray(latent.weights @ (np.abs(mean - mean.min(axis=1, keepdims=True)) + std))
 
     def slopes(self, latent: Latent, X: Array) -> Array:
         """Return E[dr/dg], averaged over members: the derivative of the mean of r by that of g, shape (n,)."""

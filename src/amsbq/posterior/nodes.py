@@ -17,6 +17,7 @@ import scipy
 from ..common.validation import Array
 from ..measures.base import Measure, inside_cube
 from ..measures.empirical import Empirical
+from .peak import edges_around, nodes_around
 from .rules import rules_for
 
 
@@ -42,11 +43,12 @@ class Nodes:
     X: Array  # (R n, D)
     weights: Array  # (R, n)
     rule: bool = False  # whether it takes all points of a set to stand for the measure
+    factors: Array | None = None  # of values (R n,), by which all that is averaged is multiplied
 
     def averages(self, values: Array) -> tuple[Array, Array]:
         """Return averages of values (K, R n) at all points, and the variances of their errors, shape (K,) each."""
         R, n = self.weights.shape
-        by_point = values.reshape(len(values), R, n) * self.weights
+        by_point = (values if self.factors is None else values * self.factors).reshape(len(values), R, n) * self.weights
         by_set = by_point.sum(axis=2)
         if R == 1:
             return by_set[:, 0], np.zeros(len(values))
@@ -56,22 +58,33 @@ class Nodes:
         return mean, np.maximum(by_set.var(axis=1, ddof=1) / R, 0.25 * (halves.mean(axis=1) - mean) ** 2)
 
     def some(self, most: int) -> tuple[Array, Array]:
-        """Return the first points of the first set, about so many, and weights that sum to one."""
+        """Return the first points of the first set, about so many, and weights that sum to one, but for the factors."""
         n = self.weights.shape[1] if self.rule else min(self.weights.shape[1], most)
-        return self.X[:n], self.weights[0, :n] / self.weights[0, :n].sum()
+        weights = self.weights[0, :n] / self.weights[0, :n].sum()
+        return self.X[:n], weights if self.factors is None else weights * self.factors[:n]
 
     @classmethod
-    def of(cls, measure: Measure, variation: Callable[[Array], Array] | None = None) -> Nodes:
+    def of(
+        cls,
+        measure: Measure,
+        variation: Callable[[Array], Array] | None = None,
+        peak: tuple[Array, Array] | None = None,
+    ) -> Nodes:
         """Return nodes for functions that vary as ``variation`` of X (n, D) says: non-negative numbers (n,).
 
-        By default they are spread evenly.
+        Or most of them are around a peak, of which the normal scores and their precision are given. By default they
+        are spread evenly.
         """
         if measure.dim == 1 and measure.marginals is not None:
-            (rule,) = rules_for(measure)
+            (rule,) = rules_for(measure, () if peak is None else edges_around(peak))
             return cls(rule.nodes[:, None], rule.weights[None], rule=True)
         if isinstance(measure, Empirical) and len(measure.samples) <= SETTINGS.sets * SETTINGS.points:
             mixed = np.random.default_rng(0).permutation(len(measure.samples))  # a part of them stands for all
             return cls(measure.samples[mixed], measure.weights[None, mixed])
+        if peak is not None:
+            found = [nodes_around(measure, peak, _sobol(measure.dim + 1, seed)) for seed in range(SETTINGS.sets)]
+            weights = np.array([density for _, density in found]) / SETTINGS.points  # their sum is one on average
+            return cls(np.concatenate([X for X, _ in found]), weights)
         edges = np.tile(np.linspace(0.0, 1.0, SETTINGS.bins + 1), (measure.dim, 1))
         U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
         for _ in range(SETTINGS.rounds):

@@ -242,7 +242,7 @@ class Posterior:
         y, mean, variance = left.y[of], left.means[:, of], left.variances[:, of]
         logs = -0.5 * (y - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
         densities = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
-        slopes = component.transform.slopes_at(component.values_of(0, y)) / component.latent.spreads[0]
+        slopes = component.transform.slopes_at(component.values_of(0, y, left.X[of])) / component.latent.spreads[0]
         return float(np.sum(densities + np.log(np.abs(slopes))))
 
 

@@ -55,9 +55,8 @@ def integrals(posterior: Posterior, source: int) -> Estimate:
                 latent.of_values(latent.levels[source] + latent.spreads[source] * means, latent.spreads[source] * stds)
             )
         else:
-            few = component.few
-            moments = component.scaled(source).integral(few, component.nodes, source)
-            found.append(few.of_values(*component.in_user_units(source, *moments), component.transform.ends))
+            moments = component.average(source, component.nodes)
+            found.append(component.few.of_values(*component.in_user_units(source, *moments), component.transform.ends))
     return mixed(components, found)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from ..common.validation import Array
 from ..measures.base import Measure
@@ -35,13 +37,16 @@ class Rule(NamedTuple):
     weights: Array
 
 
-def rules_for(measure: Measure) -> list[Rule]:
-    """Return a rule for each input of a measure with independent inputs."""
+def rules_for(measure: Measure, scores: Sequence[float] = ()) -> list[Rule]:
+    """Return a rule for each input of a measure with independent inputs.
+
+    There are more ends of panels at the quantiles of some normal ``scores``.
+    """
     assert measure.marginals is not None
-    return [_rule(measure.over([d]), marginal) for d, marginal in enumerate(measure.marginals)]
+    return [_rule(measure.over([d]), marginal, np.array(scores)) for d, marginal in enumerate(measure.marginals)]
 
 
-def _rule(measure: Measure, marginal: Marginal) -> Rule:
+def _rule(measure: Measure, marginal: Marginal, scores: Array) -> Rule:
     """Return the rule for a measure of one input with that marginal."""
     if isinstance(marginal, DiscreteMarginal):
         return Rule(marginal.values, marginal.masses)
@@ -51,10 +56,14 @@ def _rule(measure: Measure, marginal: Marginal) -> Rule:
     towards_zero = SETTINGS.largest * SETTINGS.shrinking ** np.arange(-n, 0.0)
     ends = np.concatenate([[0.0], towards_zero, np.arange(SETTINGS.largest, 0.5 + 1e-9, SETTINGS.largest)])
     t, w = np.polynomial.legendre.leggauss(SETTINGS.per_panel)
-    lower = (ends[:-1, None] + np.diff(ends)[:, None] * (t + 1) / 2).ravel()
-    weights = (np.diff(ends)[:, None] * w / 2).ravel()
-    u, weights = np.concatenate([lower, 1 - lower]), np.concatenate([weights, weights])
-    return Rule(measure.from_cube(u[:, None])[:, 0], weights)
+    u, weights = [], []
+    for side in (1.0, -1.0):  # probabilities from either end, of which the small ones are exact
+        between = ndtr(side * scores)
+        all_ends = np.unique(np.concatenate([ends, between[between < 0.5]]))
+        inner = (all_ends[:-1, None] + np.diff(all_ends)[:, None] * (t + 1) / 2).ravel()
+        u.append(inner if side > 0 else 1 - inner)
+        weights.append((np.diff(all_ends)[:, None] * w / 2).ravel())
+    return Rule(measure.from_cube(np.concatenate(u)[:, None])[:, 0], np.concatenate(weights))
 
 
 def set_average(by_set: Array) -> Array:

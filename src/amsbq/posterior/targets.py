@@ -206,7 +206,7 @@ def _weighted_points(component: Component, members: Latent, target: Target) -> t
         X = component.measure.sobol(SETTINGS.points, 0)
         weights = slopes = np.full(len(X), 1 / len(X))
     else:
-        X, weights = component.nodes.some(SETTINGS.ranged_points)
+        X, weights = component.with_factors(component.nodes, members.target).some(SETTINGS.ranged_points)
         slopes = weights * scaled.slopes(members, X)
     if target == "mean":
         return X, slopes

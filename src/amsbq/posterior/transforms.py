@@ -5,6 +5,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
     root      r = g²/2                            one bound (Gunter et al. 2014; Chai and Garnett 2019)
     log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
     exp       the same, Δ = 20, for logarithms also 60: linear in g around its mean
+    peak      r = exp(q(x)) times that, for logarithms: q is a quadratic function of the inputs that was fitted
     arcsine   r = (1 - cos g)/2                   two bounds
     logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
     cut       r = g, cut off at the bounds        values far from them, or functions that are not smooth next to them
@@ -25,13 +26,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..common.validation import Array, brief, read_only
+from ..common.validation import Array, IntArray, brief, read_only
 from ..gp.data import Data
 from ..inference.structures import Noise
 from ..measures.base import Measure
 from .outputs import by_output
+from .peak import Quadratic
 
-Kind: TypeAlias = Literal["identity", "root", "log", "exp", "arcsine", "logit", "cut"]
+Kind: TypeAlias = Literal["identity", "root", "log", "exp", "peak", "arcsine", "logit", "cut"]
 
 
 class Shape(NamedTuple):
@@ -45,6 +47,7 @@ class Shape(NamedTuple):
 ONE_BOUND = (Shape("root"), Shape("log", 3.0), Shape("log", 20.0), Shape("exp", 20.0))
 TWO_BOUNDS = (Shape("arcsine"), Shape("logit"))
 LOGARITHMS = (Shape("root"), Shape("log", 3.0), Shape("exp", 20.0), Shape("exp", 60.0))
+PEAK = Shape("peak", 60.0)
 CUT = Shape("cut")
 
 
@@ -94,7 +97,7 @@ class OutputRange:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The transforms to choose from."""
-        return LOGARITHMS if self.log else (*(TWO_BOUNDS if self.two_bounds else ONE_BOUND), CUT)
+        return (*LOGARITHMS, PEAK) if self.log else (*(TWO_BOUNDS if self.two_bounds else ONE_BOUND), CUT)
 
     @property
     def plainest(self) -> Shape:
@@ -177,12 +180,15 @@ class Transform:
         The largest distance of a value from the bound, or the largest logarithm.
     least : float
         The smallest distance, in that unit, that log and logit can tell from none.
+    trend : Quadratic, optional
+        Of the logarithms; g is of what they are beside it.
     """
 
     shape: Shape
     range: OutputRange
     unit: float
     least: float
+    trend: Quadratic | None = None
 
     #: whether f is linear in g, so that averages of f have closed forms
     affine: ClassVar[bool] = False
@@ -209,9 +215,13 @@ class Transform:
         return self.shape.kind
 
     @property
+    def _by_logs(self) -> bool:
+        return self.kind in ("log", "exp", "peak")
+
+    @property
     def linearised(self) -> bool:
         """Whether it is taken to be linear around the mean of g."""
-        return self.kind == "exp"
+        return self.kind in ("exp", "peak")
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -233,7 +243,8 @@ class Transform:
     def to_dict(self) -> dict[str, Any] | None:
         """Return shape, unit and least, and the range if it is not that of the problem, as JSON types."""
         ends = {"range": [self.range.low, self.range.high]} if self.range.assumed else {}
-        return {"shape": list(self.shape), "unit": self.unit, "least": self.least, **ends}
+        trend = {} if self.trend is None else {"trend": self.trend.to_dict()}
+        return {"shape": list(self.shape), "unit": self.unit, "least": self.least, **ends, **trend}
 
     @classmethod
     def from_dict(cls, known: OutputRange | None, content: dict[str, Any] | None) -> Transform:
@@ -243,7 +254,8 @@ class Transform:
         if known is None:
             low, high = content["range"]
             known = OutputRange(low, high, assumed=True)
-        return cls(Shape(*content["shape"]), known, content["unit"], content["least"])
+        trend = Quadratic.from_dict(content["trend"]) if "trend" in content else None
+        return cls(Shape(*content["shape"]), known, content["unit"], content["least"], trend)
 
     def holds(self, data: Data) -> bool:
         """Return whether all values are so far inside of an assumed range that they are not taken for its end."""
@@ -253,7 +265,7 @@ class Transform:
 
     def to(self, y: Array) -> Array:
         """Return g of values y, any shape."""
-        if self.kind in ("log", "exp"):
+        if self._by_logs:
             if self.range.log:
                 logs = np.maximum(y - self.unit, -SETTINGS.smallest)
             else:
@@ -276,7 +288,7 @@ class Transform:
             distances = self.range.distances(y)
             logs = y - self.unit if self.range.log else np.log(distances / self.unit)
             r, apart = np.exp(logs), self.range.log | (logs >= np.log(self.least))
-            if self.kind in ("log", "exp"):
+            if self._by_logs:
                 share = logs / self.shape.tail
                 by_logs = np.where(apart & (share < SETTINGS.largest), 1 / (1 - share), np.nan)
             elif self.kind == "root":
@@ -295,7 +307,7 @@ class Transform:
         """Return the relative distance r from the bound for any g."""
         if self.kind == "root":
             return 0.5 * g**2
-        if self.kind in ("log", "exp"):
+        if self._by_logs:
             with np.errstate(over="ignore"):
                 return np.exp(self.log_back(g))
         if self.kind == "arcsine":
@@ -321,6 +333,10 @@ class Transform:
             return self.unit + np.log(np.maximum(r, np.finfo(float).tiny))
         return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r
 
+    def offsets(self, measure: Measure, s: IntArray, X: Array) -> Array:
+        """Return the trend of sources s (n,) at X (n, D), which is added to logarithms: shape (n,)."""
+        return np.zeros(len(X)) if self.trend is None else self.trend.values(measure, s, X)
+
     def divided(self, noise: Sequence[Noise]) -> tuple[tuple[float, ...], list[Noise]]:
         """Return the noise variances of sources that go with values of f, and what is then the noise of g."""
         known = tuple(0.0 if isinstance(level, str) else float(level) for level in noise)
@@ -340,14 +356,18 @@ class Transform:
         difference that they make.
         """
         f = data.values
+        y = f.y - self.offsets(measure, f.s, f.X)
         spread = np.sqrt(f.noise_var + np.array(noise)[f.s])
-        ends = [self.to(np.clip(f.y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
+        ends = [self.to(np.clip(y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
         variances = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
-        g = replace(f, y=read_only(self.to(f.y)), noise_var=read_only(variances))
+        g = replace(f, y=read_only(self.to(y)), noise_var=read_only(variances))
         if not data.has_gradients:
             return g
+        gradients = data.gradients()
+        if self.trend is not None:
+            gradients = gradients - self.trend.gradients(measure, f.s, f.X)
         with np.errstate(invalid="ignore"):  # next to a bound
-            return g.with_gradients(measure, self.slopes_at(f.y)[:, None] * data.gradients())
+            return g.with_gradients(measure, self.slopes_at(y)[:, None] * gradients)
 
 
 class Identity(Transform):

@@ -142,6 +142,7 @@ TRANSFORM_WORDS = {
     "root": "their distance from the bound is modelled as a square",
     "log": "their distance from the bound is modelled as an exponential, which levels off where it is almost zero",
     "exp": "their logarithm is modelled, and its exponential is linearised where the logarithm is uncertain",
+    "peak": "a quadratic is fitted to them, and the process models the residuals",
     "arcsine": "their position within the range is modelled as a squared sine",
     "logit": "their position within the range is modelled as a logistic function",
     "cut": "they are modelled as if there were no bound, and truncated there",
