@@ -145,3 +145,15 @@ def test_logarithms_that_have_no_peak_are_as_before():
     t = np.linspace(0, 1, 100001)
     truth = np.log(np.mean(np.exp(3 * np.sin(6 * t) + 4 * t**2)))
     assert abs(result.mean - truth) < 4 * max(result.std, 0.01)
+
+
+def test_inputs_without_an_order_have_no_part_in_the_quadratic():
+    measure = amsbq.as_measure({"x": (0.0, 1.0), "which": {"a": 0.5, "b": 0.5}})
+    trend, height, _ = Quadratic.fitted(measure, data_of(lambda X: -1e3 * (X[:, 0] - 0.4) ** 2, measure, 8), 1)
+    X, s = measure.sobol(20, 1), np.zeros(20, dtype=int)
+    assert_allclose(trend.values(measure, s, X) + height, -1e3 * (X[:, 0] - 0.4) ** 2, rtol=1e-9, atol=1e-9)
+    assert_allclose(trend.gradients(measure, s, X)[:, 1], 0.0, atol=0)
+    again = Quadratic.from_dict(json.loads(json.dumps(trend.to_dict(), allow_nan=False)))
+    assert_allclose(again.values(measure, s, X), trend.values(measure, s, X), rtol=0)
+    only = amsbq.as_measure({"which": {"a": 0.5, "b": 0.5}})
+    assert Quadratic.fitted(only, data_of(lambda X: X[:, 0] - 2.0, only, 8), 1) is None

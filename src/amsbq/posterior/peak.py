@@ -53,8 +53,8 @@ class Quadratic:
 
     Attributes
     ----------
-    centre, unit : (D,) array
-        Of the coordinates z.
+    centre, rates : (D,) array
+        Of the coordinates z = (to_latent(x) - centre) · rates; inputs without an order have a rate of zero.
     constants : (L,) array
     slopes : (L, D) array
     curvatures : (L, D, D) array
@@ -62,7 +62,7 @@ class Quadratic:
     """
 
     centre: Array
-    unit: Array
+    rates: Array
     constants: Array
     slopes: Array
     curvatures: Array
@@ -78,21 +78,27 @@ class Quadratic:
 
     def coordinates(self, measure: Measure, X: Array) -> Array:
         """Return z of locations X (n, D)."""
-        return np.asarray((measure.to_latent(X) - self.centre) / self.unit)
+        return np.asarray((measure.to_latent(X) - self.centre) * self.rates)
 
     def values(self, measure: Measure, s: IntArray, X: Array) -> Array:
         """Return q of sources s (n,) at X (n, D), shape (n,)."""
         z = self.coordinates(measure, X)
         s = np.minimum(s, len(self.constants) - 1)
-        curved = np.einsum("nd,nde,ne->n", z, self.curvatures[s], z)
-        return np.asarray(self.constants[s] + np.einsum("nd,nd->n", self.slopes[s], z) + 0.5 * curved)
+        q = self.constants[s]
+        for source in np.unique(s):
+            of = s == source
+            q[of] += z[of] @ self.slopes[source] + 0.5 * np.einsum("nd,nd->n", z[of] @ self.curvatures[source], z[of])
+        return q
 
     def gradients(self, measure: Measure, s: IntArray, X: Array) -> Array:
         """Return the derivatives of q of sources s (n,) by the inputs at X (n, D), shape (n, D)."""
         s = np.minimum(s, len(self.constants) - 1)
-        by_z = self.slopes[s] + np.einsum("nde,ne->nd", self.curvatures[s], self.coordinates(measure, X))
+        z, by_z = self.coordinates(measure, X), self.slopes[s]
+        for source in np.unique(s):
+            of = s == source
+            by_z[of] += z[of] @ self.curvatures[source]
         slopes = measure.latent_slopes(X)
-        return np.asarray(by_z / self.unit * (1.0 if slopes is None else slopes))
+        return np.asarray(by_z * self.rates * (1.0 if slopes is None else slopes))
 
     @classmethod
     def fitted(cls, measure: Measure, data: Data, n_sources: int) -> Fit | None:
@@ -102,9 +108,9 @@ class Quadratic:
         or of their sum. A source with fewer values has those of another one, but for the constant.
         """
         values, D = data.values, measure.dim
-        centre, unit = _coordinates(measure)
-        used = np.isfinite(unit)
-        z = ((measure.to_latent(values.X) - centre) / unit)[:, used]
+        centre, rates = _coordinates(measure)
+        used = rates > 0
+        z = ((measure.to_latent(values.X) - centre) * rates)[:, used]
         rows = [np.flatnonzero(values.s == source) for source in range(n_sources)]
         different = [len(np.unique(values.X[of], axis=0)) for of in rows]
         if different[0] < 2 or not used.any():
@@ -131,7 +137,7 @@ class Quadratic:
             a[source], b[source, used], C[source][np.ix_(used, used)] = back(coefficients)
         if not np.linalg.eigvalsh(C[0]).max() <= SETTINGS.flat * np.abs(C[0]).max() or not C[0].any():
             return None
-        found = cls(centre, unit, a, b, C)
+        found = cls(centre, rates, a, b, C)
         top = _from_scores(measure, found.peak(measure, 0)[0][None])
         height = float(found.values(measure, np.zeros(1, dtype=np.intp), top)[0])
         return Fit(replace(found, constants=a - height), height, np.minimum(leverages, 1 - SETTINGS.flat))
@@ -207,13 +213,13 @@ def _from_scores(measure: Measure, t: Array) -> Array:
 
 
 def _coordinates(measure: Measure) -> tuple[Array, Array]:
-    """Return centre and unit (D,) of the coordinates; the unit is infinite for inputs without an order."""
+    """Return centre and rates (D,) of the coordinates; the rate is zero for inputs without an order."""
     latent = measure.whole.latent
     mean, sd = latent.moments
     known = np.isfinite(mean) & np.isfinite(sd) & (sd > 0)
     known[list(measure.categorical)] = False
     middle = measure.to_latent(measure.median[None])[0]
-    return np.where(known, mean, middle), np.where(known, sd, math.inf)
+    return np.where(known, mean, middle), np.where(known, 1 / np.where(known, sd, 1.0), 0.0)
 
 
 def _products(z: Array) -> Form:
