@@ -101,7 +101,7 @@ def estimate(
 
     Parameters
     ----------
-        sources : (N,) ints, or one for all
+    sources : (N,) ints, or one for all
         The source of each observation; 0 is the primary one.
     X : (N, D) array
         Locations.
@@ -113,7 +113,7 @@ def estimate(
         "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their
         mode; "lmc", a linear model of coregionalisation; "ar", autoregressive, for sources in order of fidelity;
         "vbq", which uses only source 0; or a `MultiSourceGP` with your own hyperparameters.
-        noise : float, "learn", or a list with one of these for each source; or a dictionary of these by output
+    noise : float, "learn", or a list with one of these for each source; or a dictionary of these by output
         Variance of the noise on observations of each source.
     noise_var : (N,) array, or (N, M) for M outputs, optional
         Known noise variance of each observation, in addition.

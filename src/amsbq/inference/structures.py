@@ -4,14 +4,14 @@ The structures of the default, "auto", were chosen by measurement (docs/arena.md
 numbered by their order of fidelity, a fast process g and a slow process h:
 
     common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
-    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (e^{γ/2} g + h); h and δ_l
+    chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (g + e^{γ/2} h); h and δ_l
                                                                           have linear trends
-    star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (e^{γ/2} g + h)
-    Richardson        f_l = m_l + A (e^{γ/2} g + h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
+    star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (g + e^{γ/2} h)
+    Richardson        f_l = m_l + A (g + e^{γ/2} h) + s_l (e + √η_l d_l)  with s_l that shrinks from level to level
 
 and, where the sources have known fidelities, numbers h_lk for knobs k that tend to zero with the error,
 
-    refined           f_l = m + A (e^{γ/2} g + h) + Σ_k s_k (h_lk^p_k e_k + r_k h_lk^(p_k + t_k) d_k(h_lk)) + Σ_jk ...
+    refined           f_l = m + A (g + e^{γ/2} h) + Σ_k s_k (h_lk^p_k e_k + r_k h_lk^(p_k + t_k) d_k(h_lk)) + Σ_jk ...
 """
 
 from __future__ import annotations
