@@ -82,7 +82,7 @@ CONSTANT = {
 
 @pytest.mark.parametrize("call", CONSTANT)
 def test_warnings_are_blamed_on_the_line_of_the_user(call):
-    with pytest.warns(UserWarning, match="they do not tell how much it varies") as warned:
+    with pytest.warns(UserWarning, match="they do not show how much it varies") as warned:
         CONSTANT[call]()
     assert {each.filename for each in warned} == {__file__}
 
@@ -90,7 +90,7 @@ def test_warnings_are_blamed_on_the_line_of_the_user(call):
 def test_a_file_in_a_folder_that_is_called_like_the_package_is_the_users():
     folder = Path(amsbq.__file__).parent
     study = str(folder.with_name(folder.name + "-study") / "study.py")
-    with pytest.warns(UserWarning, match="they do not tell how much it varies") as warned:
+    with pytest.warns(UserWarning, match="they do not show how much it varies") as warned:
         exec(compile("amsbq.estimate(0, [[0.1], [0.5]], [1.0, 1.0], UNIT)", study, "exec"), globals())
     assert {each.filename for each in warned} == {study}
 

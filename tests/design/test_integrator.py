@@ -721,12 +721,12 @@ BAD = {
     "another measure": (
         lambda: Integrator(sources(), amsbq.Uniform(0, 2), model=fixed()),
         ValueError,
-        "the model is one for Uniform",
+        "the model is for Uniform",
     ),
     "other samples": (
         lambda: Integrator(sources(), amsbq.Empirical([[0.1], [0.2]]), model=fixed(amsbq.Empirical([[0.1], [0.3]]))),
         ValueError,
-        "the model is one for Empirical",
+        "the model is for Empirical",
     ),
     "function": (lambda: Source(3), TypeError, "function must be callable"),
     "noise": (lambda: Source(FINE, noise=-1), ValueError, "noise must not be negative"),

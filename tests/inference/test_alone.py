@@ -38,7 +38,7 @@ def test_it_counts_by_how_well_it_predicts():
     every = learn(model, UNIT, data, noise)
     share, alone = of_primary_alone(every, model, UNIT, data, noise)
     ahead = advantage(every.members, alone.members)
-    assert share == pytest.approx(expit(SETTINGS.costly_tell - ahead))
+    assert share == pytest.approx(expit(SETTINGS.least_gain - ahead))
     assert alone.n_sources == 1
 
 

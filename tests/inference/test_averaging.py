@@ -182,7 +182,7 @@ def scattered(noise, n=10, m=20, seed=0):
 
 def test_noise_that_nobody_declared_is_learned():
     data = scattered(0.1)
-    with pytest.warns(UserWarning, match="the values of coarse scatter as if they had noise"):
+    with pytest.warns(UserWarning, match="the values of coarse scatter more than the declared noise"):
         particles = learn(as_model("auto"), UNIT, data, [0.0, 0.0], names=["fine", "coarse"])
     found = np.sqrt(particles.models.noise) * particles.units.spreads
     assert (found[:, 0] == 0).all()

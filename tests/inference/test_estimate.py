@@ -121,7 +121,7 @@ def test_data_must_fit_a_model_of_ones_own():
     with pytest.raises(ValueError, match="there is no source 1"):
         amsbq.estimate([0, 1], [0.1, 0.2], [1, 2], UNIT, model=gp)
     for measure, X in ((amsbq.Uniform(0, 2), [0.1, 1.5]), (amsbq.Uniform([0, 0], 1), [[0.1, 0.2], [0.3, 0.4]])):
-        with pytest.raises(ValueError, match="the model is one for"):
+        with pytest.raises(ValueError, match="the model is for"):
             amsbq.estimate([0, 0], X, [1, 2], measure, model=gp)
 
 
@@ -224,7 +224,7 @@ def spread(values):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("constant", "they do not tell how much it varies"),
+        ("constant", "they do not show how much it varies"),
         ("contradiction", "different values at the same input"),
         ("one source only", "no observation of source 0"),
     ],

@@ -117,7 +117,7 @@ def test_steps_under_heavy_tails_have_finite_answers():
 
 
 def test_a_constant_output_may_vary_elsewhere():
-    with pytest.warns(UserWarning, match="do not tell how much it varies"):
+    with pytest.warns(UserWarning, match="do not show how much it varies"):
         output = amsbq.integrate(lambda x: 3.0, amsbq.Uniform(0, 1), budget=3).distribution()
     assert holds(output.std(), 0.0)
     assert holds(output.quantile(0.9), 3.0)

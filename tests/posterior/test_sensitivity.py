@@ -84,7 +84,7 @@ def test_discrete_inputs():
 
 
 def test_a_constant_output_does_not_tell_which_input_matters():
-    with pytest.warns(UserWarning, match="do not tell how much it varies"):
+    with pytest.warns(UserWarning, match="do not show how much it varies"):
         found = amsbq.integrate(lambda x: 3.0, amsbq.Uniform([0, 0], [1, 1]), budget=4).sensitivity()
     for indices in (found.first, found.total):
         low, high = indices.interval()

@@ -200,6 +200,6 @@ def test_wrong_targets():
 
 
 def test_a_constant_has_no_variance_to_learn():
-    with pytest.warns(UserWarning, match="do not tell how much it varies"):
+    with pytest.warns(UserWarning, match="do not show how much it varies"):
         result = amsbq.integrate(lambda x: 2.0, MEASURE, budget=5, target="variance")
     assert len(result.evaluations) == 5

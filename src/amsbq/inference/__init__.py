@@ -1,6 +1,5 @@
 """Hyperparameters and model structures: learning them from observations.
 
-In come observations and the name of a model structure.
-Out comes a belief: posteriors for draws of the hyperparameters, by which decisions are made, and the distribution of
-the integral, with a calibrated error bar.
+The input is observations and the name of a model. The output is particles: weighted draws of the hyperparameters of
+each structure, by which decisions are made and integrals are estimated.
 """

@@ -1,14 +1,14 @@
-"""Averaging over model structures: how much each of them counts, and the distribution of the integral.
+"""Averaging over model structures: the weight of each structure, and how far error bars go beyond their posteriors.
 
-Weights are by stacking: those for which the mixture of the structures has the largest leave-one-out density of the
-observations of the primary source. The evidence would be dominated by the many observations of cheap sources, while
-the error of the integral comes from how these are related to the primary one.
+Weights are by stacking: they maximise the leave-one-out density of the primary values under the mixture of structures.
+The evidence would be dominated by the many values of cheap sources, while the error of the integral depends on how
+these are related to the primary one.
 
-The integral has a mixture of Student's t distributions, one for each draw of the hyperparameters of each structure:
-heavy tails, and a little wider than the structures say, because all of them may be wrong.
+The integral has a mixture of Student's t distributions, one for each draw of each structure: heavy-tailed and a little
+wider than the posteriors, because all structures may be wrong.
 
-Notation: M structures, n observations of the primary source, p_im the density of the i-th of them by structure m, if
-all other observations are known.
+Notation: M structures, n observations of the primary source, p_im the density of the i-th one given all other
+observations, by structure m.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ class AveragingSettings:
     Chosen on the development problems of docs/arena.md.
     """
 
-    #: observations that the equal weights of the prior count for: few observations of the primary source do not decide
+    #: weight of the prior, equal weights, as a number of observations: a few primary values do not decide
     prior_observations: float = 2.0
-    #: a structure counts no more if all observations of the primary source together are so much less probable (in log
-    #: density) than by the best one
+    #: a structure is ruled out if the log density of all primary values together is lower by this much than for the
+    #: best one
     ruled_out: float = 10.0
-    #: of the iteration for the weights: more change no weight by a percent
+    #: of the EM iteration for the weights: more change none by a percent
     iterations: int = 100
-    tails: float = 4.0  #: degrees of freedom of the components of the distribution of the integral
+    tails: float = 4.0  #: degrees of freedom of the components of the integral's distribution
     widened: float = 1.15  #: factor on the width of that distribution
-    #: draws whose integral is so many half widths of the 95 % interval from its middle are left out: one of a few dozen
-    #: stands for more than its share there, and would be most of the standard deviation
+    #: draws whose integral is more than this many half widths of the 95 % interval from its middle are left out: one of
+    #: a few dozen draws is overweighted there, and would make up most of the standard deviation
     farthest: float = 2.0
-    #: observations of the primary source from which on it is also learned without the others, and by how much more
-    #: probable (in log density) all of them together must be with others to count as much; more is asked of sources
-    #: that cost next to nothing, of which there are observations wherever there is one of the primary source
-    fewest_told: int = 3
-    costly_tell: float = 1.0
-    free_tell: float = 3.0
+    #: primary values from which on the primary source is also learned alone
+    fewest_primary: int = 3
+    #: least gain, in the log density of all primary values together, for which the model with secondary sources counts
+    #: as much as the one without. It is larger where they cost next to nothing, as every primary value has values of
+    #: these beside it
+    least_gain: float = 1.0
+    least_gain_free: float = 3.0
 
 
 SETTINGS = AveragingSettings()
@@ -55,14 +56,14 @@ SETTINGS = AveragingSettings()
 
 @dataclass(frozen=True)
 class Member:
-    """A structure with draws of its hyperparameters, and its weight in the average."""
+    """A structure: draws of its hyperparameters, and its weight in the average."""
 
     draws: HyperparameterDraws
     weight: float
 
 
 def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
-    """Return structures with their weights, from draws of the hyperparameters of each on the same observations."""
+    """Return the structures with their weights, from draws for each of them given the same observations."""
     if len(draws) == 1:
         return (Member(draws[0], 1.0),)
     log_densities = _log_densities(draws)
@@ -74,34 +75,35 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
 
 
 def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
-    """Return by how much all primary values together are more probable with other sources than without, in log density.
+    """Return how much larger the log density of all primary values is with the other sources than without.
 
-    Each is left out in turn. Structures have different units, but densities are in those of the user.
+    Each value is predicted from all other observations. Densities are in the units of the user, as the standard units
+    of structures differ.
     """
     with_others, without = (_log_densities([member.draws for member in some]) for some in (members, alone))
     return len(with_others) * (_mean_log_density(with_others) - _mean_log_density(without))
 
 
 def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
-    """Return the log density of each primary value, in the units of the user, by each structure: shape (n, M)."""
+    """Return the log density of each primary value by each structure, in the units of the user: shape (n, M)."""
     units = [some.log_posterior.units.spreads[0] for some in draws]
     return np.array([some.primary_log_densities - np.log(unit) for some, unit in zip(draws, units, strict=True)]).T
 
 
 def _mean_log_density(log_densities: Array) -> float:
-    """Return the log density of an observation by structures (n, M) together, averaged over observations."""
+    """Return the log density of the mixture of structures, from theirs (n, M), averaged over observations."""
     M = log_densities.shape[1]
     weights = stacking_weights(log_densities, np.full(M, SETTINGS.prior_observations / M))
     return float(np.mean(logsumexp(log_densities, axis=1, b=weights)))
 
 
 def effective_share(members: Sequence[Member]) -> float:
-    """Return the effective number of draws as a share of all of them, averaged over the structures."""
+    """Return the effective number of draws as a share of their number, averaged over structures."""
     return sum(member.weight * member.draws.effective / len(member.draws) for member in members)
 
 
 def stacking_weights(log_densities: Array, prior: Array) -> Array:
-    """Return weights (M,) from log p (n, M): the maximum of Σ_i log Σ_m w_m p_im + Σ_m prior_m log w_m."""
+    """Return the weights (M,) that maximise Σ_i log Σ_m w_m p_im + Σ_m prior_m log w_m, from log p (n, M)."""
     n, M = log_densities.shape
     density = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
     weights = np.full(M, 1 / M)

@@ -1,17 +1,17 @@
-"""The vector θ of hyperparameters: where each one is, its prior, and what covariances are made of it.
+"""The vector θ of hyperparameters: its entries, their priors, and the covariances that it stands for.
 
 Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at once
 
-    λ = ℓ / width                             lengthscales of a term, one for each input or one that is shared
-    B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what each has to itself; C_q is fixed
+    λ = ℓ / width                             lengthscales of a term: one for each input, or a common one
+    B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what each has of its own; C_q is fixed
     A = diag(e^{a_l + γ_q / 2 + Σ_f E_f t_f}) amplitudes of the sources, gain of the term, and factors with effects E
 
-θ holds a, then w, log η, γ and log λ of each term, then t, then the log noise variances that are learned; of sources
-with knobs h_lk it is one, log σ², and a power q_k of each knob: log σ_l² = log σ² + Σ_k q_k log h_lk. Exponents and w
-are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
+θ consists of a; then w, log η, γ and log λ of each term; then t; then the learned log noise variances. Sources with
+knobs h_lk have one log noise variance, log σ², and a power q_k of each knob: log σ_l² = log σ² + Σ_k q_k log h_lk.
+Exponents and w are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
 
-Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares what the term
-describes, -1 if it does so with the opposite sign, 0 if it has an independent copy of the term.
+Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares the term, -1 if
+it shares it with the opposite sign, 0 if it has an independent copy of the term.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .structures import ModelPrior, TermPrior
 
 #: factors on the prior mode of the first lengthscale from which the search for modes starts
 STARTING_SCALES = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6)
-#: by how much a start lowers log η: as if the sources almost agreed
+#: reduction of log η in the starts: sources nearly agree there
 STARTING_AGREEMENT = 6.0
 
 
@@ -45,10 +45,10 @@ class _Block(NamedTuple):
 
 
 class _TermBlocks(NamedTuple):
-    """Where the hyperparameters of a term are in θ."""
+    """Slices of θ with the hyperparameters of a term."""
 
     term: TermPrior
-    members: IntArray  # the sources that have a part in the term
+    members: IntArray  # the sources that have the term
     weights: slice
     own: slice
     gain: slice
@@ -57,15 +57,15 @@ class _TermBlocks(NamedTuple):
 
 @dataclass(frozen=True)
 class _Maps:
-    """Linear maps from θ, with ones where an entry of θ counts."""
+    """Linear maps from θ: one where an entry of θ contributes, zero elsewhere."""
 
     amplitudes: Array  # (P, Q, L), of a
     own: Array  # (P, Q, L), of log η
     weights: Array  # (P, Q, L), of w
     scales: Array  # (P, Q, D), of log λ
     noise: Array  # (P, n), of the log noise variances that are learned
-    with_own: Array  # (Q, L), bool: whether there is an η; it is zero otherwise
-    related: Array  # (Q, L), bool: whether w is the relation of the source, not learned
+    with_own: Array  # bool: whether η is learned; otherwise it is zero
+    related: Array  # bool: whether w is the source's relation, not learned
 
 
 class Layout:
@@ -76,7 +76,7 @@ class Layout:
     size : int
         P.
     bounds : (P, 2) array
-        A box far beyond the prior, inside of which numbers do not overflow; ``low`` and ``high`` are its columns.
+        A box far beyond the prior, inside which numbers do not overflow; ``low`` and ``high`` are its columns.
     prior_spread : (P,) array
         The scale of the prior of each entry.
     """
@@ -99,7 +99,7 @@ class Layout:
             self._terms.append(_TermBlocks(term, np.array(members), weights, own, gain, scales))
         self._factors = [self._add(factor.prior, None, 1) for factor in prior.factors]
         pairs = list(zip(prior.factors, self._factors, strict=True))
-        #: where the exponents of knobs are
+        #: the entry of θ with the exponent of each knob
         self.exponents = {factor.knob: at.start for factor, at in pairs if factor.knob is not None}
         knobs = prior.noise_knobs
         levels = [source for source in learned_noise.tolist() if knobs is not None and source in prior.alike]
@@ -121,7 +121,7 @@ class Layout:
             if all(term.correlation is None for term in prior.terms)
             else np.array([ones if term.correlation is None else term.correlation for term in prior.terms])
         )
-        # All maps side by side; what is an exponent comes first.
+        # All maps side by side; those of exponents come first.
         maps = self._maps
         parts = (maps.amplitudes, maps.own, maps.scales, maps.noise, maps.weights)
         self._map = np.concatenate([part.reshape(self.size, -1) for part in parts], axis=1)
@@ -129,7 +129,7 @@ class Layout:
     def _add(
         self, prior: Prior | None, sources: tuple[int, ...] | None, size: int = 0, by_input: bool = False
     ) -> slice:
-        """Return where one number for each of the sources, or ``size`` numbers, are in θ; none without a prior."""
+        """Add a number for each of the sources, or ``size`` numbers, and return their slice; empty without a prior."""
         start = self._blocks[-1].at.stop if self._blocks else 0
         size = 0 if prior is None else len(sources) if sources is not None else size
         at = slice(start, start + size)
@@ -164,7 +164,7 @@ class Layout:
         return _Maps(amplitudes, own, weights, scales, noise, with_own, related)
 
     def decode(self, Theta: Array, relations: Array) -> Decoded:
-        """Return what covariances are made of, for vectors Θ (K, P) and relations (K, L) or (1, L)."""
+        """Return the parameters of covariances for vectors Θ (K, P) and relations (K, L) or (1, L)."""
         K, (Q, L), maps = len(Theta), self._maps.with_own.shape, self._maps
         n = Q * L
         Z = Theta @ self._map
@@ -180,14 +180,14 @@ class Layout:
         return Decoded(self._map, A, A * w, own, rest, scales, E[:, first_noise:], self._correlations)
 
     def add_log_prior(self, Theta: Array, values: Array, gradients: Array) -> None:
-        """Add the log prior density of vectors Θ to values (K,), and its gradient to gradients (K, P)."""
+        """Add the log prior density of vectors Θ to values (K,), and its gradient to gradients (K, P), in place."""
         for columns, prior in self._priors:
             value, gradient = prior.log_density_and_grad(Theta[:, columns])
             values += value
             gradients[:, columns] += gradient
 
     def from_uniform(self, U: Array) -> Array:
-        """Return vectors Θ at quantiles U (K, P) of the prior: if those are uniform, these are draws from it."""
+        """Return the prior quantiles of θ at probabilities U (K, P): draws from the prior if U is uniform."""
         return np.concatenate([block.prior.quantile(U[:, block.at]) for block in self._blocks], axis=1)
 
     def centre(self) -> Array:
@@ -195,7 +195,7 @@ class Layout:
         return np.concatenate([np.full(block.size, block.prior.centre) for block in self._blocks])
 
     def starts(self) -> Array:
-        """Return vectors Θ to start a search from: on several scales, with sources that almost agree."""
+        """Return starts of the search for modes, shape (n, P): on several scales, with sources that nearly agree."""
         out = []
         for scale in STARTING_SCALES:
             theta = self.centre()
@@ -210,7 +210,7 @@ class Layout:
     def swapped_with_primary(self, theta: Array) -> Array:
         """Return θ with η of the primary source and of each secondary one exchanged, shape (L - 1, P).
 
-        What sources have to themselves shows in their differences only, so these are often as probable as θ.
+        Only differences between sources show what each has of its own, so these vectors are often as probable as θ.
         """
         out = np.tile(theta, (self.n_sources - 1, 1))
         for at in self._terms:
@@ -221,9 +221,9 @@ class Layout:
         return out
 
     def permutation(self, sources: IntArray, inputs: IntArray) -> IntArray:
-        """Return columns (P,) that move random numbers for θ along with a relabelling of the sources and the inputs.
+        """Return the columns (P,) that permute random numbers for θ when sources and inputs are relabelled.
 
-        The ranks of the sources (L,) and of the inputs (D,) are by something that does not depend on their numbers.
+        The ranks of the sources (L,) and of the inputs (D,) must not depend on how they are numbered.
         """
         columns = np.arange(self.size)
         for block in self._blocks:
@@ -234,16 +234,16 @@ class Layout:
 
 
 class Decoded(NamedTuple):
-    """What covariances are made of, for K vectors θ."""
+    """The parameters of covariances, for K vectors θ."""
 
     map: Array
     A: Array  # (K, Q, L)
     w: Array  # A w, (K, Q, L)
     own: Array  # A² η, (K, Q, L)
-    rest: Array  # all that a source does not share: A² η, and A² more for an independent copy of a term, (K, Q, L)
+    rest: Array  # variance that a source does not share: A² η, plus A² for an independent copy of a term, (K, Q, L)
     scales: Array  # λ, (K, Q, D)
     noise: Array  # learned noise variances, (K, n)
-    correlations: Array | None  # C, (Q, L, L); None where all are ones
+    correlations: Array | None  # C, (Q, L, L); None if all are ones
 
     def B(self) -> Array:
         """Return B of each term, shape (K, Q, L, L)."""
@@ -254,11 +254,11 @@ class Decoded(NamedTuple):
         return B
 
     def variances(self) -> Array:
-        """Return the variance of each source by all terms, shape (K, L)."""
+        """Return the variance of each source, summed over terms: shape (K, L)."""
         return np.asarray((self.w**2 + self.rest).sum(axis=1))
 
     def gradient(self, by_B: Array, by_log_scales: Array, by_log_noise: Array) -> Array:
-        """Return the gradient in θ, shape (K, P), from those in upper triangles of B, log λ and log noise variances."""
+        """Return the gradient in θ (K, P) from those in upper triangles of B, log λ and log noise variances."""
         K = len(by_B)
         both = by_B + by_B.swapaxes(-1, -2)
         shared = both if self.correlations is None else both * self.correlations

@@ -1,7 +1,7 @@
-"""What locations let values tell: how much of a function's spread they can show, and which are nearly the same.
+"""Locations: how much of a function's variance its values there can show, and which locations nearly coincide.
 
-Values at locations near each other are nearly equal, however much the function varies. What they spread is compared
-with what a process with typical lengthscales would spread there, relative to all of the widths of the inputs.
+Values at neighbouring locations are nearly equal, however much the function varies. Their variance is compared with
+that of a process with typical lengthscales at these locations, relative to its variance over all inputs.
 
 Notation: u = x in units of the width of the measure, k(u, u') the typical correlation, an average of two RBF kernels.
 """
@@ -21,15 +21,15 @@ from ..measures.base import Measure
 from ..measures.uniform import Uniform
 from .priors import SHARED
 
-#: locations of a source that are nearer than this share of the distance of as many evenly spread ones tell the same
+#: two locations nearly coincide below this share of the distance between as many evenly spread ones
 NEAR = 0.05
 
 
 def shares_of_spread(data: Data, measure: Measure, n_sources: int) -> Array:
-    """Return which share of the variance over the measure the values of each source can show, at most 1: shape (L,).
+    """Return the share of the variance over the measure that values of each source can show, at most 1: shape (L,).
 
-    It is the average of 1 - k over pairs of locations, divided by that over a cube of the widths of the inputs: 1 if
-    locations are spread over these; close to zero if they are clustered.
+    It is the average of 1 - k over pairs of locations, divided by its average over a cube as wide as the inputs: 1 if
+    locations are spread over that cube, close to zero if they are clustered.
     """
     found, data = np.ones(n_sources), data.values
     for source in range(n_sources):
@@ -40,7 +40,7 @@ def shares_of_spread(data: Data, measure: Measure, n_sources: int) -> Array:
 
 
 def near_replicates(X: Array, measure: Measure) -> IntArray:
-    """Return the number of the group of each location (n, D): those that are nearly the same have one."""
+    """Return the group number of each location (n, D), shape (n,): locations that nearly coincide share one."""
     n, dim = X.shape
     apart = np.zeros((n, n), dtype=bool)
     apart[np.triu_indices(n, 1)] = _distances(X, measure) < dim * (NEAR * max(n, 2) ** (-1 / dim)) ** 2
@@ -61,6 +61,6 @@ def _lack_of_correlation(squared: Array, dim: int) -> Array:
 
 @cache
 def _expected(dim: int) -> float:
-    """Return the average of 1 - k over a cube of the widths of the inputs."""
+    """Return the average of 1 - k over a cube as wide as the inputs."""
     variances = [kernel_variance(RBF(fraction * dim**0.5), Uniform(0.0, 1.0)) for fraction in SHARED]
     return 1 - float(np.mean(np.power(variances, dim)))

@@ -1,8 +1,8 @@
 """The posterior density of hyperparameters θ, given observations.
 
-Everything is learned in standard units, so that those of the user never matter: lengthscales as fractions of the width
-of the measure, outputs of each source in units of a spread around a level. The density is
-p(θ | y) ∝ p(y | θ) p(θ), with independent priors that do not depend on the order of the sources.
+Everything is learned in standard units, so that the units of the user do not matter: lengthscales are fractions of the
+width of the measure, and outputs of each source are in units of a spread around a level. The density is p(θ | y) ∝ p(y
+| θ) p(θ), with independent priors that do not depend on how the sources are numbered.
 
 Notation: θ (P,), Θ (K, P) and relations (K, L) as in `layout`.
 """
@@ -30,27 +30,27 @@ from .locations import near_replicates
 from .preparation import StandardUnits, fewest_first, inputs_in_order, noise_of_values
 from .structures import ModelPrior, Noise
 
-#: Share of the diagonal added to every Gram matrix while learning: the same for every θ, and more than noise-free data
-#: need, as a jitter that changes with θ would make the density discontinuous.
+#: Share of the diagonal added to every Gram matrix while learning. It is the same for every θ, and larger than
+#: noise-free data need: a jitter that changes with θ would make the density discontinuous.
 LEARNING_JITTER = 1e-10
 
 
 class LogPosterior:
-    """The log posterior density of θ for a model structure and given observations.
+    """The log posterior density of θ for a model structure, given observations.
 
     Parameters
     ----------
     prior : ModelPrior
     measure : Measure
     data : Data
-        With no more than the known variance of each observation as its ``noise_var``.
+        Its ``noise_var`` holds only the known variance of each observation.
     noise : one for each source
         The noise variance of its observations, or "learn".
     integrated : bool
-        Whether integrals will be asked for: raise ValueError if there is no way to evaluate them.
-    doubted : bool
-        Whether all values of the primary source, those to come too, have noise of the size of the spread. If they are
-        all the same, the density would otherwise grow without bound as the scale shrinks.
+        Whether integrals will be computed: raise ValueError if the kernel has none under the measure.
+    constant_primary : bool
+        Whether all primary values are equal. The primary source then has noise of the size of the spread, also in
+        future values: the density would otherwise grow without bound as the scale shrinks.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LogPosterior:
         data: Data,
         noise: Sequence[Noise],
         integrated: bool = True,
-        doubted: bool = False,
+        constant_primary: bool = False,
     ) -> None:
         self.prior, self.measure, self.data, self.n_sources = prior, measure.for_learning(), data, len(noise)
         self.learned = np.flatnonzero([level == "learn" for level in noise])
@@ -75,7 +75,7 @@ class LogPosterior:
         )
         if prior.spread is not None:
             self.units = StandardUnits(self.units.levels, np.full(self.n_sources, prior.spread))
-        self.doubted = doubted
+        self.constant_primary = constant_primary
         if integrated:
             EmbeddingBatch(prior.kernel, self.measure.latent.width[None], self.measure)  # raises
         self.layout = Layout(prior, self.n_sources, measure.dim, self.learned)
@@ -84,8 +84,8 @@ class LogPosterior:
 
     @cached_property
     def _evidence(self) -> Evidence:
-        """The log evidence of the observations; large, and not needed for those that are only conditioned on."""
-        # derivatives by latent coordinates in units of their widths, so that those of the user do not matter
+        """The log evidence of the observations; large, and not needed for conditioning alone."""
+        # derivatives by latent coordinates in units of their widths: the units of the user do not matter
         per_width = self.data.sites.per_width(self.measure)
         standard = self.units.standardise(self.data.rescaled(per_width))
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`
@@ -106,15 +106,15 @@ class LogPosterior:
 
     @cached_property
     def _linear(self) -> Linear:
-        """The functions of trends."""
+        """The linear functions of trends."""
         return linear_kernel(self.measure)
 
     @property
     def _standard_noise(self) -> Array:
-        """The noise variances that are not learned, in standard units, shape (L,)."""
+        """The given noise variances in standard units, shape (L,)."""
         with np.errstate(over="ignore"):
             declared = np.asarray(self.noise / self.units.spreads / self.units.spreads)
-        declared[0] += self.doubted
+        declared[0] += self.constant_primary
         return declared
 
     @property
@@ -128,7 +128,7 @@ class LogPosterior:
         return (self.prior.level or 0.0) ** 2 * same
 
     def on(self, data: Data) -> LogPosterior:
-        """Return the posterior on other observations, in the same standard units."""
+        """Return the posterior density given other observations, in the same standard units."""
         other = copy(self)
         other.data = data
         other.__dict__.pop("_evidence", None)
@@ -137,8 +137,8 @@ class LogPosterior:
     def log_posterior_and_grad(self, Theta: Array, relations: Array | None = None) -> tuple[Array, Array]:
         """Return log p(y | θ) + log p(θ), shape (K,), and its gradient, shape (K, P).
 
-        The density is that of the observations in standard units; it is -inf where it cannot be evaluated. There may be
-        a relation between the sources for each θ, shape (K, L), or one for all.
+        The density is that of observations in standard units; it is -inf where it cannot be evaluated. Relations
+        between the sources are given for each θ, shape (K, L), or once for all, shape (L,).
         """
         return self._evaluate(Theta, self._relations(relations))
 
@@ -147,9 +147,10 @@ class LogPosterior:
         return self._evaluate(Theta, self._relations(relations), with_grad=False)[0]
 
     def primary_log_densities(self, Theta: Array, relations: Array | None = None) -> Array:
-        """Return the log density of each primary value in standard units, if all else is known: shape (K, n).
+        """Return the log density of each primary value given all other observations, in standard units: shape (K, n).
 
-        Values that are nearly at one place count as one, their mean: each of them would tell all others, and no more.
+        Values at locations that nearly coincide count as one, their mean: each of them alone would determine the
+        others.
         """
         relations = self._relations(relations)
         rows = np.flatnonzero((self.data.s == 0) & ~self.data.sites.differentiated)
@@ -163,7 +164,7 @@ class LogPosterior:
         return logs
 
     def models(self, Theta: Array, relations: Array | None = None) -> ModelBatch:
-        """Return the models with hyperparameters Θ, for outputs in standard units."""
+        """Return the models with hyperparameters Θ, of outputs in standard units."""
         at = self.layout.decode(Theta, self._relations(relations))
         noise = np.tile(self._standard_noise, (len(at.noise), 1))
         noise[:, self.learned] += at.noise
@@ -191,16 +192,16 @@ class LogPosterior:
         return self.permuted(_even_draws(n, self.layout.size, seed))
 
     def permuted(self, values: Array) -> Array:
-        """Return random numbers (n, P) for θ, in an order that goes along with a relabelling of sources and inputs."""
+        """Return random numbers (n, P) for θ, permuted along with a relabelling of the sources and inputs."""
         return np.asarray(values[:, self._columns])
 
     def _relations(self, relations: Array | None) -> Array:
-        """Return relations as (K, L) or (1, L); by default all sources share what they can."""
+        """Return relations of shape (K, L) or (1, L); by default all sources are related."""
         relations = np.ones(self.n_sources) if relations is None else relations
         return relations if relations.ndim == 2 else relations[None]
 
     def _evaluate(self, Theta: Array, relations: Array, with_grad: bool = True) -> tuple[Array, Array]:
-        """Return values and gradients; without ``with_grad`` the latter have no meaning."""
+        """Return values (K,) and gradients (K, P); without ``with_grad`` the gradients are meaningless."""
         inside = (Theta >= self.layout.low) & (Theta <= self.layout.high)
         if not inside.all():
             rows = inside.all(axis=1)
@@ -219,7 +220,7 @@ class LogPosterior:
         return values, gradients
 
     def _terms(self, Theta: Array, relations: Array) -> tuple[Decoded, TermGroup, Array | None]:
-        """Return what Θ stand for, their terms, and the noise variances that are learned."""
+        """Return the decoded Θ, their terms, and the learned noise variances, None if there are none."""
         at = self.layout.decode(Theta, relations)
         group = TermGroup(self.prior.kernel, at.B(), at.scales)
         if not len(self.learned):
@@ -239,5 +240,5 @@ class LogPosterior:
 
 @lru_cache(maxsize=64)
 def _even_draws(n: int, dim: int, seed: int) -> Array:
-    """Return n points spread evenly over the unit cube, but not too near to its faces."""
+    """Return n points spread evenly over the unit cube, away from its faces."""
     return read_only(np.clip(Uniform(np.zeros(dim), 1.0).sobol(n, seed), 1e-4, 1 - 1e-4))

@@ -1,6 +1,7 @@
 """The modes of the posterior density of θ: a multi-start search, and the curvature at each mode.
 
-Notation: θ (P,), Θ (K, P) and relations (L,) as in `layout`; H the negative Hessian of the log posterior at a mode θ*.
+Notation: θ (P,), Θ (K, P) and relations (L,) as in `layout`; H is the negative Hessian of the log posterior at a mode
+θ*.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from .log_posterior import LogPosterior
 
 @dataclass(frozen=True)
 class ModeSearchSettings:
-    """How modes are searched for; differences are of log density unless said otherwise."""
+    """How modes are searched for; differences are of log densities unless stated otherwise."""
 
-    screened: int = 64  #: draws from the prior among which to look for starts, beside the starts of the layout
-    kept: int = 8  #: of them, the best: with four, one search in twenty missed the highest mode by much
-    #: observations to search with, at most: with more of them, the modes are near those of a part of the observations
+    screened: int = 64  #: prior draws that are screened as starts, beside the starts of the layout
+    kept: int = 8  #: best ones that are used: with four, one search in twenty missed the highest mode by far
+    #: most observations to search with: with more, the search starts from the modes for a part of them
     most_observations: int = 96
-    close: float = 0.02  #: expected gain at which a run is near enough for Newton's method
-    rough: float = 0.5  #: expected gain at which a run of another relation is judged, and one that is far behind ends
-    far_behind: float = 20.0  #: below the best
-    hopeless: float = 8.0  #: below the best, a mode does not count: it would get no draw
-    distinct: float = 1.0  #: standard deviations between modes that are not the same
-    newton_steps: int = 8  #: at most, after the search
+    close: float = 0.02  #: expected gain below which a run is close enough for Newton's method
+    rough: float = 0.5  #: expected gain below which a run for another relation is judged, and ends if it is far behind
+    far_behind: float = 20.0  #: distance below the best run
+    hopeless: float = 8.0  #: distance below the best mode beyond which a mode is dropped: it would get no draw
+    distinct: float = 1.0  #: distance between different modes, in standard deviations
+    newton_steps: int = 8  #: most Newton steps after the search
     damping: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  #: shares of a Newton step that are tried
-    negligible: float = 1e-6  #: gain for which no further Newton step is made
-    flattest: float = 0.02  #: smallest curvature: no prior is wider than that
+    negligible: float = 1e-6  #: gain below which Newton's method stops
+    flattest: float = 0.02  #: smallest curvature: no prior is wider
     log_odds_unrelated: float = float(np.log(0.05))  #: prior log odds that a source is unrelated to the primary one
-    log_odds_opposite: float = float(np.log(0.02))  #: and that it runs against it
+    log_odds_opposite: float = float(np.log(0.02))  #: and that it shares the terms with the opposite sign
 
 
 SETTINGS = ModeSearchSettings()
@@ -55,7 +56,7 @@ class Mode:
 
 
 def find_mode(log_posterior: LogPosterior, seed: int = 0) -> Mode:
-    """Return the highest mode, if all sources are related."""
+    """Return the highest mode for related sources."""
     theta, _, _ = next(_refined(log_posterior, seed, []))
     return mode_at(log_posterior, theta)
 
@@ -63,8 +64,8 @@ def find_mode(log_posterior: LogPosterior, seed: int = 0) -> Mode:
 def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
     """Return all modes that matter, the highest first.
 
-    It may not be clear which of the sources differs from the others, and a source may also be unrelated to the primary
-    one, or run against it: each of these has modes of its own.
+    Observations may not show which of the sources differs from the others, and a source may be unrelated to the primary
+    one or run against it: each case has modes of its own.
     """
     modes: list[Mode] = []
     for theta, relation, log_odds in _refined(log_posterior, seed, list(_other_relations(log_posterior))):
@@ -76,12 +77,12 @@ def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
 
 
 def mode_at(log_posterior: LogPosterior, theta: Array, relation: Array | None = None, log_odds: float = 0.0) -> Mode:
-    """Return the mode near θ, to which damped Newton steps lead, with the curvature there."""
+    """Return the mode that damped Newton steps from θ lead to, with its curvature."""
     relation = np.ones(log_posterior.n_sources) if relation is None else relation
     steps = 1e-3 * np.eye(len(theta))
     for i in range(SETTINGS.newton_steps):
         around = _curvature(log_posterior, theta, relation, steps)
-        steps = around.steps()  # as far as the density reaches in each direction
+        steps = around.steps()  # of finite differences: a tenth of a standard deviation in each direction
         step = around.axes @ (around.axes @ around.gradient)
         if i and 0.5 * step @ around.gradient <= SETTINGS.negligible:
             break
@@ -98,13 +99,13 @@ def mode_at(log_posterior: LogPosterior, theta: Array, relation: Array | None = 
 
 
 class _Starts(NamedTuple):
-    """Where to start from, if the sources are related in some way."""
+    """Starts of the search for one relation of the sources."""
 
     Theta: Array
     relation: Array
     log_odds: float = 0.0  # prior log odds of the relation
     tolerance: float = SETTINGS.close
-    hopeless: float = np.inf  # not for related sources: the best may be along a ridge
+    hopeless: float = np.inf  # never for related sources: the best point may be along a ridge
 
 
 def _refined(
@@ -112,7 +113,7 @@ def _refined(
 ) -> Iterator[tuple[Array, Array, float]]:
     """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
 
-    If there are many observations, they are those that are reached from the modes for some of the observations.
+    With many observations, modes are first searched for given some of them, and then refined given all.
     """
     data = log_posterior.data.thinned(SETTINGS.most_observations)
     if len(data.y) == len(log_posterior.data.y):
@@ -131,10 +132,10 @@ def _candidates(
 ) -> Iterator[tuple[Array, Array, float]]:
     """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
 
-    The first round starts from the best of the starts of the layout and of many draws from the prior; for other
-    relations from one of the layout, roughly. A second round starts (a) from the best point of each other relation, (b)
-    from the overall best under each other relation, (c) from the overall best with η of the primary and of one
-    secondary source exchanged.
+    The first round starts, for related sources, from the best of the layout's starts and of many prior draws; for each
+    other relation, roughly, from one of the layout's starts. The second round starts (a) from the best point of each
+    other relation, (b) from the overall best point under each other relation, (c) from the overall best point with η of
+    the primary and of one secondary source exchanged.
     """
     together = np.ones(log_posterior.n_sources)
     starts = log_posterior.layout.starts()
@@ -187,9 +188,9 @@ def _other_relations(log_posterior: LogPosterior) -> Iterator[tuple[Array, float
 def _maximised(
     log_posterior: LogPosterior, groups: Sequence[_Starts], history: CurvatureHistory | None = None
 ) -> list[tuple[Array, Array, CurvatureHistory]]:
-    """Return, for each group of starts, where runs from them end, the log densities there, and their histories.
+    """Return the end points, log densities and curvature histories of the runs from each group of starts.
 
-    Steps are measured in units of the spread that the prior expects.
+    Steps are measured in units of the prior's spread.
     """
     layout = log_posterior.layout
     unit = layout.prior_spread
@@ -197,7 +198,7 @@ def _maximised(
     relations = np.array([group.relation for group in groups])[of]
 
     def theta(t: Array) -> Array:
-        return clip(t * unit, layout.low, layout.high)  # as rounding may lead out of the bounds
+        return clip(t * unit, layout.low, layout.high)  # rounding may lead out of the bounds
 
     def function(t: Array, which: IntArray) -> tuple[Array, Array]:
         values, gradients = log_posterior.log_posterior_and_grad(theta(t), relations[which])
@@ -236,12 +237,12 @@ class _Curvature:
         return float(0.5 * np.sum(np.log(2 * np.pi / self.eigenvalues)))
 
     def steps(self) -> Array:
-        """Return a tenth of a standard deviation in each direction, as columns; at most what is small for any prior."""
+        """Return a tenth of a standard deviation in each direction, but at most 0.05, as columns (P, P)."""
         return self.V * np.minimum(0.1 * self.eigenvalues**-0.5, 0.05)
 
 
 def _curvature(log_posterior: LogPosterior, theta: Array, relation: Array, steps: Array) -> _Curvature:
-    """Return H by central differences of the gradient along the orthogonal columns of ``steps``, in one call."""
+    """Return the curvature, by central differences of the gradient along orthogonal columns of ``steps``."""
     around = np.concatenate([theta + steps.T, theta - steps.T, theta[None]])
     values, gradients = log_posterior.log_posterior_and_grad(around, relation)
     forward, backward = np.split(gradients[:-1], 2)

@@ -1,8 +1,8 @@
-"""Noise that nobody declared: values of a source that scatter around a smooth function of its inputs.
+"""Undeclared noise: values of a source that scatter around a smooth function of its inputs.
 
-A function that varies faster than its evaluations can show looks the same. So does, to a model of smooth functions, one
-with a kink or a step, and these are common: noise is believed only if it explains the values better than functions with
-kinks do, and if it is in all of them, not just in those around a kink, beyond a step or of a wrong value.
+A function that varies faster than its evaluations can show looks the same; so does, to a smooth model, one with a kink
+or a step, and these are common. Noise is therefore accepted only if it explains the values better than functions with
+kinks do, and if it shows in all values, not just in those around a kink, beyond a step or in wrong values.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from .structures import ModelPrior, Noise, chain
 
 @dataclass(frozen=True)
 class NoiseSettings:
-    """When values are taken to have noise that nobody declared.
+    """When values are taken to have undeclared noise.
 
-    Measured on functions without noise, smooth, with kinks and with steps, of 1 to 6 inputs, and on smooth ones with
-    noise, of 3 to 30 % of their spread, that is at least twice the error with which the function could be predicted.
+    Measured on functions of 1 to 6 inputs: without noise, smooth or with kinks or steps; and smooth with noise, of 3 to
+    30 % of their spread, that is at least twice the error with which the function could be predicted.
     """
 
-    #: observations of a source from which on noise may show: with 15 of one input it is found in nine of ten problems
+    #: values of a source from which on noise may show: 15 of one input show it in nine of ten problems
     enough: int = 12
-    most_observations: int = 64  #: that are looked at: more take longer
-    #: prior of the log variance of noise, in units of the squared spread: that of noise which can be seen
+    most_observations: int = 64  #: most that are tested: more take longer
+    #: prior of the log variance of the noise in units of the squared spread, for noise that can be seen
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-2)), 1.5))
-    #: least log Bayes factor of noise against a smooth function without. Two evaluations in each period of a wave have
-    #: up to 3.5; above 1, of 100 functions with kinks 18 are left
+    #: least log Bayes factor of noise against a smooth function without it. Two evaluations per period of a wave reach
+    #: 3.5; above 1, 18 of 100 functions with kinks are taken to have noise
     log_odds: float = 4.0
-    #: functions with kinks, which must not explain the values better: this leaves 7
+    #: kernel of functions with kinks, which must not explain the values better: 7 of 100 are left
     rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
-    #: share of the values, those with the largest residuals, that are left out to see whether noise is in the others,
-    #: and the least log Bayes factor of it there: this leaves 2
+    #: share of the values, those with the largest residuals, without which noise must still show, and its least log
+    #: Bayes factor there: 2 of 100 are left
     left_out: float = 0.2
     log_odds_of_others: float = 0.5
 
@@ -51,9 +51,9 @@ SETTINGS = NoiseSettings()
 
 
 def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> dict[int, float]:
-    """Return the standard deviation of the noise on each source whose values show more of it than was declared.
+    """Return the standard deviation of the noise of each source whose values show more than declared, by source.
 
-    Each source is looked at by itself. Those whose noise is learned have nothing undeclared.
+    Each source is tested by itself. Sources whose noise is learned have none undeclared.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> di
     data : Data
         Observations of all sources.
     noise : one for each source
-        The variance that was declared, or "learn".
+        The declared variance, or "learn".
     """
     every = ((source, noise_of(measure, data, source, level)) for source, level in enumerate(noise))
     return {source: std for source, std in every if std > 0}
 
 
 def noise_of(measure: Measure, data: Data, source: int, declared: Noise) -> float:
-    """Return the standard deviation of noise on the values of a source, beside what was declared; or zero."""
+    """Return the standard deviation of a source's undeclared noise, or zero."""
     of = data.values.of_source(source)
     if declared == "learn" or len(of.y) < SETTINGS.enough or not np.ptp(of.y) > 0:
         return 0.0
@@ -78,7 +78,7 @@ def noise_of(measure: Measure, data: Data, source: int, declared: Noise) -> floa
 
 
 def _noise(measure: Measure, data: Data) -> float:
-    """Return the standard deviation of noise on the values of a single source, beside what is known of it; or zero."""
+    """Return the standard deviation of undeclared noise in data of a single source, or zero."""
     prior = replace(chain([0], measure.dim), log_noise=SETTINGS.log_noise)
     noisy = _explained(prior, measure, data, "learn")
     if noisy.log_evidence - _explained(prior, measure, data).log_evidence < SETTINGS.log_odds:
@@ -92,15 +92,15 @@ def _noise(measure: Measure, data: Data) -> float:
 
 
 class _Explained(NamedTuple):
-    """How well observations are explained: log evidence, the standard deviation of their noise, and the worst ones."""
+    """How well a structure explains observations: log evidence, noise standard deviation and the order of residuals."""
 
     log_evidence: float
     std: float
-    by_residual: IntArray  # the numbers of all observations, those with the smallest residuals first
+    by_residual: IntArray  # row numbers of the observations, the smallest residuals first
 
 
 def _explained(prior: ModelPrior, measure: Measure, data: Data, noise: Noise = 0.0) -> _Explained:
-    """Return how well observations of a single source are explained by a structure, with or without noise."""
+    """Return how well a structure, with or without noise, explains observations of a single source."""
     density = LogPosterior(prior, measure, data, [noise], integrated=False)
     mode = find_mode(density)
     posterior = density.condition(mode.theta[None])

@@ -1,6 +1,6 @@
 """Particles: weighted hyperparameters, learned from the observations of one output or given by the user.
 
-Everything is learned from observations in standard units; a particle is a model of observations in these units.
+Hyperparameters are learned from observations in standard units; a particle is a model of observations in these units.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ from .structures import Model, Noise
 class LearningSettings:
     """How much work goes into learning."""
 
-    draws: int = 48  #: of the hyperparameters of each structure, where they are averaged over
-    #: observations to learn hyperparameters from, at most: more hardly improve them, and take long
+    draws: int = 48  #: hyperparameter draws per structure, for models that average over them
+    #: most observations to learn hyperparameters from: more hardly change them, and take long
     most_observations: int = 160
-    #: observations to condition on, at most, unless there are more of the primary source: beyond, more of a cheap
-    #: source tell next to nothing, and the time grows with their cube
+    #: most observations to condition on, unless there are more primary ones: more values of a cheap source carry next
+    #: to no information, and the time grows with the cube of their number
     most_conditioned: int = 2000
-    fewest_effective: float = 1 / 8  #: share of the draws that must be different
-    clustered: float = 0.01  #: share of the variance of the primary source that its values can show, to warn below
-    noise_growth: float = 1.5  #: of the number of values, from one look for undeclared noise to the next
-    fewest_draws: int = 4  #: fewest draws for an answer, when there are more than `most_observations`
+    fewest_effective: float = 1 / 8  #: effective number of draws, as a share of all, below which sampling has failed
+    #: share of the primary source's variance that its values can show, below which they are clustered
+    clustered: float = 0.01
+    noise_growth: float = 1.5  #: growth of the number of values from one test for undeclared noise to the next
+    fewest_draws: int = 4  #: fewest draws for an answer from more than `most_observations` observations
 
 
 SETTINGS = LearningSettings()
@@ -63,14 +64,14 @@ Integrals: TypeAlias = tuple[tuple[int, float, float], ...]
 
 @dataclass(frozen=True)
 class Memory:
-    """What was learned from fewer observations, to go on from.
+    """Results of learning from fewer observations, to continue from.
 
     Attributes
     ----------
     draws : dict
-        The draws that were made last, by what they are draws of.
+        The latest draws, by structure and what is learned.
     noise : dict
-        Of each source, how many values were last looked at for noise that nobody declared, and whether there was some.
+        For each source, the number of values last tested for undeclared noise, and whether there was any.
     """
 
     draws: dict[Any, HyperparameterDraws] = field(default_factory=dict)
@@ -84,22 +85,22 @@ class Particles:
     Attributes
     ----------
     models : ModelBatch
-        K of them.
+        K models.
     weights : (K,) array
-        Of each, which sum to one.
+        Their weights, which sum to one.
     structures : (K,) array
-        The number of the structure of each.
+        The number of the structure of each model.
     units : StandardUnits
     noise : list of float or "learn"
-        Noise of each source, as observations show it.
+        Noise of each source, as declared or, where values at one location differ, learned.
     order : list of int
         The sources in order of fidelity.
     members : tuple of Member
-        What was learned of each structure; none if hyperparameters are given.
+        All structures with their draws; empty if hyperparameters are given.
     constant : bool
-        Whether all observations of the primary source had one value.
+        Whether all primary values are equal.
     marginalised : bool
-        Whether they are draws of uncertain hyperparameters: error bars then have heavy tails.
+        Whether the models are draws of uncertain hyperparameters: error bars then have heavy tails.
     """
 
     models: ModelBatch
@@ -145,17 +146,17 @@ class Particles:
 
     @property
     def n_sources(self) -> int:
-        """The number of sources that they are models of: 1 if others are left out."""
+        """The number of modelled sources: 1 if secondary sources are left out."""
         return self.models.n_sources
 
     @property
     def tails(self) -> float:
-        """Degrees of freedom of what is said of quantities."""
+        """Degrees of freedom of the distributions of quantities."""
         return AVERAGING.tails if self.marginalised else np.inf
 
     @property
     def widened(self) -> float:
-        """Factor on the width of what is said of quantities."""
+        """Factor on the widths of the distributions of quantities."""
         return AVERAGING.widened if self.marginalised else 1.0
 
     @cached_property
@@ -164,14 +165,14 @@ class Particles:
         return effective_share(self.members) * len(self) if self.marginalised else 1.0
 
     def usable(self, data: Data) -> Data:
-        """Return the observations that count: of the sources that there are models of."""
+        """Return the observations to condition on: those of modelled sources."""
         data = data.rows(data.s < self.n_sources) if len(data.y) else data
         if not self.constant:
             return data
-        return data.rows((data.s != 0) | ~data.sites.differentiated)  # they are all zero, and say no more
+        return data.rows((data.s != 0) | ~data.sites.differentiated)  # the derivatives are all zero, and redundant
 
     def holds(self, data: Data) -> bool:
-        """Return whether observations are as those that they were learned from: as noisy, and as constant."""
+        """Return whether observations still have the noise and the constancy that the particles were learned with."""
         if not self.members:
             return True
         with collected_warnings():
@@ -179,9 +180,10 @@ class Particles:
         return noise == self.noise and primary_is_constant(data.rows(data.s < self.n_sources)) == self.constant
 
     def condition(self, data: Data, integrals: Integrals) -> tuple[IntArray, Array, PosteriorBatch]:
-        """Return the particles to answer by, their weights, and their posteriors on observations and known integrals.
+        """Return rows (k,) of particles, their weights (k,) and their posteriors.
 
-        They are fewer where it is much work to condition on all observations.
+        They are conditioned on observations and known integrals. With many observations there are fewer rows than
+        particles, to limit the work.
         """
         used = self.usable(data).sorted()
         if self.members:
@@ -194,7 +196,7 @@ class Particles:
         return rows, weights, PosteriorBatch.condition(self.models.select(rows), self.units.standardise(known), jitter)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that was learned, as plain numbers and lists."""
+        """Return the hyperparameters and how they were learned, as plain numbers and lists."""
         return {
             "order": list(self.order),
             "learned_noise": self.members[0].draws.log_posterior.learned.tolist(),
@@ -204,7 +206,7 @@ class Particles:
 
 
 def thinned(weights: Array, groups: IntArray, n: int) -> tuple[IntArray, Array]:
-    """Return the rows of at most n members that stand for K weighted ones of groups, and their weights."""
+    """Return the rows of at most n members that represent K weighted ones in groups, and their weights."""
     if n >= len(weights):
         return np.arange(len(weights)), weights
     totals = np.bincount(groups, weights).astype(float)
@@ -220,7 +222,7 @@ def thinned(weights: Array, groups: IntArray, n: int) -> tuple[IntArray, Array]:
 
 
 def integral_observations(integrals: Integrals, n_sources: int, dim: int) -> Data:
-    """Return known integrals as observations, of the first ``n_sources`` sources."""
+    """Return known integrals of the first ``n_sources`` sources as observations."""
     known = [known for known in sorted(integrals) if known[0] < n_sources]
     sources, values, variances = ([row[i] for row in known] for i in range(3))
     return Data.of_integrals([int(source) for source in sources], values, variances, dim)
@@ -236,11 +238,11 @@ def learn(
     order: Sequence[int] | None = None,
     memory: Memory | None = None,
 ) -> Particles:
-    """Return the hyperparameters that observations tell; degenerate ones are regularised, with a warning.
+    """Return particles learned from observations; degenerate ones are regularised, with a warning.
 
-    Warnings call sources by their ``names``, or "source 0" and so on. The ``order`` of fidelity is by default that of
-    the number of observations, the fewest first after the primary source. Draws from a ``memory`` are carried along;
-    those that are used are put into it.
+    Warnings call sources by their ``names``, by default "source 0" and so on. The ``order`` of fidelity is by default
+    that of the number of observations, the fewest first after the primary source. Draws in a ``memory`` are updated and
+    stored there again.
     """
     if model.process is not None:
         return Particles.given(model.process)
@@ -261,26 +263,26 @@ def of_primary_alone(
     integrals: Integrals = (),
     memory: Memory | None = None,
 ) -> tuple[float, Particles]:
-    """Return what is learned of the primary source from its own observations, and how much that counts.
+    """Return the weight, from 0 to 1, of a model of the primary source alone, and its particles.
 
-    It counts by how well primary values are predicted without the other sources, beside what was learned of all of
-    them. Sources of which the integral is known have to help more. Other parameters are those of `learn`.
+    The weight depends on how much better primary values are predicted with the other sources, by the particles
+    ``every``. Sources whose integrals are known must improve them more. The other parameters are those of `learn`.
     """
     wanted = model.leaves_out and len(every.noise) > 1 and every.models.target == 0
-    if not wanted or every.constant:  # which has no scale alone
+    if not wanted or every.constant:  # alone it has no scale
         return 0.0, every
-    if len(every.members[0].draws.primary_log_densities) < AVERAGING.fewest_told:
+    if len(every.members[0].draws.primary_log_densities) < AVERAGING.fewest_primary:
         return 0.0, every
     names = names or default_names(len(noise))
-    with collected_warnings():  # they are those of all sources
+    with collected_warnings():  # the same as for all sources
         alone = replace(model, secondaries=False)
         memory = Memory() if memory is None else memory
         without = _learn(alone, measure, *regularised(data, noise, False, names), seed, names, [0], memory)
     free = {source for source, _, _ in integrals} >= set(range(1, len(noise)))
     if free and not any(np.ptp(data.of_source(source).values.y) for source in range(1, len(noise))):
         return 1.0, without
-    margin = AVERAGING.free_tell if free else AVERAGING.costly_tell
-    return float(expit(margin - advantage(every.members, without.members))), without
+    least = AVERAGING.least_gain_free if free else AVERAGING.least_gain
+    return float(expit(least - advantage(every.members, without.members))), without
 
 
 def _learn(
@@ -303,37 +305,37 @@ def _learn(
     if not model.marginalised:
         warn_of_few(data, names[0])
     with threads_for(min(len(data.y), SETTINGS.most_observations)):
-        noisy = _noisy(measure, data, noise, memory) if model.marginalised else ()
+        noisy = _undeclared(measure, data, noise, memory) if model.marginalised else ()
         for source in noisy:
             warn(
-                f"the values of {names[source]} scatter as if they had noise, but less of it was declared: its noise "
-                "is learned; give noise='learn' or its variance",
+                f"the values of {names[source]} scatter more than the declared noise allows: it is learned; declare "
+                "noise='learn' or its variance",
             )
         log_posteriors = _log_posteriors(model, measure, data, learning(noise, noisy), order)
         if model.marginalised:
             members = weighted([_drawn(density, i, seed, memory) for i, density in enumerate(log_posteriors)])
             if effective_share(members) < SETTINGS.fewest_effective:
                 warn(
-                    "hyperparameters could not be sampled: hardly more than the most probable are used, and the error "
-                    "bar is too small",
+                    "hyperparameters could not be sampled: few but the most probable are used, and the error bar is "
+                    "too small",
                 )
         else:
             members = weighted([most_probable(density, seed) for density in log_posteriors])
     return Particles.of(model, noise, order, members, primary_is_constant(data))
 
 
-def _noisy(measure: Measure, data: Data, noise: Sequence[Noise], memory: Memory) -> list[int]:
-    """Return the sources that have noise which nobody declared; if not, they are looked at when values have grown."""
+def _undeclared(measure: Measure, data: Data, noise: Sequence[Noise], memory: Memory) -> list[int]:
+    """Return the sources with undeclared noise; the others are tested again once they have more values."""
     for source, n in enumerate(np.bincount(data.values.s, minlength=len(noise)).tolist()):
-        looked_at, has_noise = memory.noise.get(source, (0, False))
-        if has_noise or n >= max(SETTINGS.noise_growth * looked_at, NOISE.enough):
+        tested, has_noise = memory.noise.get(source, (0, False))
+        if has_noise or n >= max(SETTINGS.noise_growth * tested, NOISE.enough):
             memory.noise[source] = n, noise_of(measure, data, source, noise[source]) > 0
     return [source for source, (_, has_noise) in memory.noise.items() if has_noise and source < len(noise)]
 
 
 def _drawn(density: LogPosterior, number: int, seed: int, memory: Memory) -> HyperparameterDraws:
-    """Return draws of the hyperparameters of a structure, carried along from those in a memory or made anew."""
-    key = number, density.n_sources, density.doubted, *density.learned.tolist()
+    """Return draws of the hyperparameters of a structure: updated from those in a memory, or new."""
+    key = number, density.n_sources, density.constant_primary, *density.learned.tolist()
     before = memory.draws.get(key)
     carried = None if before is None else before.carried(density, SETTINGS.draws, seed)
     memory.draws[key] = draw(density, SETTINGS.draws, seed) if carried is None else carried
@@ -343,11 +345,11 @@ def _drawn(density: LogPosterior, number: int, seed: int, memory: Memory) -> Hyp
 def from_dict(
     model: Model, measure: Measure, data: Data, noise: Sequence[Noise], seed: int, content: dict[str, Any]
 ) -> Particles:
-    """Return the particles that were learned from the same observations before, from their ``to_dict()``."""
+    """Return the particles that were learned from the same observations, from the content of their ``to_dict()``."""
     alone = len(content.get("order", noise)) < len(noise)  # secondary sources were left out
-    with collected_warnings():  # they were issued when they were learned
+    with collected_warnings():  # they were issued when the particles were learned
         data, levels = regularised(data, noise, model.secondaries and not alone, default_names(len(noise)))
-    if "weights" not in content:  # of a release in which models had one structure
+    if "weights" not in content:  # from a release in which models had one structure
         single = {"weights": [1.0], "draws": [content["draws"]], "learned_noise": []}
         content = {"order": fewest_first(data, len(levels)), **single}
     used = learning(levels, content["learned_noise"])
@@ -363,9 +365,9 @@ def _log_posteriors(
 ) -> list[LogPosterior]:
     """Return the posterior density of each structure.
 
-    Observations are in a canonical order, as the order of arrival does not matter.
+    Observations are sorted: their order of arrival does not matter.
     """
     used = data.sorted().thinned(SETTINGS.most_observations)
     structures = model.priors([source for source in order if source < len(noise)], measure.dim)
-    doubted = primary_is_constant(data)
-    return [LogPosterior(prior, measure, used, noise, doubted=doubted) for prior in structures]
+    constant_primary = primary_is_constant(data)
+    return [LogPosterior(prior, measure, used, noise, constant_primary=constant_primary) for prior in structures]

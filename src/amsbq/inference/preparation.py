@@ -17,9 +17,9 @@ from ..measures.base import Measure
 from .locations import shares_of_spread
 from .structures import Noise
 
-#: values that differ by no more than this share of their size differ by rounding
+#: values that differ by at most this share of their size are equal but for rounding
 ROUNDING = 1e-14
-#: digits of what inputs are ordered by: rounding in the last ones does not change their order
+#: digits of the keys that inputs are ordered by: rounding does not change their order
 ORDERED_DIGITS = 9
 
 
@@ -27,10 +27,10 @@ ORDERED_DIGITS = 9
 class UnitSettings:
     """When a source has another unit than the primary one."""
 
-    #: values of the primary source: two may be alike by chance, and three always correlate with others
+    #: fewest primary values: two may be alike by chance, and three always correlate with others
     fewest: int = 3
-    #: logarithm, to the base 10, of the ratio of spreads from which on they are different where there are many values,
-    #: and how much more for two that do not correlate, which may be alike by chance; it falls like 1/(n - 1)
+    #: log10 of the ratio of spreads above which units are different, with many values; and how much more is required
+    #: for two sources that do not correlate, whose spreads may differ by chance: it shrinks as values are added
     different: float = 0.6
     by_chance: float = 1.9
 
@@ -61,14 +61,15 @@ class StandardUnits:
         measure: Measure | None = None,
         noise: Sequence[float] = (0.0,),
     ) -> StandardUnits:
-        """Return the average of the observations of each source as its level, and their deviation as its spread.
+        """Return, for each source, the average of its observations as its level and their deviation as its spread.
 
-        If a ``measure`` is given, the spread is that over the measure, as far as the locations tell: the values of a
-        cluster vary less, but for their ``noise``, a variance for each source.
+        With a ``measure``, the spread is that over the measure, extrapolated from the locations: values of a cluster
+        vary less, except for their ``noise``, a variance for each source.
 
-        What a source lacks it takes from the others. With ``common``, all sources have one spread, or a power of ten
-        times it if their values are of another order of magnitude, as in other units. Sources that are ``alike`` return
-        the same quantity: they have the level, and the unit, of the primary one, or of all of them if that has none.
+        Levels and spreads that the observations of a source do not determine are those of the others. With ``common``,
+        all sources have one spread, or a power of ten times it if their values are of another order of magnitude, as in
+        other units. Sources that are ``alike`` return the same quantity: they have the level and the unit of the
+        primary source, or the average level if it has no values.
         """
         data = data.values
         unit = np.abs(data.y).max(initial=0.0) or 1.0  # squares of huge or tiny numbers would not be finite
@@ -92,14 +93,14 @@ class StandardUnits:
         counted = shares * (counts > 1)
         pooled = np.sqrt(counted @ (variances / factors**2) / counted.sum()) if counted.any() else 0.0
         largest = np.abs(scaled / factors[data.s]).max(initial=0.0)
-        if pooled <= ROUNDING * largest:  # nobody knows: the more values are equal, the less the others may differ
+        if pooled <= ROUNDING * largest:  # no spread shows: the more values are equal, the less the others may differ
             pooled = (largest or 1.0) / max(len(groups[0]), 1)
         unbiased = np.sqrt(variances * counts / np.maximum(counts - 1, 1))
         spreads = np.where((counts > 2) & (not common), unbiased, pooled)
         return cls(unit * levels, unit * (factors * np.where(spreads > 1e-12 * pooled, spreads, pooled)))
 
     def in_user_units(self, source: int, values: Array) -> Array:
-        """Return values of a source, any shape, that are in standard units."""
+        """Return values of a source, any shape, converted from standard units."""
         return np.asarray(self.levels[source] + self.spreads[source] * values)
 
     def standardise(self, data: Data) -> Data:
@@ -112,9 +113,9 @@ class StandardUnits:
 
 
 def _power_of_ten(data: Data, source: int) -> float:
-    """Return the unit of a source beside that of the primary one: one, if their values have about the same spread.
+    """Return the unit of a source relative to that of the primary one: 1 if their values have about the same spread.
 
-    Values of the primary source are compared with the nearest of the other.
+    Primary values are compared with the nearest values of the other source.
     """
     primary, other = data.of_source(0), data.of_source(source)
     n = len(primary.y)
@@ -132,9 +133,9 @@ def _power_of_ten(data: Data, source: int) -> float:
 
 
 def fewest_first(data: Data, n_sources: int) -> list[int]:
-    """Return all sources, the primary one first, then those of which there are the fewest observations.
+    """Return all sources, the primary one first, then by their number of observations, the fewest first.
 
-    The order does not depend on their numbers, unless their observations are the same.
+    The order does not depend on how sources are numbered, unless their observations are the same.
     """
     data = data.values
     y = StandardUnits.of(data, n_sources, common=True).standardise(data).y
@@ -144,9 +145,10 @@ def fewest_first(data: Data, n_sources: int) -> list[int]:
 
 
 def inputs_in_order(data: Data, measure: Measure) -> list[int]:
-    """Return all inputs in an order that does not depend on their numbers, their units or their directions.
+    """Return all inputs in an order that does not depend on their numbers, units or directions.
 
-    It is that of the products of squared values and squared locations, in standard units, if no two of them are equal.
+    They are ordered by sums of products of squared values and squared locations, in standard units; only inputs with
+    equal sums keep their order.
     """
     data, latent = data.values, measure.latent
     u = (measure.to_latent(data.X) - latent.median) / latent.width
@@ -156,7 +158,7 @@ def inputs_in_order(data: Data, measure: Measure) -> list[int]:
 
 
 def noise_of_values(data: Data, noise: Sequence[Noise]) -> list[float]:
-    """Return the noise variance of the values of each source, infinite if it is to be learned: all may be noise."""
+    """Return the noise variance of the values of each source; infinite if it is learned, as all may be noise."""
     reported = [data.noise_var[(data.s == source) & (data.by == VALUE)] for source in range(len(noise))]
     return [
         math.inf if level == "learn" else level + float(also.mean() if len(also) else 0.0)
@@ -165,19 +167,19 @@ def noise_of_values(data: Data, noise: Sequence[Noise]) -> list[float]:
 
 
 def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:
-    """Return the noise of each source, of which that of some is to be learned."""
+    """Return the noise of each source, with "learn" for the given sources."""
     return ["learn" if source in sources else level for source, level in enumerate(noise)]
 
 
 def default_names(n_sources: int) -> list[str]:
-    """Return what sources are called where users gave them no names."""
+    """Return the names of sources that have none: "source 0" and so on."""
     return [f"source {source}" for source in range(n_sources)]
 
 
 def regularised(
     data: Data, noise: Sequence[Noise], secondaries: bool, names: Sequence[str]
 ) -> tuple[Data, list[Noise]]:
-    """Return observations and noise variances that a model can be learned from; warn where they had to be changed.
+    """Return observations and noise variances that a model can be learned from; warn if they had to be changed.
 
     Without ``secondaries``, only the observations of the primary source are kept.
     """
@@ -187,56 +189,56 @@ def regularised(
     for source in range(len(noise)):
         if noise[source] == 0.0 and spread_of_repeats(data.of_source(source)) > 0:
             warn(
-                f"{names[source]} gave different values at the same input, but was said to be without noise: its noise "
-                f"is learned; give noise='learn' or its variance",
+                f"{names[source]} returned different values at the same input, but was declared without noise: its "
+                f"noise is learned; declare noise='learn' or its variance",
             )
             noise[source] = "learn"
     primary = data.of_source(0).values.y
     if len(primary) == 0:
-        warn(f"there is no observation of {names[0]}: what is said of its integral is a guess")
+        warn(f"there is no observation of {names[0]}: its expected output is a guess")
     elif primary_is_constant(data):
         warn(
-            f"all {len(primary)} observations of {names[0]} are equal: they do not tell how much it varies, "
-            "and the error bar is a guess, by the spread of other sources or the size of the values",
+            f"all {len(primary)} observations of {names[0]} are equal: they do not show how much it varies, "
+            "and the error bar is a guess, based on the spread of other sources or the size of the values",
         )
-        data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and say no more
+        data = data.rows((data.s != 0) | (data.by == VALUE))  # its derivatives are all zero, and redundant
     return data, noise
 
 
 def is_constant(y: Array) -> bool:
-    """Return whether all values are the same, but for rounding."""
+    """Return whether all values are equal but for rounding."""
     return bool(np.ptp(y) <= ROUNDING * np.abs(y).max())
 
 
 def primary_is_constant(data: Data) -> bool:
-    """Return whether several observations of the primary source all have one value, but for rounding, and no slope."""
+    """Return whether there are several primary values, all equal but for rounding, with zero derivatives."""
     of_primary = data.of_source(0)
     primary, slopes = of_primary.values.y, of_primary.y[of_primary.sites.differentiated]
     return len(primary) > 1 and is_constant(primary) and not slopes.any()
 
 
 def too_few(data: Data) -> bool:
-    """Return whether there are too few observations to tell the most probable hyperparameters.
+    """Return whether there are too few observations to determine the most probable hyperparameters.
 
-    Whatever they are, they explain one observation of the primary source, or fewer observations than inputs, exactly.
+    One primary value, or fewer observations than inputs, are explained exactly by any hyperparameters.
     """
     return int(np.count_nonzero(data.values.s == 0)) < 2 or len(data.y) < data.X.shape[1]
 
 
 def warn_of_few(data: Data, name: str) -> None:
-    """Warn if there are too few observations of the source of that name for a model that takes the most probable θ."""
+    """Warn if a model that uses the most probable θ has too few observations of its primary source, of that name."""
     s = data.values.s
     n = np.count_nonzero(s == 0)
-    if too_few(data) and n:  # where there is none of the primary source, `regularised` says so
+    if too_few(data) and n:  # without any primary value, `regularised` warns
         warn(
             f"there are too few observations to learn how {name} varies with its inputs ({n} of it, "
-            f"{len(s) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, by the spread or the "
-            "size of the values",
+            f"{len(s) - n} of others, {data.X.shape[1]} inputs): the error bar is a guess, based on the "
+            "spread or the size of the values",
         )
 
 
 def spread_of_repeats(data: Data) -> float:
-    """Return the standard deviation of noise-free values at one location, over all locations with several; or zero."""
+    """Return the pooled standard deviation of noise-free values at the same location, or zero if none differ."""
     data = data.values
     exact = data.noise_var == 0
     _, inverse, counts = np.unique(data.X[exact], axis=0, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Priors of hyperparameters: kinds of distributions, on the whole real line if not said otherwise; and those in use."""
+"""Priors of hyperparameters: kinds of distributions, on the whole real line unless stated otherwise; those in use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prior(Protocol):
 
     @property
     def box(self) -> tuple[float, float]:
-        """An interval far beyond where the density is, inside of which numbers do not overflow."""
+        """An interval far beyond where the density is, inside which numbers do not overflow."""
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
         """Return the log density of K vectors t (K, n), shape (K,), and its gradient, shape (K, n)."""
@@ -109,7 +109,7 @@ class StudentT:
 
 @dataclass(frozen=True)
 class Gamma:
-    """A gamma distribution with the given mode and shape, of a positive number."""
+    """A gamma distribution of a positive number, by its mode and shape."""
 
     mode: float
     shape: float
@@ -126,7 +126,7 @@ class Gamma:
 
     @property
     def box(self) -> tuple[float, float]:
-        """An interval that ends near zero, and far beyond where the density is."""
+        """An interval from near zero to far beyond where the density is."""
         return 1e-3 * self.mode, 10 * self.mode
 
     def log_density_and_grad(self, t: Array) -> tuple[Array, Array]:
@@ -188,54 +188,56 @@ class LogGamma:
 
 
 def lengthscale(fraction: float, dim: int) -> LogGamma:
-    """Return the prior of a lengthscale: distances between points grow with the root of the number of inputs."""
+    """Return the prior of log λ: it grows with the root of the number of inputs, as distances between points do."""
     return LogGamma(fraction * dim**0.5, 3.0)
 
 
 def wide_lengthscale(fraction: float, dim: int) -> Normal:
-    """Return a prior of log λ that reaches much further: to inputs that hardly matter, or matter in a linear way."""
+    """Return a much wider prior of log λ, which allows for inputs that hardly matter or have a linear effect."""
     return Normal(float(np.log(1.3 * fraction * dim**0.5)), 0.9)
 
 
 @dataclass(frozen=True)
 class RelationPriors:
-    """Priors of how sources are related in a chain and in a star."""
+    """Priors of the relations between sources in a chain and in a star."""
 
     #: log amplitude, in units of the spread of the observations
     amplitude: StudentT = field(default_factory=lambda: StudentT(0.0, 0.7, 4.0))
-    gain: Normal = field(default_factory=lambda: Normal(0.0, 2.0))  #: log variance of the slow process by the fast one
-    rho: StudentT = field(default_factory=lambda: StudentT(0.0, 0.25, 4.0))  #: log ρ_l: sources mostly have one scale
-    #: log variance of a difference beside that of the processes that are shared; of the coarsest one in a chain. It is
-    #: not wider, because the few observations that have it to themselves would then show a difference of almost zero
+    #: log variance of the slow process relative to the fast one
+    gain: Normal = field(default_factory=lambda: Normal(0.0, 2.0))
+    #: log ρ_l: most sources have the same scale
+    rho: StudentT = field(default_factory=lambda: StudentT(0.0, 0.25, 4.0))
+    #: log variance of a difference, in a chain of the coarsest one, relative to the shared processes. It is not wider:
+    #: the few observations that show a difference by itself would then allow for one of almost zero
     difference: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
-    #: in a chain, the log of how much smaller the variance of a difference is than that of the next coarser one: on the
-    #: average over levels, ...
+    #: log ratio of the variances of a difference and of the next coarser one in a chain: the average over levels
     refinement: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
-    step: Normal = field(default_factory=lambda: Normal(0.0, 0.7))  #: ... and how much each of them departs from it
-    start: float = -2.0  #: where searches start from the centre of `difference`: as if sources almost agreed
+    step: Normal = field(default_factory=lambda: Normal(0.0, 0.7))  #: and the deviation of each ratio from that average
+    start: float = -2.0  #: offset of search starts from the centre of `difference`: sources nearly agree there
 
 
 PRIORS = RelationPriors()
 SHARED = (0.2, 0.7)  #: typical lengthscales of the fast and the slow process, as fractions of the width of an input
-DIFFERENCE = 0.5  #: and of differences between sources
-TREND = 1.0  #: variance of a linear trend in a chain, relative to that of the process or difference that has it
+DIFFERENCE = 0.5  #: the typical lengthscale of differences between sources
+TREND = 1.0  #: variance of a linear trend in a chain, relative to that of its process or difference
 
 
 @dataclass(frozen=True)
 class RefinementPriors:
     """Priors of errors that shrink like h^p as a knob h tends to zero."""
 
-    exponent: Gamma = field(default_factory=lambda: Gamma(1.5, 5.0))  #: p, of the leading part: 95 % from 0.6 to 3.8
-    #: log variance of an error at the coarsest level, beside that of the processes that are shared
+    exponent: Gamma = field(default_factory=lambda: Gamma(1.5, 5.0))  #: p of the leading part: 95 % from 0.6 to 3.8
+    #: log variance of an error at the coarsest level, relative to the shared processes
     difference: Normal = field(default_factory=lambda: Normal(-2.0, 1.5))
-    rest: Normal = field(default_factory=lambda: Normal(-3.0, 2.0))  #: log variance of the rest beside the leading part
-    faster: Normal = field(default_factory=lambda: Normal(1.0, 0.5))  #: by how much the exponent of the rest is larger
-    decay: float = 1.0  #: of the correlation of the rest of two levels with |log h - log h'|
-    constant: float = 1.0  #: variance of a constant in an error, relative to that of what varies
-    #: power of a knob that noise variances are proportional to: 0 for the width of a cell, 1 for 1/particles
+    #: log variance of the rest relative to the leading part
+    rest: Normal = field(default_factory=lambda: Normal(-3.0, 2.0))
+    faster: Normal = field(default_factory=lambda: Normal(1.0, 0.5))  #: excess of the exponent of the rest
+    decay: float = 1.0  #: rate at which the correlation between the rests of two levels decays with |log h - log h'|
+    constant: float = 1.0  #: variance of a constant in an error, relative to its varying part
+    #: exponent of a knob in noise variances: 0 for the width of a cell, 1 for 1/particles
     noise: Normal = field(default_factory=lambda: Normal(0.5, 0.5))
-    scatter: float = 0.3  #: of the log of reported noise variances around such a power law
-    #: sources up to which a chain, with hyperparameters for each of them, is tried as well
+    scatter: float = 0.3  #: standard deviation of log reported noise variances around that power law
+    #: most sources for which a chain, with hyperparameters for each of them, is also used
     few: int = 6
 
 

@@ -1,12 +1,12 @@
 """Weighted draws of θ from its posterior density: made around its modes, then carried along with the observations.
 
 New draws come from a Gaussian around each mode θ* with covariance H⁻¹ (Laplace's approximation), are resampled by their
-importance weights, and then moved by Hamiltonian Monte Carlo in coordinates where H is the identity. So what the
-Gaussian gets wrong is corrected, and nothing depends on units, or on the order of the observations or of the sources.
+importance weights, and then moved by Hamiltonian Monte Carlo in coordinates where H is the identity. This corrects the
+errors of the Gaussian, and does not depend on units or on the order of the observations or of the sources.
 
-When observations come in, draws are carried along: their weights change by the ratio of the densities, and when few of
-them have most of the weight, they are resampled and moved (Chopin 2002). Each mode keeps some of the draws,
-however little it weighs: more observations may speak for it.
+When observations arrive, draws are carried along: their weights change by the ratio of the densities, and when few of
+them have most of the weight, they are resampled and moved (Chopin 2002). Each mode keeps some draws, however little it
+weighs: more observations may favour it.
 
 Notation: θ (P,), Θ (K, P) and relations (K, L) as in `layout`; K weights that sum to one.
 """
@@ -30,15 +30,15 @@ from .modes import Mode, find_mode, find_modes
 class SamplerSettings:
     """How draws are carried along, and moved by Hamiltonian Monte Carlo."""
 
-    trajectories: int = 1  #: one corrects the Gaussian; more changed no coverage of the calibration problems
+    trajectories: int = 1  #: per move: one corrects the Gaussian; more changed no coverage of the calibration problems
     leaps: int = 6  #: leapfrog steps of a trajectory
     step: float = 0.35  #: length of a step: a trajectory covers about two standard deviations
-    halvings: int = 6  #: how often to try again with half the step where draws do not move
-    least_moved: float = 1 / 3  #: share of draws around a mode that must differ, or the step is halved
-    least_weight: float = 3e-4  #: of a mode, beside all others, below which it is forgotten
-    least_draws: int = 4  #: of a mode that is not
-    enough: float = 0.5  #: effective share of draws below which they are resampled
-    lost: float = 0.06  #: effective share below which modes are searched for anew
+    halvings: int = 6  #: most halvings of the step where draws do not move
+    least_moved: float = 1 / 3  #: effective share of different draws around a mode, below which the step is halved
+    least_weight: float = 3e-4  #: weight below which a mode is dropped
+    least_draws: int = 4  #: fewest draws of a mode that is kept
+    resample_below: float = 0.5  #: effective share below which draws are resampled and moved
+    search_below: float = 0.06  #: effective share below which modes are searched for again
 
 
 SETTINGS = SamplerSettings()
@@ -50,8 +50,8 @@ class HyperparameterDraws:
 
     log_posterior: LogPosterior
     Theta: Array  # (K, P)
-    relations: Array  # of the sources, that each draw goes with, (K, L)
-    groups: IntArray  # the number of the mode that each is around, (K,)
+    relations: Array  # of the sources for each draw, (K, L)
+    groups: IntArray  # number of the mode of each draw, (K,)
     weights: Array  # (K,)
     values: Array  # log densities, up to a constant, (K,)
 
@@ -60,18 +60,18 @@ class HyperparameterDraws:
 
     @property
     def effective(self) -> float:
-        """The effective number of draws, of those that differ."""
+        """The effective number of different draws."""
         _, which = np.unique(self.Theta, axis=0, return_inverse=True)
         return float(1 / np.sum(np.bincount(which.ravel(), self.weights) ** 2))
 
     @cached_property
     def primary_log_densities(self) -> Array:
-        """The log density of each primary value in standard units, if all else is known, by all draws: shape (n,)."""
+        """The log density of each primary value given all others, in standard units, by the mixture of draws: (n,)."""
         logs = self.log_posterior.primary_log_densities(self.Theta, self.relations)
         return np.asarray(logsumexp(logs, axis=0, b=self.weights[:, None]))
 
     def models(self) -> ModelBatch:
-        """Return the models of all draws, for outputs in standard units."""
+        """Return the models of all draws, of outputs in standard units."""
         return self.log_posterior.models(self.Theta, self.relations)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ class HyperparameterDraws:
 
     @classmethod
     def from_dict(cls, log_posterior: LogPosterior, plain: dict[str, Any]) -> HyperparameterDraws:
-        """Return draws from plain numbers and lists, which are not carried along any more."""
+        """Return draws from plain numbers and lists; they cannot be carried along."""
         Theta, relations = plain["theta"], plain["relations"]
-        if "weights" not in plain:  # of a release in which all counted alike, listed by mode
+        if "weights" not in plain:  # from a release in which all had the same weight, listed by mode
             relations = [relation for relation, some in zip(relations, Theta, strict=True) for _ in some]
             Theta = [theta for some in Theta for theta in some]
         K = len(Theta)
@@ -94,7 +94,7 @@ class HyperparameterDraws:
         return cls(log_posterior, np.array(Theta), np.array(relations), np.zeros(K, dtype=np.intp), weights, values)
 
     def carried(self, log_posterior: LogPosterior, n_draws: int, seed: int) -> HyperparameterDraws | None:
-        """Return draws from the density for other observations; None if hardly any of these is probable by it."""
+        """Return draws reweighted to the density given other observations; None if they no longer represent it."""
         values = log_posterior.log_posterior(self.Theta, self.relations)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_weights = np.log(self.weights) + values - self.values
@@ -103,12 +103,12 @@ class HyperparameterDraws:
         weights = np.exp(log_weights - log_weights.max())
         found = replace(self, log_posterior=log_posterior, weights=weights / weights.sum(), values=values)
         effective = found.effective / len(self)
-        if effective < SETTINGS.lost:
+        if effective < SETTINGS.search_below:
             return None
-        return found if effective >= SETTINGS.enough else found._renewed(n_draws, seed)
+        return found if effective >= SETTINGS.resample_below else found._resampled_and_moved(n_draws, seed)
 
-    def _renewed(self, n_draws: int, seed: int) -> HyperparameterDraws | None:
-        """Return draws that are resampled in each group by their weights, and then moved; None if they hardly move."""
+    def _resampled_and_moved(self, n_draws: int, seed: int) -> HyperparameterDraws | None:
+        """Return draws resampled by weight within each group, and then moved; None if they hardly move."""
         masses = np.bincount(self.groups, self.weights).astype(float)
         counts = _counts(n_draws, masses)
         rng = np.random.default_rng([seed, len(self.log_posterior.data.y)])
@@ -126,7 +126,7 @@ class HyperparameterDraws:
         )
 
     def _axes(self) -> Array:
-        """Return A with A Aᵀ the covariance of θ within groups, drawn to its diagonal as there are few draws."""
+        """Return A with A Aᵀ the covariance of θ within groups, shrunk to its diagonal because draws are few."""
         masses = np.bincount(self.groups, self.weights)
         share = self.weights / masses[self.groups]
         centres = np.array([np.bincount(self.groups, share * column) for column in self.Theta.T]).T
@@ -159,20 +159,20 @@ def draw(log_posterior: LogPosterior, n_draws: int, seed: int = 0) -> Hyperparam
 
 
 def _counts(n: int, masses: Array) -> IntArray:
-    """Return how many of about n draws each mode gets, by their probabilities: some, if it is possible at all."""
+    """Return the number of draws of each mode, about n in total, by probability: at least a few, none if negligible."""
     counts = np.maximum(allotted(n, masses), SETTINGS.least_draws)
     return np.where(masses > SETTINGS.least_weight, counts, 0)
 
 
 def allotted(n: int, weights: Array) -> IntArray:
-    """Return how many of n draws each weight gets: their sum is n."""
+    """Return how many of n draws each weight gets, in proportion; the sum is n."""
     return np.diff(np.rint(n * np.cumsum(weights / np.sum(weights))).astype(int), prepend=0)
 
 
 def _drawn_around(log_posterior: LogPosterior, modes: list[Mode], of: IntArray, seed: int) -> _State:
-    """Return draws of θ from its posterior density around modes, of which each has its number ``of`` (K,).
+    """Return draws of θ from its posterior density around modes; ``of`` (K,) is the number of the mode of each.
 
-    Where they cannot be moved, they are the mode itself.
+    Draws that cannot be moved are replaced by the mode.
     """
     axes = np.array([mode.axes for mode in modes])[of]
     around = _State.around(log_posterior, modes, axes, of, seed)
@@ -207,9 +207,9 @@ class _State:
     def spread(
         self, log_posterior: LogPosterior, axes: Array, of: IntArray, rng: np.random.Generator
     ) -> tuple[_State, IntArray]:
-        """Return draws after they were moved, and the rows of those that could not be.
+        """Return the moved draws, and the rows of those that could not be moved.
 
-        If too few of a group, by its number ``of`` (K,), are different, they are moved again with smaller steps.
+        Groups, numbered by ``of`` (K,), with too few different draws are moved again with smaller steps.
         """
         state, rows, step = self, np.arange(len(of)), np.full(len(of), SETTINGS.step)
         for _ in range(SETTINGS.halvings):
@@ -228,7 +228,7 @@ class _State:
     def moved(
         self, log_posterior: LogPosterior, axes: Array, rows: IntArray, step: Array, rng: np.random.Generator
     ) -> _State:
-        """Return the state after leapfrog steps of some draws, where they are accepted."""
+        """Return the state after one trajectory of the draws in ``rows``; rejected ones stay."""
         p = log_posterior.permuted(rng.normal(size=self.Theta.shape))[rows]
         step = (step * rng.uniform(0.7, 1.3, size=len(step)))[rows, None]
         threshold = np.log(rng.uniform(size=len(self.values)))[rows]
@@ -247,7 +247,7 @@ class _State:
 
 
 def _few_copies(log_weights: Array) -> IntArray:
-    """Return which draws to keep, in proportion to their weights, none of which counts for more than √K draws."""
+    """Return the rows of draws to keep, in proportion to their weights, each counted as at most √K draws."""
     n = len(log_weights)
     if not np.isfinite(log_weights).any():
         return np.arange(n)
@@ -257,9 +257,9 @@ def _few_copies(log_weights: Array) -> IntArray:
 
 
 def resampled(weights: Array, n: int, offset: float = 2**0.5 - 1) -> IntArray:
-    """Return the rows of n draws that stand for weighted ones, in their order.
+    """Return n rows that represent weighted ones, in order.
 
-    With the default offset, rounding does not decide between draws of the same weight.
+    With the default offset, rounding does not decide between rows of the same weight.
     """
     shares = np.cumsum(weights) / np.sum(weights)
     return np.searchsorted(shares, (np.arange(n) + offset) / n).clip(0, len(shares) - 1)

@@ -1,7 +1,7 @@
-"""Model structures: their terms and the priors of their hyperparameters; and the models, by name, made of them.
+"""Model structures: their terms and the priors of their hyperparameters; and the named models made of them.
 
 The structures of the default, "auto", were chosen by measurement (docs/arena.md). With levels m_l of the sources,
-numbered by their order of fidelity, a fast process g and a slow process h:
+numbered in order of fidelity, a fast process g and a slow process h:
 
     common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
     chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (g + e^{γ/2} h); h and δ_l
@@ -49,7 +49,7 @@ ModelName: TypeAlias = Literal["auto", "icm", "lmc", "ar", "vbq"]
 
 
 def noise_level(value: Any) -> Noise:
-    """Return the noise of a source, a variance or "learn", or raise with what is accepted."""
+    """Return a noise variance or "learn", or raise an error that says what is accepted."""
     if isinstance(value, str):
         if value != "learn":
             raise ValueError(f"noise must be a variance or 'learn', got {value!r}")
@@ -63,15 +63,15 @@ class TermPrior:
 
     scale: LogGamma | Normal  #: prior of log λ
     per_dimension: bool = True  #: whether each input has a lengthscale of its own
-    weights: Normal | None = None  #: prior of each w_l; None fixes them to the relation of the source
+    weights: Normal | None = None  #: prior of each w_l; None fixes them to the source's relation
     shared: bool = True  #: whether sources share the term at all
     own: Normal | None = None  #: prior of each log η_l; None fixes η to zero
     gain: Normal | None = None  #: prior of γ, the log of its variance relative to other terms; None fixes it to 0
-    among: tuple[int, ...] | None = None  #: the sources that have a part in the term; None means all
-    scales_of: int | None = None  #: the earlier term whose lengthscales it has; None gives it its own
-    trend: float = 0.0  #: variance of a linear trend that belongs to it, relative to its own
-    constant: float = 0.0  #: variance of a constant that belongs to it, relative to its own
-    correlation: Array | None = None  #: (L, L), of what sources share of it; None means that it is one for all
+    among: tuple[int, ...] | None = None  #: the sources that have the term; None means all
+    scales_of: int | None = None  #: the earlier term whose lengthscales it shares; None gives it its own
+    trend: float = 0.0  #: variance of its linear trend, relative to its own
+    constant: float = 0.0  #: variance of its constant, relative to its own
+    correlation: Array | None = None  #: C, (L, L); None means that all entries are one
 
 
 @dataclass(frozen=True)
@@ -80,36 +80,37 @@ class Factor:
 
     prior: Gamma | Normal | StudentT
     effect: Array  #: (Q, L), for each term and source
-    start: float = 0.0  #: where searches start, from the centre of the prior
-    knob: str | None = None  #: the knob of which it is the exponent
+    start: float = 0.0  #: start of searches, relative to the centre of the prior
+    knob: str | None = None  #: the knob whose exponent it is
 
 
 @dataclass(frozen=True)
 class ModelPrior:
-    """The terms of a model, and how the scale, the level and the noise of each source are treated."""
+    """The terms of a model, and the priors of the scale, the level and the noise of each source."""
 
     terms: tuple[TermPrior, ...]
-    #: what amplitudes have in common; with factors, all sources have one unit
+    #: factors of the amplitudes; with factors, all sources have one unit
     factors: tuple[Factor, ...] = ()
-    #: the kind of all terms; its lengthscales do not matter
+    #: the kernel of all terms; its lengthscales are ignored
     kernel: ProductKernel = field(default_factory=lambda: RBF(1.0))
-    #: prior of each a_l, around a spread common to all sources; None takes the scale of each from its observations
+    #: prior of each a_l, relative to a spread common to all sources; None takes the scale of each source from its
+    #: values
     amplitude: StudentT | None = None
-    #: standard deviation of an unknown constant for each source, in units of its spread, or the covariance (L, L) of
-    #: these; None fixes it to the average
+    #: prior standard deviation of each source's unknown level, in units of its spread, or the covariance (L, L) of
+    #: these; None fixes levels to the averages
     level: float | Array | None = None
-    #: the sources that return one quantity, so that they have one unit
+    #: the sources that return the same quantity, and therefore have one unit
     alike: tuple[int, ...] = ()
-    one_level: bool = False  #: whether the unknown constant is one for all of these
+    one_level: bool = False  #: whether these have one unknown level
     target: int = 0  #: the source whose integral is wanted
-    #: whether to consider that a source is unrelated to the primary one, or runs against it
+    #: whether a source may be unrelated to the primary one, or run against it
     open_relations: bool = False
-    #: prior of the log noise variance of a source, in units of its squared spread, where it is learned
+    #: prior of a learned log noise variance, in units of the source's squared spread
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
-    #: (knobs, L): the log of each knob of the sources that are alike. Where their noise is learned, it is one variance
-    #: times a power of each knob, not one for each source
+    #: (knobs, L): log of each knob of the sources that are alike. Learned noise variances of these are one variance
+    #: times a power of each knob
     noise_knobs: Array | None = None
-    #: the unit of the outputs of all sources, if it need not be taken from the data
+    #: unit of the outputs of all sources; None takes it from the data
     spread: float | None = None
 
     @property
@@ -120,17 +121,16 @@ class ModelPrior:
 
 @dataclass(frozen=True)
 class Fidelities:
-    """How far sources are refined: numbers that tend to zero with the error, one for each knob of the simulator.
+    """Fidelities of sources: numbers that tend to zero with the error, one for each knob of the simulator.
 
     Attributes
     ----------
     knobs : tuple of str
         Names of the knobs.
     values : tuple of (tuple of float, or None)
-        For each source its number for each knob; None for a source that is not such a refinement.
+        For each source its number for each knob; None for a source without a fidelity.
     limit : bool
-        Whether the integral wanted is that of the limit f(x, 0), which is one more source, the last one, without
-        observations.
+        Whether the target is the integral of the limit f(x, 0), an additional, last source without observations.
     """
 
     knobs: tuple[str, ...]
@@ -139,30 +139,33 @@ class Fidelities:
 
     @property
     def target(self) -> int:
-        """The source whose integral is wanted."""
+        """The source whose integral is the target."""
         return len(self.values) if self.limit else 0
 
     @property
     def declared(self) -> tuple[int, ...]:
-        """The sources whose fidelity is known."""
+        """The sources with known fidelities."""
         return tuple(source for source, value in enumerate(self.values) if value is not None)
 
     @property
     def order(self) -> list[int] | None:
-        """The sources from the finest to the coarsest, on the average over knobs; None if one is no refinement."""
+        """The sources from the finest to the coarsest, averaged over knobs; None if one has no fidelity."""
         if None in self.values:
             return None
         coarseness = self.logarithms(len(self.values)).mean(axis=0)
         return [0, *(source for source in np.argsort(coarseness, kind="stable").tolist() if source)]
 
     def among(self, sources: Sequence[int]) -> Fidelities | None:
-        """Return the fidelities of some sources alone; None if they do not compare the primary one with any other."""
+        """Return the fidelities of some sources; None unless the primary source and another one have one."""
         values = tuple(value if source in sources else None for source, value in enumerate(self.values))
         found = replace(self, values=values if self.limit else values[: max(sources) + 1])
         return found if 0 in found.declared and len(found.declared) > 1 else None
 
     def spread(self, sources: Sequence[int], most: int) -> list[int]:
-        """Return some sources: of those with a fidelity the finest, and up to ``most`` that are far from each other."""
+        """Return some of the sources: all without a fidelity, and up to ``most`` levels that are far from each other.
+
+        The finest level is among them.
+        """
         levels = sorted((s for s in sources if s in self.declared), key=lambda s: self.values[s] or (), reverse=True)
         logs = self.logarithms(len(self.values))[:, levels].T
         logs /= np.maximum(np.ptp(logs, axis=0), np.finfo(float).tiny)
@@ -174,9 +177,9 @@ class Fidelities:
         return [source for source in sources if source in chosen or source not in self.declared]
 
     def noise_of_all(self, variances: Array) -> Array:
-        """Return noise variances of sources (L,), those that are NaN by a power law of the knobs from the others.
+        """Return noise variances of sources (L,), with NaN filled in by a power law of the knobs, fitted to the others.
 
-        It is the most probable one by the prior of the powers. Sources that are no levels get zero.
+        The exponents are the most probable ones under their prior. Sources without a fidelity get zero for NaN.
         """
         levels = [source for source in self.declared if source < len(variances)]
         known = [source for source in levels if variances[source] > 0]
@@ -194,7 +197,7 @@ class Fidelities:
         return found
 
     def logarithms(self, n_sources: int) -> Array:
-        """Return the log of each number beside the largest one of its knob (knobs, L); zero for other sources."""
+        """Return the log of each knob relative to its largest value, shape (knobs, L); zero without a fidelity."""
         known = np.array([self.values[source] for source in self.declared])
         logs = np.zeros((len(self.knobs), n_sources))
         logs[:, list(self.declared)] = np.log(known / known.max(axis=0)).T
@@ -203,23 +206,24 @@ class Fidelities:
 
 @dataclass(frozen=True)
 class Model:
-    """The structures of a model, and how their hyperparameters are used; or a process that has hyperparameters."""
+    """The structures of a model, and how their hyperparameters are used; or a process with given hyperparameters."""
 
     name: str
-    #: one prior for each structure, from the sources in order of fidelity, the primary one first, and the number of
-    #: inputs
+    #: returns one prior for each structure, from the sources in order of fidelity, the primary one first, and the
+    #: number of inputs
     structures: Callable[[Sequence[int], int], tuple[ModelPrior, ...]]
-    marginalised: bool = True  #: average over the hyperparameters, or take the most probable ones
-    secondaries: bool = True  #: whether other sources than the primary one are used
+    marginalised: bool = True  #: whether to average over hyperparameters; otherwise the most probable ones are used
+    secondaries: bool = True  #: whether secondary sources are used
     warped: bool = False  #: whether skewed values may be modelled as exponentials
-    leaves_out: bool = False  #: whether secondary sources are left out that do not help to predict the primary one
-    process: MultiSourceGP | None = None  #: what is used as it is, if hyperparameters are given
-    #: structures where the fidelities of sources are known, in place of the others
+    #: whether secondary sources that do not improve the prediction of the primary one are left out
+    leaves_out: bool = False
+    process: MultiSourceGP | None = None  #: the process, if hyperparameters are given
+    #: replaces ``structures`` where fidelities are known
     refined: Callable[[Sequence[int], int, Fidelities], tuple[ModelPrior, ...]] | None = None
-    fidelities: Fidelities | None = None  #: of the sources; None if they are not known
+    fidelities: Fidelities | None = None  #: of the sources; None if unknown
 
     def priors(self, order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]:
-        """Return one prior for each structure of the sources in order of fidelity, and the number of inputs."""
+        """Return one prior for each structure, for the sources in order of fidelity and the number of inputs."""
         known = None if self.fidelities is None else self.fidelities.among(order)
         if known is None or self.refined is None:
             return self.structures(order, dim)
@@ -236,12 +240,12 @@ class Model:
         return self.process is not None
 
     def check_for(self, n_sources: int, measure: Measure) -> None:
-        """Raise ValueError unless it can be used for so many sources with that distribution of the inputs."""
+        """Raise ValueError unless the model fits this number of sources and this distribution of the inputs."""
         if self.process is not None:
             self.process.check_for(n_sources, measure)
 
     def of_sources(self, kept: Sequence[int]) -> ModelName | MultiSourceGP:
-        """Return the same model of some of the sources only, as users give it."""
+        """Return the model of some of the sources, in the form in which users give it."""
         if self.process is None:
             return cast(ModelName, self.name)
         terms = [Term(term.B[np.ix_(kept, kept)], term.kernel) for term in self.process.terms]
@@ -253,7 +257,7 @@ class Model:
 
 
 def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float] = (0.2, 0.7)) -> ModelPrior:
-    """Return the prior of sources that share a fast and a slow process, each with a fast and a slow one of its own."""
+    """Return the prior of sources that share a fast and a slow process, and have a fast and a slow one each."""
     fast, slow = (lengthscale(fraction, dim) for fraction in fractions)
     return ModelPrior(
         (TermPrior(fast, gain=Normal(0.0, 2.0), own=Normal(-3.0, 1.5)), TermPrior(slow, own=Normal(-3.0, 1.5))),
@@ -266,8 +270,8 @@ def common_and_own(order: Sequence[int], dim: int, fractions: tuple[float, float
 def chain(order: Sequence[int], dim: int) -> ModelPrior:
     """Return the prior of Kennedy and O'Hagan's chain: each source is a multiple of the next one plus a difference.
 
-    Sources are in order of fidelity. Differences get smaller from level to level, so that those between the coarse
-    levels tell what to expect of the fine ones.
+    Sources are in order of fidelity. Differences shrink from level to level, so that those between coarse levels are
+    informative about those between fine ones.
     """
     L, n = len(order), len(SHARED)
     # Term n + i is the difference of level L - 2 - i, which all finer levels inherit.
@@ -275,9 +279,9 @@ def chain(order: Sequence[int], dim: int) -> ModelPrior:
     terms[-1] = replace(terms[-1], trend=TREND)
     inheriting = [tuple(order[: level + 1]) for level in range(L - 2, -1, -1)]
     terms += _differences(wide_lengthscale(DIFFERENCE, dim), inheriting, n, TREND)
-    level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest that has it
-    finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source has inherited the term
-    differences = np.arange(len(terms)) - n  # their numbers from the coarsest on; negative for what is no difference
+    level_of = np.array([L - 1] * n + list(range(L - 2, -1, -1)))  # of each term: the coarsest level that has it
+    finer = level_of[:, None] > np.arange(L)  # (Q, L): whether a source inherits the term
+    differences = np.arange(len(terms)) - n  # numbered from the coarsest; negative for the shared process
     factors = _shared_process(len(terms), L)
     factors += [Factor(PRIORS.rho, (finer[:, [step]] & (np.arange(L) <= step)).astype(float)) for step in range(L - 1)]
     if L > 1:
@@ -302,11 +306,11 @@ def star(order: Sequence[int], dim: int) -> ModelPrior:
 
 
 def richardson(order: Sequence[int], dim: int) -> ModelPrior:
-    """Return the prior of levels with one error that gets smaller and smaller, and a part of it to themselves."""
+    """Return the prior of levels with a common error that shrinks from level to level, plus a part of their own."""
     L, n = len(order), len(SHARED)
     terms = [TermPrior(lengthscale(fraction, dim)) for fraction in SHARED]
     terms.append(TermPrior(lengthscale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))
-    finer = L - 1 - np.arange(L)  # by how many levels each one is finer than the coarsest
+    finer = L - 1 - np.arange(L)  # number of levels by which each is finer than the coarsest
     error = (np.arange(len(terms)) == n)[:, None]
     factors = _shared_process(len(terms), L)
     factors.append(Factor(PRIORS.difference, 0.5 * (error & (finer >= 0)), PRIORS.start))
@@ -318,9 +322,9 @@ def richardson(order: Sequence[int], dim: int) -> ModelPrior:
 def refined(order: Sequence[int], dim: int, fidelities: Fidelities, scale: Scale, trend: float = 0.0) -> ModelPrior:
     """Return the prior of levels of one simulator: f(x, h) = f(x, 0) + e(x, h), where e has variances like h^2p.
 
-    After Tuo, Wu and Yu (2014). Each knob has an error of its own, with an exponent, and each pair of knobs one that
-    both shrink. An error has a leading part, which is the same for all h but for its size, and a rest that shrinks
-    faster. Sources without a fidelity are multiples of f(x, 0) plus differences, as in a star.
+    After Tuo, Wu and Yu (2014). Each knob has an error with an exponent, and each pair of knobs one that shrinks with
+    both. An error has a leading part, the same for all h except for its size, and a rest that shrinks faster. Sources
+    without a fidelity are multiples of f(x, 0) plus differences, as in a star.
     """
     L, n, R = len(order) + fidelities.limit, len(SHARED), REFINEMENT
     log_h = fidelities.logarithms(L)
@@ -358,7 +362,7 @@ def refined(order: Sequence[int], dim: int, fidelities: Fidelities, scale: Scale
 
 
 def refinements(order: Sequence[int], dim: int, fidelities: Fidelities) -> tuple[ModelPrior, ...]:
-    """Return the structures that the default averages over where fidelities are known; for the limit, two of them."""
+    """Return the structures that the default averages over where fidelities are known."""
     found = tuple(refined(order, dim, fidelities, *about) for about in ((lengthscale, 0.0), (wide_lengthscale, TREND)))
     if fidelities.limit:
         return found
@@ -368,26 +372,26 @@ def refinements(order: Sequence[int], dim: int, fidelities: Fidelities) -> tuple
 def _differences(
     scale: LogGamma | Normal, members: Sequence[tuple[int, ...]], n: int, trend: float = 0.0
 ) -> list[TermPrior]:
-    """Return a term for each difference, from those sources that have it, after n other terms.
+    """Return a term for each difference, shared by the given sources, to follow n other terms.
 
-    They have the same lengthscales: few observations of the fine levels cannot tell them.
+    They have common lengthscales: the few observations of fine levels cannot determine their own.
     """
     return [TermPrior(scale, among=some, scales_of=n if i else None, trend=trend) for i, some in enumerate(members)]
 
 
 def _shared_process(n_terms: int, n_sources: int) -> list[Factor]:
-    """Return the factors of the overall amplitude and of the first terms, those of SHARED, relative to each other."""
+    """Return the factors of the overall amplitude, and of the terms of SHARED relative to the first one."""
     gains = [Factor(PRIORS.gain, _in_terms(np.arange(n_terms) == q, n_sources)) for q in range(1, len(SHARED))]
     return [Factor(PRIORS.amplitude, np.ones((n_terms, n_sources))), *gains]
 
 
 def _in_terms(terms: Any, n_sources: int) -> Array:
-    """Return the effect of a log variance on some of the terms (Q,), whatever the source: shape (Q, L)."""
+    """Return the effect (Q, L) of a log variance on the given terms (Q,), the same for all sources."""
     return 0.5 * np.repeat(np.asarray(terms, dtype=float)[:, None], n_sources, axis=1)
 
 
 def _by_source(factors: Sequence[Factor], order: Sequence[int]) -> tuple[Factor, ...]:
-    """Return factors whose effects are by the number of a source, from those by its place in the order of fidelity."""
+    """Return factors with effects by source number, from effects by place in the order of fidelity."""
     place = np.argsort(order)
     return tuple(replace(factor, effect=factor.effect[:, place]) for factor in factors)
 
@@ -403,7 +407,7 @@ def lmc(
 ) -> ModelPrior:
     """Return the prior of a linear model of coregionalisation: terms on separate scales, unknown levels of sources.
 
-    On the shortest scale the sources are expected to agree best: what tells them apart mostly varies slowly.
+    Sources are expected to agree best on the shortest scale: most differences between them vary slowly.
     """
     terms = (
         TermPrior(
@@ -442,7 +446,7 @@ MODELS = {
 
 
 def checked_order(order: Any, n_sources: int) -> list[int]:
-    """Return the sources in order of fidelity, the primary one first, or raise with what is accepted."""
+    """Return the sources in order of fidelity, the primary one first, or raise an error that says what is accepted."""
     given = list(order) if isinstance(order, Sequence | np.ndarray) else [order]
     if sorted(map(repr, given)) != sorted(map(repr, range(n_sources))) or given[0] != 0:
         raise ValueError(
@@ -453,7 +457,7 @@ def checked_order(order: Any, n_sources: int) -> list[int]:
 
 
 def as_model(model: object) -> Model:
-    """Return the model of that name, or that of a process with given hyperparameters, or raise with what there is."""
+    """Return the model of that name, or of that process; raise ValueError with the names otherwise."""
     if isinstance(model, MultiSourceGP):
         return Model(repr(model), _no_structures, process=model)
     if not isinstance(model, str) or model not in MODELS:
