@@ -61,7 +61,7 @@ class Comparison:
         stages = [f"budget {stage}" if stage.isdigit() else stage for stage in self.stages]
         covers = [f"{100 * level:g} %" for level in LEVELS]
         certified = [f"cost to ±{accuracy:g}" for accuracy in ACCURACIES[:2]]
-        return ["half", "family", "problems", *stages, "all", *covers, "interval score", *certified, "CPU"]
+        return ["set", "family", "problems", *stages, "all", *covers, "interval score", *certified, "CPU"]
 
     def _of_half(self, half: str) -> list[list[str]]:
         a, b = self.ours.of_half(half), self.theirs.of_half(half)

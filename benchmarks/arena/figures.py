@@ -118,7 +118,7 @@ def coverage(results: Results, path: Path) -> None:
                 ax.plot(levels, np.searchsorted(centrality, levels, side="right") / len(found), label=name, **style)
         ax.set(title=half, xlabel="nominal level of the interval")
         ax.grid(True, color="0.9", linewidth=0.6)
-    axes[0].set_ylabel("share that holds the truth")
+    axes[0].set_ylabel("share that contains the truth")
     legend(figure, axes)
     save(figure, path)
 

@@ -31,11 +31,13 @@ def basis(records: Collection[Record]) -> str:
     """Return what the numbers rest on."""
     results = Results.of(records)
     seeds, stale = len({record.seed for record in records}), sum(not is_current(record) for record in records)
+    made = f"{stale:,} of {len(records):,} results are from release {RELEASE}, the others from the current code."
+    if stale == len(records):
+        made = f"All results are from release {RELEASE}."
     return (
         f"{len({record.job for record in records}):,} runs on {len(results.problems)} of {len(problems())} problems, "
-        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 3600:.0f} hours of one processor. {stale:,} of "
-        f"{len(records):,} records are by release {RELEASE}, the others by the present code. Held out as a whole: "
-        f"{', '.join(HELD_OUT)}."
+        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 3600:.0f} hours of processor time. {made} "
+        f"Whole families held out for validation: {', '.join(HELD_OUT)}."
     )
 
 
@@ -45,19 +47,19 @@ def front(records: Collection[Record]) -> str:
     parts = [
         tables.advice(results),
         "![Error relative to the best other method, by family and budget](arena/contests.svg)",
-        "Validation problems. Each bar is a 95 % interval from resampled problems and seeds; blue if it lies below "
-        "one, red if above, grey where the difference may be chance. The other method was chosen on development "
-        "problems, for each family and budget. Log evidences have errors in units of 1, all others in standard "
-        "deviations of the output. [All contests, with names and numbers](arena/contests.md); "
+        "Validation problems. Each bar is a 95 % bootstrap interval over problems and seeds: blue if it lies below "
+        "one, red if above, grey where the difference may be due to chance. The other method was chosen on development "
+        "problems, for each family and budget. Errors are in standard deviations of the output, those of log evidences "
+        "in units of 1. [All contests, with names and numbers](arena/contests.md); "
         "[all methods](arena/methods.md); [all families](arena/families.md).",
         "## Can the error bars be trusted?",
-        f"How often the intervals of `{OURS}` hold the truth on validation problems, all budgets and given data "
-        "together, in percent. In brackets: 95 % intervals, clustered by problem.",
+        f"Percentage of the intervals of `{OURS}` that contain the truth on validation problems, over all budgets and "
+        "given data. In brackets: 95 % intervals, clustered by problem.",
         tables.coverage_by_family(results, "validation", "arena/"),
         "## What does certainty cost?",
-        "Whoever waits until the 95 % interval is narrow enough stops at this cost, in primary evaluations. A "
-        "certificate is *wrong* if that interval misses the truth. Half widths are in standard deviations of the "
-        "output; runs end at 10.",
+        "A run *certifies* an accuracy when its 95 % interval is that narrow for the first time and contains the truth; "
+        "it is *wrong* if that interval misses the truth. Costs are in primary evaluations, half widths in standard "
+        "deviations of the output; runs end at a cost of 10.",
         tables.certified(results, ("validation",)),
         "## What the numbers rest on",
         basis(records),
@@ -74,22 +76,22 @@ def pages(records: Collection[Record]) -> dict[str, str]:
         "# The arena: all contests",
         tables.verdicts(found),
         "The typical error is the geometric mean over problems of the RMSE over seeds, in standard deviations of the "
-        "output (log evidences: in units of 1). Beside it: its ratio to that of the best peer, with a 95 % interval "
-        "from resampled problems and seeds. The best peer is chosen on development, and is the same for validation. A "
-        "contest is won (bold) or lost (italics) only if its interval excludes 1.",
+        "output (log evidences: in units of 1). It is followed by its ratio to that of the best other method, with a "
+        "95 % bootstrap interval over problems and seeds. The best other method is chosen on development problems, and "
+        "is the same for validation. A contest is won (bold) or lost (italics) only if its interval excludes 1.",
         tables.winners(found),
     ]
     methods = [
         "# The arena: all methods",
         "## Errors",
-        f"The error of `{OURS}` divided by that of each method, over all problems that both have solved:",
+        f"The error of `{OURS}` divided by that of each method, over all problems that both solved:",
         tables.overall(results),
         "## Error bars",
-        "Intervals of shares are clustered by problem.",
+        "In percent, with intervals clustered by problem.",
         tables.error_bars(results),
         "A calibrated Gaussian has |error|/std of 0.67, 1.28 and 1.96 at 50, 80 and 95 %.",
         "![Coverage against nominal level](coverage.svg)",
-        f"How often the intervals of `{OURS}` hold on development problems, in percent:",
+        f"Percentage of the intervals of `{OURS}` that contain the truth on development problems:",
         tables.coverage_by_family(results, "development", ""),
         "## Certified cost",
         tables.certified(results),

@@ -113,7 +113,7 @@ def winners(found: Sequence[Contest]) -> str:
     for name, half in keys:
         here = {c.budget: c for c in found if (c.family, c.half) == (name, half)}
         rows.append([name, half, *(_verdict(here[budget]) if budget in here else "–" for budget in budgets)])
-    return markdown(["family", "half", *(f"budget {budget}" for budget in budgets)], rows)
+    return markdown(["family", "set", *(f"budget {budget}" for budget in budgets)], rows)
 
 
 def _verdict(contest: Contest) -> str:
@@ -133,7 +133,7 @@ def verdicts(found: Sequence[Contest]) -> str:
         lost = sorted((c for c in of_half if c.ratio.verdict > 0), key=lambda c: -c.ratio.value)
         lines.append(
             f"- {half}: of {len(of_half)} contests `{OURS}` wins {won} and loses {len(lost)}; in the others the "
-            "difference may be chance."
+            "difference may be due to chance."
         )
         lines += [
             f"    - lost: {c.family} at budget {c.budget} to {c.peer}, factor {with_interval(c.ratio, digits=2)}"
@@ -162,7 +162,7 @@ def advice(results: Results) -> str:
             f"On {len(everyone.problems & ours.problems)} problems that were not used to develop it, in {len(known)} "
             f"families, the error of `{OURS}` is **{with_interval(whole, digits=2)} times that of the best other "
             f"method of each family**, over budgets of {', '.join(BUDGETS[:-1])} and {BUDGETS[-1]}. Its 95 % intervals "
-            f"hold the truth in {with_interval(held, 100)} % of the runs.",
+            f"contain the truth in {with_interval(held, 100)} % of the runs.",
             f"- **Use it** for {_listed(kinds[-1])}.\n"
             f"- **No difference has been shown** for {_listed(kinds[0])}.\n"
             f"- **Use the best other method** for {_listed(kinds[1])}.",
@@ -181,7 +181,7 @@ def link(name: str, folder: str = "arena/") -> str:
 
 def overall(results: Results) -> str:
     """Return a row for each half and method: the default's error divided by the method's, over all problems."""
-    head = ["half", "beside", *(f"budget {budget}" for budget in budgets_of(results)), "all"]
+    head = ["set", "compared with", *(f"budget {budget}" for budget in budgets_of(results)), "all"]
     rows = []
     for half in HALVES:
         of_half = results.of_half(half)
@@ -197,7 +197,7 @@ def overall(results: Results) -> str:
 
 def error_bars(results: Results) -> str:
     """Return a row for each half and method: coverage, ratios of error and std, interval score, surprise."""
-    head = ["half", "method", "n", *(f"covers {100 * level:g} %" for level in LEVELS)]
+    head = ["set", "method", "n", *(f"covers {100 * level:g} %" for level in LEVELS)]
     head += [*(f"\\|error\\|/std at {100 * level:g} %" for level in LEVELS), "interval score", "-log density"]
     rows = []
     for half in HALVES:
@@ -229,7 +229,7 @@ def coverage_by_family(results: Results, half: Half, folder: str) -> str:
 
 def certified(results: Results, halves: Sequence[Half] = HALVES) -> str:
     """Return a row for each half and method: how many runs certify an accuracy, at which cost, and how many wrongly."""
-    head = ["half", "method", "runs", *(f"±{a:g}: certified, median cost, wrong" for a in ACCURACIES)]
+    head = ["set", "method", "runs", *(f"±{a:g}: certified, median cost, wrong" for a in ACCURACIES)]
     rows = []
     for half in halves:
         for name in results.methods:
@@ -263,7 +263,7 @@ def of_family(results: Results, name: str) -> str:
     lines = [f"- {p.index}: {p.title} ({half_of(p)}, {p.dim} input{'s' * (p.dim > 1)})" for p in family(name)]
     chosen = results.of_family(name)
     budgets = budgets_of(chosen)
-    head = ["half", "method", *(f"typical error at {b}" for b in budgets), "covers 95 %", "s per run"]
+    head = ["set", "method", *(f"typical error at {b}" for b in budgets), "covers 95 %", "s per run"]
     parts = ["\n".join(lines)]
     active = [
         [half, method, *_performance(chosen.of_half(half).of_method(method), budgets)]
@@ -280,7 +280,7 @@ def of_family(results: Results, name: str) -> str:
         if METHODS[method].given_data
     ]
     if given:
-        parts.append(markdown(["half", "on given data", "typical error, small", "large", "covers 95 %"], given))
+        parts.append(markdown(["set", "on given data", "typical error, small", "large", "covers 95 %"], given))
     return "\n\n".join(parts)
 
 

@@ -302,7 +302,7 @@ def test_the_report_is_written_between_its_marks(tmp_path, monkeypatch):
     assert text.startswith(f"# Before\n\n{report.BEGIN}\nOn 2 problems")
     assert text.endswith(f"{report.END}\n\nafter\n")
     assert "old\n" not in text
-    assert "24 of 24 records are by release" in text
+    assert "All results are from release" in text
     assert "validation: of 1 contests `auto` wins 1 and loses 0" in (beside / "contests.md").read_text()
     assert {file.name for file in beside.glob("*.md")} == {
         "rules.md",

@@ -30,7 +30,7 @@ def at(f: Function, values: dict[int, float]) -> Function:
 
 
 def fewer_inputs() -> list[Problem]:
-    """Return problems with 2 to 8 inputs, one to six of which secondary sources have."""
+    """Return problems with 2 to 8 inputs, of which the secondary sources depend on one to six."""
     t, w = legendre(30)
     normal, mixed = [N(0, 1)] * 5, [stats.gamma(4, scale=0.25), N(0, 1), U(0, 1)]
     duff = [U(0.1, 0.4), U(0.5, 1), U(0.2, 0.8), N(0.5, 0.1)]

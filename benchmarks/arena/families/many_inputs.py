@@ -58,7 +58,7 @@ def of_plane(g: Callable[[Array, Array], Array], a: Array, b: Array) -> Callable
 
 
 def wide() -> list[Problem]:
-    """Return functions of 15 to 100 inputs, of which few matter, or all a little."""
+    """Return functions of 15 to 100 inputs, of which only a few matter, or all a little."""
     alike = 0.25 * np.ones(40)
     first = np.where(np.arange(100) < 10, 0.4, 0.0)
     second = np.where(np.arange(100) % 2, 0.1, -0.1)  # orthogonal to the first

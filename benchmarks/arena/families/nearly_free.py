@@ -144,7 +144,7 @@ def nearly_free() -> list[Problem]:
 
 
 def free() -> list[Problem]:
-    """Return free sources of mixed quality, with and without costly ones beside them."""
+    """Return free sources of mixed quality, with and without expensive ones."""
     people, swing = [U(0.6, 0.8), U(0.2, 0.2)], [U(0.1, 0.5), U(0.5, 2)]
     duff, normal = [U(0.1, 0.4), U(0.5, 1), U(0.2, 0.8), N(0.5, 0.1)], [N(0, 1)] * 3
     fine, solve, swinging = partial(epidemic, 100), oscillation(duffing, 8.0), oscillation(pendulum, 6.0)

@@ -147,7 +147,7 @@ def odd_noise() -> list[Problem]:
 
 
 def varying_cost() -> list[Problem]:
-    """Return sources whose costs vary with the input by factors of 4 to 30; the primary one costs 1 on average."""
+    """Return sources whose costs vary over the inputs by factors of 4 to 30; the primary one costs 1 on average."""
     inputs = [U(0.1, 0.6), U(1, 4), N(1, 0.3)]
     fine, coarse = (oscillation(driven, 12.0) for _ in range(2))
 

@@ -150,7 +150,7 @@ def reverting(steps: int, paths: int, X: Array) -> Array:
 
 
 def two_knobs() -> list[Problem]:
-    """Return solvers that are refined by two knobs, with four to six sources."""
+    """Return solvers refined by two knobs, with four to six sources."""
     rod, column = [U(0.2, 0.8), N(0.5, 0.2), U(-1, 2)], [U(0.4, 0.5), U(0.0005, 0.003), U(0, 1)]
 
     def travelled(cells: int, steps: int, X: Array) -> Array:
