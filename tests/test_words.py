@@ -50,9 +50,7 @@ REJECTED = {
 PATTERN = re.compile("|".join(rf"\b(?:{phrase})(?!\w)".replace(" ", r"\s+") for phrase in REJECTED), re.I)
 
 #: files and folders that have not been read through yet; a line that has nothing to say here any more is removed
-TO_DO = (
-    "src/amsbq/posterior",
-)
+TO_DO = ("src/amsbq/posterior",)
 
 
 def rejected_in(text):

@@ -70,7 +70,7 @@ def mediocre() -> list[Problem]:
 
 
 def misleading() -> list[Problem]:
-    """Return secondary sources that are unrelated to the primary one, run against it, or are right in one region only."""
+    """Return secondary sources that are unrelated to the primary one, run against it, or are right in one region."""
     rng = np.random.default_rng(9)
     a, u = rng.uniform(2, 4, size=3), rng.uniform(0.3, 0.7, size=3)
     peak, moments = gaussian_peak(a, u)
