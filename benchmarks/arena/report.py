@@ -58,8 +58,8 @@ def front(records: Collection[Record]) -> str:
         tables.coverage_by_family(results, "validation", "arena/"),
         "## What does certainty cost?",
         "A run *certifies* an accuracy when its 95 % interval is that narrow for the first time and contains the "
-        "truth; it is *wrong* if that interval misses the truth. Costs are in primary evaluations, half widths in standard "
-        "deviations of the output; runs end at a cost of 10.",
+        "truth; it is *wrong* if that interval misses the truth. Costs are in primary evaluations, half widths in "
+        "standard deviations of the output; runs end at a cost of 10.",
         tables.certified(results, ("validation",)),
         "## What the numbers rest on",
         basis(records),

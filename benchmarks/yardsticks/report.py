@@ -45,8 +45,8 @@ TITLES = {
     "uqtestfuns": ("Functions of UQTestFuns", ""),
     "vbmc-evidence": (
         "Log evidences of VBMC's paper",
-        "Errors are in units of 1. The paper shows its errors as curves, which we could not read: no figure is quoted. "
-        "Estimates of methods without logarithms are cut off at 50 below the truth.",
+        "Errors are in units of 1. The paper shows its errors as curves only, so no figure is quoted. Estimates of "
+        "methods without logarithms are cut off at 50 below the truth.",
     ),
     "multi-index": (
         "Problems of multi-index collocation",
@@ -89,10 +89,11 @@ def summary(records: Collection[Record], found: Sequence[Contest]) -> str:
     verdicts = [contest.ratio.verdict for contest in found]
     failures = sum(bool(record.failed) for record in records if record.method == OURS)
     return (
-        f"**On {len(ours.problems)} problems of other people, the error of `{OURS}` is {ratios}; its 95 % intervals "
-        f"hold the truth in {with_interval(ours.coverage(0.95), 100)} % of the runs.** Of {len(found)} contests, one "
-        f"for each source, method and budget, it wins {verdicts.count(-1)} and loses {verdicts.count(1)}; in the other "
-        f"{verdicts.count(0)} the difference may be chance. {smallest(results)} {failures} of its runs raised an error."
+        f"**On {len(ours.problems)} problems published by others, the error of `{OURS}` is {ratios}; its 95 % "
+        f"intervals contain the truth in {with_interval(ours.coverage(0.95), 100)} % of the runs.** Of {len(found)} "
+        f"contests, one for each source, method and budget, it wins {verdicts.count(-1)} and loses "
+        f"{verdicts.count(1)}. In the other {verdicts.count(0)} the difference may be due to chance. "
+        f"{smallest(results)} {failures} of its runs raised an error."
     )
 
 
@@ -122,7 +123,7 @@ def ratios(found: Sequence[Contest]) -> str:
             here = [c for c in found if (c.family, c.peer) == (name, peer)]
             if here:
                 rows.append([TITLES[name][0], peer, str(here[0].problems), *(_marked(c.ratio) for c in here)])
-    return markdown(["source", "beside", "problems", "budget 5 (20)", "budget 10 (40)"], rows)
+    return markdown(["source", "compared with", "problems", "budget 5 (20)", "budget 10 (40)"], rows)
 
 
 def _marked(ratio: Interval) -> str:
@@ -185,7 +186,7 @@ def of_others(name: str) -> str:
         ]
         for (problem, method, source, kind), found in grouped.items()
     ]
-    return markdown(["problem", "their method", "by", "cost", "error", "what it is"], rows) if rows else ""
+    return markdown(["problem", "their method", "from", "cost", "error", "kind"], rows) if rows else ""
 
 
 def results_part(records: Collection[Record]) -> str:
@@ -198,25 +199,24 @@ def results_part(records: Collection[Record]) -> str:
     parts = [
         summary(records, found),
         "![Error relative to other methods, by source](yardsticks/ratios.svg)",
-        f"Each bar is a 95 % interval from resampled problems and seeds; blue if `{OURS}` wins, red if it loses, grey "
-        "where the difference may be chance.",
+        f"Each bar is a 95 % bootstrap interval over problems and seeds: blue if `{OURS}` wins, red if it loses, grey "
+        "where the difference may be due to chance.",
         "## By source",
         ratios(found),
-        "How often the intervals hold the truth, in percent, with 95 % intervals that are clustered by problem:",
+        "Percentage of the intervals that contain the truth, with 95 % intervals clustered by problem:",
         coverage(results),
     ]
     for name, (heading, note) in TITLES.items():
         if results.of_family(name).records:
             shown = " → ".join(budgets_of(family(name)[0]))
             parts += [f"## {heading}", f"Errors at budgets of {shown}. {note}".strip(), errors(results, name)]
-            parts += (
-                [f"What others printed, or their packages gave here:\n\n{of_others(name)}"] if of_others(name) else []
-            )
+            others = of_others(name)
+            parts += [f"Published figures, and those of the authors' packages run here:\n\n{others}"] if others else []
     parts += [
         "## What the numbers rest on",
         f"{len({record.job for record in records}):,} runs on {len(results.problems)} of {len(problems())} problems, "
-        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 60:.0f} minutes of one processor; {stale:,} of "
-        f"{len(records):,} records are by older code than this. {len(failed)} runs failed"
+        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 60:.0f} minutes of processor time; {stale:,} of "
+        f"{len(records):,} results are from older code. {len(failed)} run{'s' * (len(failed) != 1)} failed"
         + (":\n\n" + "\n".join(failed) if failed else "."),
     ]
     return "\n\n".join(parts)
