@@ -91,5 +91,5 @@ def test_a_formula_that_is_wrong_is_one_clear_error(write, tmp_path, capsys, mon
     monkeypatch.delitem(sys.modules, "wrong_beam", raising=False)
     assert main(["run", str(problem)]) == 2
     said = capsys.readouterr().err
-    assert f"amsbq: formula has failed at all 2048 locations, with: {reason}" in said
+    assert f"amsbq: formula failed at all 2048 locations, with: {reason}" in said
     assert "Traceback" not in said

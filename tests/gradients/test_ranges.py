@@ -8,7 +8,7 @@ import amsbq
 from amsbq.design.evaluations import Option
 from amsbq.gp.data import Data
 from amsbq.inference.structures import as_model
-from amsbq.posterior.channel import Lessons
+from amsbq.posterior.channel import ChannelFitter
 from amsbq.posterior.transforms import OutputRange, Shape, Transform, checked_range
 
 RANGES = [OutputRange(0.0, np.inf), OutputRange(-np.inf, 3.0), OutputRange(-1.0, 2.0), checked_range(None, log=True)]
@@ -61,7 +61,7 @@ def test_the_posterior_of_a_root_against_a_dense_one(noise):
     X = box.sobol(4, 3)
     y, gradients = 0.5 + X[:, 0] * X[:, 1] ** 2, np.column_stack([X[:, 1] ** 2, 2 * X[:, 0] * X[:, 1]])
     data = Data.checked(box, 1, 0, X, y, np.full(4, noise), gradients)
-    (only,) = Lessons(as_model(gp), box, [0.0], known=OutputRange(0.0, np.inf)).learned(data).alternatives
+    (only,) = ChannelFitter(as_model(gp), box, [0.0], known=OutputRange(0.0, np.inf)).learned(data).alternatives
     wanted = box.sobol(3, 5)
 
     steps = [h * e for e in np.eye(2)]
@@ -165,5 +165,5 @@ def test_gradients_of_several_outputs_are_those_of_each(options):
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"gradients must have shape \(1, 2, 2\), got shape \(1, 2\)"):
         amsbq.estimate(0, [[0.1, 0.2]], [[1.0, 2.0]], PLANE, gradients=[[1.0, 2.0]], outputs=["a", "b"])
-    with pytest.raises(ValueError, match="outside of output_range"):
+    with pytest.raises(ValueError, match="outside output_range"):
         amsbq.estimate(0, [[0.1]], [-1.0], [stats.norm()], gradients=[[1.0]], output_range=(0, np.inf))

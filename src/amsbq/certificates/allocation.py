@@ -91,8 +91,9 @@ def allocation(residuals: Sequence[Residuals], costs: Array, budget: float) -> l
     units = np.array([C[0, 0] for C in covariances])
     if not usable or alone.n < SETTINGS.least_primary or not (units > 0).all():
         return [alone]
-    told = [np.mean([_told(C, s) for C in covariances]) / max(costs[s] / costs[0], 1e-6) for s in usable]
-    few = [usable[i] for i in np.argsort(-np.array(told), kind="stable")[: SETTINGS.secondaries]]
+    shared = [np.mean([_squared_correlation(C, s) for C in covariances]) for s in usable]
+    rates = [r / max(costs[s] / costs[0], 1e-6) for r, s in zip(shared, usable, strict=True)]
+    few = [usable[i] for i in np.argsort(-np.array(rates), kind="stable")[: SETTINGS.secondaries]]
     best, terms = SETTINGS.gain * _width(np.array([[1.0]]), np.array([alone.n])), [alone]
     for tree in _trees(few):
         sources, weights, variances = _split(tree, covariances)
@@ -124,7 +125,7 @@ def _covariance(residuals: Residuals) -> Array:
     return C
 
 
-def _told(C: Array, source: int) -> float:
+def _squared_correlation(C: Array, source: int) -> float:
     """Return the squared correlation of a secondary source with the primary one."""
     return float(C[0, source] ** 2 / max(C[0, 0] * C[source, source], np.finfo(float).tiny))
 

@@ -223,9 +223,9 @@ class ControlVariate:
         values = [self.values(source, X) for source in range(self.n_sources)]
         return sha256(np.array([*values]).astype("<f8").tobytes()).hexdigest()[:16]
 
-    def tells_of(self, source: int) -> bool:
+    def includes(self, source: int) -> bool:
         """Return whether the model relates a source to the primary one, for all outputs."""
-        return source == 0 or (source < self.posterior.n_sources and self.posterior.tells_of(source))
+        return source == 0 or (source < self.posterior.n_sources and self.posterior.includes(source))
 
     @cached_property
     def expected_residuals(self) -> list[Residuals]:
@@ -236,7 +236,7 @@ class ControlVariate:
         X, counts = self.measure.sobol(SETTINGS.predicted, 1), np.ones(SETTINGS.predicted)
         if self._concentrated:
             X, counts = self.draws(SETTINGS.predicted, np.random.default_rng(1), even=False)
-        L = self.n_sources if all(map(self.tells_of, range(self.n_sources))) else 1
+        L = self.n_sources if all(map(self.includes, range(self.n_sources))) else 1
         means = np.stack([self.values(source, X) for source in range(L)], axis=1)  # (n, L, M)
         found = []
         for m, some in enumerate(self._components):

@@ -368,7 +368,7 @@ def _terms(
 ) -> list[Combination]:
     """Return the terms to draw for a budget, or raise an error if it does not cover an interval."""
     _check_pays(problem, budget, targets, float(costs[0]))
-    for source in (s for s in range(len(costs)) if not control.tells_of(s)):
+    for source in (s for s in range(len(costs)) if not control.includes(s)):
         costs[source] = math.inf
     if primary_only or any(target != "mean" for target in targets) or np.isinf(costs[1:]).all():
         return [primary_alone(budget, float(costs[0]), len(targets))]

@@ -168,7 +168,7 @@ class Decisions(Run):
         )
         nothing = "there is nothing to predict from: tell or observe something first"
         posterior = self._known_posterior(nothing)
-        if not posterior.tells_of(number_of_source):
+        if not posterior.includes(number_of_source):
             posterior = self._known_posterior(nothing, whole=True)
         with threads_for(len(self.learner)):
             mean, std = posterior.predict(number_of_source, points)

@@ -74,7 +74,7 @@ class Problem:
     decision_cost : float
         The cost of a second of deciding.
     limit : bool
-        Whether the integral wanted is that of the limit to which sources tend as they are refined.
+        Whether the target is the integral of the limit to which sources tend as they are refined.
     labels : Labels
         The title of the run, and the names and units of inputs, outputs and costs; no number depends on them.
     """

@@ -201,7 +201,7 @@ def missing_text(name: str, output: str) -> str:
 
 def retired_text(name: str, primary: bool, reason: str) -> str:
     """Return the warning for a source that is retired."""
-    consequence = "the run ends with its current estimate" if primary else "the run goes on without it"
+    consequence = "the run ends with its current estimate" if primary else "the run continues without it"
     return (
         f"{name} failed {RETIRED_AFTER} times in a row and is retired; {consequence}. "
         f"It is tried again when the run is resumed. The last failure: {reason}"

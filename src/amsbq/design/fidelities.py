@@ -179,7 +179,7 @@ def fidelities_of_data(given: Any, n_sources: int, inputs: Sequence[str] | None)
     return fidelities_of(each, [f"source {source}" for source in range(len(each))], inputs)
 
 
-def tells_limit(each: Sequence[Mapping[str, float] | None]) -> bool:
+def determines_limit(each: Sequence[Mapping[str, float] | None]) -> bool:
     """Return whether sources have at least two values of each knob, so that a limit can be inferred."""
     known = [fidelity for fidelity in each if fidelity is not None]
     return bool(known) and all(len({fidelity[knob] for fidelity in known}) > 1 for knob in known[0])

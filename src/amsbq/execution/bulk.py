@@ -57,7 +57,7 @@ def evaluate_in_bulk(it: Any, many: Many) -> Iterator[Bulk]:
                 continue
         outcomes = list(many(source, X[0]))
         if all(outcome.observation is None for outcome in outcomes):  # it would fail at the other points, too
-            failed = f"{it.names[source]} has failed at all {len(outcomes)} locations"
+            failed = f"{it.names[source]} failed at all {len(outcomes)} locations"
             if _takes_many(it.sources[source], X):
                 failed += ": it takes many locations at once, so pass vectorized=True. One by one it fails"
             raise BulkError(f"{failed}, with: {outcomes[0].reason}")

@@ -82,7 +82,7 @@ class ModelBatch:
     noise: Array  # (K, L): variance of the noise on observations
     mean: Array  # (K, L): constant prior means
     trends: Trends = NO_TRENDS
-    target: int = 0  # the source whose integral is wanted
+    target: int = 0  # the source whose integral is the target
 
     @classmethod
     def of_terms(cls, terms: Sequence[Term], measure: Measure, noise: Array, mean: Array) -> ModelBatch:

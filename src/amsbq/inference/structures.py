@@ -102,7 +102,7 @@ class ModelPrior:
     #: the sources that return the same quantity, and therefore have one unit
     alike: tuple[int, ...] = ()
     one_level: bool = False  #: whether these have one unknown level
-    target: int = 0  #: the source whose integral is wanted
+    target: int = 0  #: the source whose integral is the target
     #: whether a source may be unrelated to the primary one, or run against it
     open_relations: bool = False
     #: prior of a learned log noise variance, in units of the source's squared spread

@@ -1,11 +1,12 @@
 """The basis of outputs: each has a channel of its own, or many are reduced to a few principal components.
 
 The outputs y(x), shape (M,), are c + B s(x) + e(x), with R components s, uncorrelated and of unit variance in the
-values so far, and what is left, e. The integral of y is c + B ∫s + ∫e: those of the components are independent, and
-what is left has the mean zero at the evaluations of the primary source, with a standard error. It is measured at
-evaluations in turn, by bases without them: the basis that an evaluation is used for fits it by construction.
+values so far, and a residual e. The integral of y is c + B ∫s + ∫e. The integrals of the components are independent;
+the residual averages to zero over the evaluations of the primary source, so its integral is zero with a standard error.
+The residual is measured at evaluations left out in turn: a basis fits the evaluations that it is made from by
+construction.
 
-Notation: N evaluations of M outputs Y, NaN where there is none; in standard units z = (y - c) / scale, z ≈ V σ s.
+Notation: N evaluations of M outputs Y, NaN where missing; in standard units z = (y - c) / scale, z ≈ V σ s.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from ..inference.structures import Noise
 class ReductionSettings:
     """When outputs are reduced, and to how many components."""
 
-    outputs: int = 10  #: that have models of their own; if there are more, they are reduced
-    most: int = 12  #: components: a step takes about as long as with so many outputs
-    left: float = 1e-6  #: share of the variance of all outputs, in standard units, that is left to what is left
-    #: evaluations, and values of the primary source, up to which the basis is renewed with each, and growth of their
-    #: number beyond
-    renewed_until: int = 6
+    outputs: int = 10  #: most outputs with models of their own; more are reduced
+    most: int = 12  #: most components: a step takes about as long as with as many outputs
+    residual: float = 1e-6  #: share of the variance of all outputs, in standard units, that is left to the residual
+    #: evaluations, and primary values, up to which each one updates the basis, and growth of their number from one
+    #: update to the next beyond
+    every_one_until: int = 6
     growth: float = 1.3
-    left_out: int = 8  #: latest evaluations of a source that are left out in turn to see what is left
-    #: values of the primary source from which on it is seen by them; with fewer, by those of all sources
+    left_out: int = 8  #: latest evaluations of a source that are left out in turn to measure the residual
+    #: primary values from which on the residual is measured by them; with fewer, by the values of all sources
     enough: int = 3
 
 
@@ -39,19 +40,19 @@ SETTINGS = ReductionSettings()
 
 
 def basis_made_at(s: IntArray) -> int:
-    """Return the number of evaluations that the present basis is made from, from the sources s (n,) of all in turn.
+    """Return the number of evaluations that the current basis is made from, given the sources s (n,) of all in order.
 
     >>> [basis_made_at(np.array(s)) for s in ([1, 0, 1], [0] * 7, [0] * 8, [1] * 9 + [0, 1])]
     [3, 6, 8, 11]
     """
     primary = np.flatnonzero(s == 0)
-    latest = int(primary[_renewed(len(primary)) - 1]) + 1 if len(primary) else 0
-    return max(latest, _renewed(len(s)))
+    latest = int(primary[_scheduled(len(primary)) - 1]) + 1 if len(primary) else 0
+    return max(latest, _scheduled(len(s)))
 
 
-def _renewed(n: int) -> int:
-    """Return the largest number on the schedule of renewals that is not above n."""
-    at = SETTINGS.renewed_until
+def _scheduled(n: int) -> int:
+    """Return the largest number on the schedule of updates that is at most n."""
+    at = SETTINGS.every_one_until
     while (more := int(np.ceil(at * SETTINGS.growth))) <= n:
         at = more
     return min(at, n)
@@ -59,14 +60,14 @@ def _renewed(n: int) -> int:
 
 @dataclass(frozen=True)
 class Basis:
-    """What M outputs are made of: g_m = centre_m + Σ_r loading_mr s_r + e_m, with R channels s.
+    """Composition of M outputs: g_m = centre_m + Σ_r loading_mr s_r + e_m, with R channels s.
 
     Attributes
     ----------
     centre : (M,) array
     loadings : (M, R) array
     rest, error : (M,) array
-        The variance of e at a point, and in the integral.
+        The variance of e at a point, and that of its integral.
     """
 
     centre: Array
@@ -76,7 +77,7 @@ class Basis:
 
     @classmethod
     def separate(cls, n: int) -> Basis:
-        """Return the basis of outputs that each have a channel of their own."""
+        """Return the basis of n outputs that each have a channel of their own."""
         return cls(np.zeros(n), np.eye(n), np.zeros(n), np.zeros(n))
 
     def of_output(self, output: int) -> Basis:
@@ -85,15 +86,15 @@ class Basis:
         return Basis(self.centre[one], self.loadings[one], self.rest[one], self.error[one])
 
     def of_channels(self, output: int) -> list[int]:
-        """Return the channels that an output is made of."""
+        """Return the channels with a loading on an output."""
         return np.flatnonzero(self.loadings[output]).tolist()
 
     def outputs_of(self, channel: int) -> list[int]:
-        """Return the outputs that a channel is a part of."""
+        """Return the outputs on which a channel has a loading."""
         return np.flatnonzero(self.loadings[:, channel]).tolist()
 
     def scores(self, Y: Array, variances: Array) -> tuple[Array, Array]:
-        """Return the channels of each of N evaluations, NaN where not observed, and their noise: (N, R) each."""
+        """Return the channels' values in N evaluations, NaN where missing, and their noise variances: (N, R) each."""
         return Y, variances
 
     def slopes(self, gradients: Array) -> Array:
@@ -105,16 +106,16 @@ class Basis:
         return [list(each) for each in levels]
 
     def shares(self, stds: Array) -> Array:
-        """Return the share of each channel, with these standard deviations (R,), in the variance of each output."""
+        """Return the share (M, R) of each channel in the variance of each output, from standard deviations (R,)."""
         sizes = np.abs(self.loadings * np.nan_to_num(stds))
         parts = (sizes / _positive(sizes.max(axis=1, keepdims=True))) ** 2
         return np.asarray(parts / _positive(parts.sum(axis=1, keepdims=True)))
 
     def shrinkage(self, stds: Array, ratios: Array) -> Array:
-        """Return by what factor the standard deviation of each integral shrinks, shape (M,), NaN where not known.
+        """Return the factor by which the standard deviation of each integral shrinks, shape (M,), NaN where unknown.
 
-        The channels have standard deviations (R,) now, and their variances shrink by ratios (R,); what is left of the
-        outputs stays.
+        The channels' standard deviations are ``stds`` (R,), and their variances shrink by ``ratios`` (R,); the residual
+        of the outputs stays.
         """
         used = self.loadings != 0
         sizes = np.where(used, np.abs(self.loadings) * np.where(used, stds, 0.0), 0.0)
@@ -125,7 +126,7 @@ class Basis:
 
 
 def _positive(values: Array) -> Array:
-    """Return numbers to divide by: tiny ones instead of zeros."""
+    """Return divisors: tiny numbers instead of zeros."""
     return np.where(values == 0, np.finfo(float).tiny, values)
 
 
@@ -136,37 +137,37 @@ class PrincipalBasis(Basis):
     Attributes
     ----------
     scale : (M,) array
-        Standard deviation of each output in all sources; ``centre`` is its mean in the primary source.
+        Standard deviation of each output over all sources; ``centre`` is its mean in the primary source.
     directions : (M, R) array
         The principal directions in standard units, orthonormal.
     sizes : (R,) array
-        Standard deviation of the values along each of them.
-    left : (M,) array
-        Mean square of what is left of each output of the primary source, in standard units.
+        Standard deviation of the values along each direction.
+    residual : (M,) array
+        Mean square of each output's residual in standard units.
     """
 
     scale: Array
     directions: Array
     sizes: Array
-    left: Array
+    residual: Array
 
     @classmethod
     def of(cls, s: IntArray, Y: Array) -> PrincipalBasis:
-        """Return the components of evaluations of all outputs, Y of shape (N, M), by sources s (N,)."""
+        """Return the components of evaluations Y (N, M) of all outputs, by sources s (N,)."""
         whole = np.array([np.isfinite(y).all() for y in Y])
         use = whole if whole[s == 0].sum() > 1 else np.ones(len(s), dtype=bool)
         centre, scale = _mean(Y[s == 0] if (s == 0).any() else Y), _spread(s, Y)
         directions, sizes = _components(s[use], (Y[use] - centre) / scale)
         n_primary = int(whole[s == 0].sum())
-        seen_by = [0] if n_primary >= SETTINGS.enough else np.unique(s[use])
-        left = np.max([_left(s[use], (Y[use] - centre) / scale, source) for source in seen_by], axis=0)
-        loadings, rest = scale[:, None] * directions * sizes, scale**2 * left
-        return cls(centre, loadings, rest, rest / max(n_primary, 1), scale, directions, sizes, left)
+        measured_by = [0] if n_primary >= SETTINGS.enough else np.unique(s[use])
+        residual = np.max([_residual(s[use], (Y[use] - centre) / scale, source) for source in measured_by], axis=0)
+        loadings, rest = scale[:, None] * directions * sizes, scale**2 * residual
+        return cls(centre, loadings, rest, rest / max(n_primary, 1), scale, directions, sizes, residual)
 
     def scores(self, Y: Array, variances: Array) -> tuple[Array, Array]:
-        """Return the components of each of N evaluations, shape (N, R), and the variances of their noise.
+        """Return the components in N evaluations, and the variances of their noise: shape (N, R) each.
 
-        Where outputs are missing, components are inferred from the others; what is not known of them is noise.
+        Where outputs are missing, components are inferred from the others; their uncertainty counts as noise.
         """
         Z, noise = (Y - self.centre) / self.scale, variances / self.scale**2
         found, uncertain = np.empty((len(Y), len(self.sizes))), np.empty((len(Y), len(self.sizes)))
@@ -176,8 +177,8 @@ class PrincipalBasis(Basis):
             W = self.directions[observed] * self.sizes
             if observed.all():
                 inverse, unknown = self.directions.T / self.sizes[:, None], np.zeros(len(self.sizes))
-            else:  # the posterior of components with a standard normal prior, given the outputs that are there
-                precise = W.T / np.maximum(self.left[observed], SETTINGS.left)
+            else:  # the posterior of standard normal components given the outputs that are there
+                precise = W.T / np.maximum(self.residual[observed], SETTINGS.residual)
                 covariance = np.linalg.inv(precise @ W + np.eye(len(self.sizes)))
                 inverse, unknown = covariance @ precise, np.diag(covariance)
             found[rows] = Z[np.ix_(rows, observed)] @ inverse.T
@@ -185,11 +186,11 @@ class PrincipalBasis(Basis):
         return found, uncertain
 
     def slopes(self, gradients: Array) -> Array:
-        """Return the gradients of the components, NaN unless those of all outputs are known."""
+        """Return the gradients of the components (N, R, D), NaN unless those of all outputs are known."""
         return np.asarray(np.einsum("nmd,mr->nrd", gradients / self.scale[:, None], self.directions / self.sizes))
 
     def noise(self, levels: Sequence[Sequence[Noise]]) -> list[list[Noise]]:
-        """Return the noise of each component of each source: learned, if that of any of its outputs is."""
+        """Return the noise of each component of each source: learned, if that of any output is."""
         by_source: list[list[Noise]] = []
         for of_source in zip(*levels, strict=True):
             known = np.array([level for level in of_source if not isinstance(level, str)])
@@ -200,10 +201,10 @@ class PrincipalBasis(Basis):
         return [list(of_component) for of_component in zip(*by_source, strict=True)]
 
 
-def _left(s: IntArray, Z: Array, source: int) -> Array:
-    """Return the mean square of what is left of each output (M,) of a source, by bases without each evaluation in turn.
+def _residual(s: IntArray, Z: Array, source: int) -> Array:
+    """Return the mean square (M,) of each output's residual, for one source, by bases without each evaluation in turn.
 
-    It is that of the values themselves, one, if there are too few to tell.
+    A single evaluation gives one if it is the only one of all sources, else zero.
     """
     own = np.flatnonzero(s == source)
     if len(own) < 2:
@@ -218,15 +219,15 @@ def _left(s: IntArray, Z: Array, source: int) -> Array:
 
 
 def _mean(Y: Array) -> Array:
-    """Return the mean of each output where it is known; zero where it never is."""
+    """Return the mean of each output over its known values; zero without any."""
     known = np.isfinite(Y)
     return np.asarray(np.where(known, Y, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
 def _spread(s: IntArray, Y: Array) -> Array:
-    """Return the standard deviation of each output in all sources, around the mean of each; one where it is constant.
+    """Return the standard deviation of each output over all sources, around the mean of each; one where constant.
 
-    Two values of the primary source may happen to be alike in some outputs, which would then count for too much.
+    Two primary values may happen to be alike in some outputs, which would then count too much.
     """
     means = np.array([_mean(Y[s == source]) for source in range(s.max() + 1)])
     deviations = np.where(np.isfinite(Y), Y - means[s], 0.0)
@@ -239,7 +240,7 @@ def _spread(s: IntArray, Y: Array) -> Array:
 def _components(s: IntArray, Z: Array) -> tuple[Array, Array]:
     """Return the principal directions (M, R) of values in standard units, and the sizes (R,) of values along them.
 
-    The values of each source are centred, and all sources count alike, however many values they have.
+    The values of each source are centred, and all sources have the same weight, however many values they have.
     """
     rows = []
     for source in np.unique(s):
@@ -247,8 +248,8 @@ def _components(s: IntArray, Z: Array) -> tuple[Array, Array]:
         rows.append(np.where(np.isfinite(own), own - _mean(own), 0.0) / np.sqrt(len(own)))
     _, singular, Vt = np.linalg.svd(np.concatenate(rows), full_matrices=False)
     energy = singular**2
-    left = 1 - np.cumsum(energy) / max(energy.sum(), np.finfo(float).tiny)
-    R = min(int(np.argmax(left <= SETTINGS.left)) + 1, SETTINGS.most)
+    rest = 1 - np.cumsum(energy) / max(energy.sum(), np.finfo(float).tiny)
+    R = min(int(np.argmax(rest <= SETTINGS.residual)) + 1, SETTINGS.most)
     V = Vt[:R].T
     V = V * np.where(V[np.abs(V).argmax(axis=0), np.arange(R)] < 0, -1.0, 1.0)  # LAPACK may return either sign
     return V, np.where(singular[:R] > 0, singular[:R], 1.0)

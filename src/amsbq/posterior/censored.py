@@ -1,8 +1,8 @@
-"""Values at an end of the range of a process that is cut off there: they say that the process is there or beyond.
+"""Censored values: a value at an end of a process's range says that the process is there or beyond.
 
-The half-lines are approximated by Gaussian sites of one density, by expectation propagation (Minka 2001): in each sweep
-the site of one value after the other is made to give the moments of the process that the half-line gives. The sites are
-averages over some of the particles, so that all of them have the same observations.
+The half-lines are approximated by Gaussian sites, by expectation propagation (Minka 2001): in each sweep, the site of
+one value after the other is set so that it gives the process the same moments as the half-line. Sites are averaged over
+some of the particles, so that all particles have the same observations.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..inference.log_posterior import LEARNING_JITTER
 from .latent import SETTINGS as LATENT
 from .latent import Latent, Process
 
-SWEEPS = 100  #: most of them; sites settle after five to twenty
-SETTLED = 1e-8  #: relative change of all sites in a sweep
+SWEEPS = 100  #: at most; sites converge after five to twenty
+SETTLED = 1e-8  #: relative change of all sites in a sweep at convergence
 
 
 def censored(process: Process, ends: tuple[float, float]) -> Process:
-    """Return a process of which values at an end of (low, high), if without noise, say that it is there or beyond."""
+    """Return a process whose noise-free values at an end of (low, high) are taken as there or beyond."""
     posteriors, units = process.posteriors, process.particles.units
     data = posteriors.data
     exact = (data.by == VALUE) & ~data.of_integral & (data.noise_var == 0)
@@ -41,14 +41,14 @@ def censored(process: Process, ends: tuple[float, float]) -> Process:
     y, noise_var = data.y.copy(), data.noise_var.copy()
     y[on] += signs * (few.weights @ shifts) / precision
     noise_var[on] = 1 / precision
-    told = replace(data, y=y, noise_var=noise_var)
-    return replace(process, posteriors=PosteriorBatch.condition(posteriors.models, told, posteriors.jitter))
+    observed = replace(data, y=y, noise_var=noise_var)
+    return replace(process, posteriors=PosteriorBatch.condition(posteriors.models, observed, posteriors.jitter))
 
 
 def half_lines(means: Array, covs: Array) -> tuple[Array, Array]:
-    """Return the sites of u_i ≥ 0 beside K Gaussians of means (K, n) and covariances (K, n, n).
+    """Return Gaussian sites for the conditions u_i ≥ 0 on K Gaussians with means (K, n) and covariances (K, n, n).
 
-    They are their precisions, and their precisions times their means: shape (K, n) each.
+    Each site is given by its precision, and its precision times its mean: shape (K, n) each.
     """
     n = means.shape[1]
     m, S = means.copy(), covs + LEARNING_JITTER * np.eye(n)

@@ -1,13 +1,13 @@
-"""`Channel`: what is learned of a function of the inputs, by one transform or by alternatives that are weighted.
+"""`Channel`: the posterior of a function of the inputs, with one transform or with weighted alternatives.
 
-Where a range is known, transforms are compared by how well each value is predicted from all others, in the units of the
-user: by the continuous ranked probability score (Gneiting and Raftery 2007), which values at a bound do not upset as
-they would a density.
+With a known range, transforms are compared by how well each value is predicted from all others, in the units of the
+user: by the continuous ranked probability score (Gneiting and Raftery 2007), which stays finite for values at a bound,
+unlike a density.
 
-Where none is known, values that are bunched at one end may be modelled as f = low + exp(g), or high - exp(g), with an
-end that is a little beyond all values: how far is chosen with the direction, so that shifting and scaling all values
-changes nothing. Each choice is screened with the hyperparameters that were learned for f itself; the best is learned,
-and if it predicts each value from all others better, both alternatives count.
+Without one, values that are bunched at one end may be modelled as f = low + exp(g), or high - exp(g), with an end a
+little beyond all values: its distance is chosen with the direction, so that shifting and scaling all values changes
+nothing. Each choice is screened with the hyperparameters learned for f itself; the best one is learned, and if it
+predicts each value from all others better, both alternatives are kept.
 """
 
 from __future__ import annotations
@@ -42,20 +42,25 @@ from .transforms import IDENTITY, PEAK, OutputRange, Shape, Transform
 
 @dataclass(frozen=True)
 class ChoiceSettings:
-    """By what transforms are chosen: for exponentials on development problems of the arena, at fixed designs."""
+    """How transforms are chosen; for exponentials, set on development problems of the arena with fixed designs."""
 
-    #: standard deviation of the integral, as a share of its distance from the bound, up to which transforms for a known
+    #: standard deviation of the integral, relative to its distance from the bound, up to which transforms for a known
     #: range are compared by their scores alone
     unknown: float = 0.5
-    linearisations: int = 2  #: of a known integral of values that are not linear in the process
-    beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of an end from all values, in units of their range
-    fewest: int = 8  #: values of all sources from which on they may be exponentials, ...
-    fewest_primary: int = 3  #: ... and of the primary one: with two, intervals held the truth less often than without
-    promising: float = 0.9  #: score beside that of the values as they are, with the same hyperparameters
-    logarithms: float = 5.0  #: below the largest one, from which on they are compared more and more loosely
-    power: float = 3.0  #: of the scores, after hyperparameters were learned: each model counts by its inverse
-    least_share: float = 0.02  #: weight up to which a transform, or values as they are, do not count
-    #: standard deviation of the integral beside that without: exponentials may allow for anything far from all values
+    linearisations: int = 2  #: linearisations of a known integral that is not linear in the process
+    beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of an end from the values, in units of their range
+    fewest: int = 8  #: fewest values of all sources for exponentials
+    #: fewest primary values for exponentials: with two, intervals covered the truth less often than without
+    fewest_primary: int = 3
+    #: score of an exponential relative to the identity, with the same hyperparameters, below which it is learned
+    promising: float = 0.9
+    #: distance from the largest logarithm beyond which others are compared more and more loosely
+    logarithms: float = 5.0
+    #: exponent of scores in weights, once hyperparameters are learned: weights are inverse to that power
+    power: float = 3.0
+    least_share: float = 0.02  #: weight below which an alternative is dropped
+    #: largest standard deviation of the integral by exponentials, relative to the identity: they may allow for anything
+    #: far from the values
     widest: float = 2.0
 
 
@@ -65,7 +70,7 @@ EXPONENTIAL = Shape("log", 20.0)
 
 @dataclass(frozen=True)
 class Alternative:
-    """A transform T, the process g by it, and the weight of f = T(g).
+    """A transform T, its process g, and the weight of f = T(g).
 
     Attributes
     ----------
@@ -73,7 +78,7 @@ class Alternative:
     transform : Transform
     process : Process
     noise : tuple of float
-        The noise variance of each source that goes with values of f, not of g.
+        The noise variance of each source that is added to values of f, not of g.
     measure : Measure
     """
 
@@ -85,59 +90,59 @@ class Alternative:
 
     @property
     def n_sources(self) -> int:
-        """The number of sources that it is a model of."""
+        """The number of modelled sources."""
         return self.process.particles.n_sources
 
     @cached_property
     def component(self) -> Component:
-        """The output that it is of, if that has a channel of its own."""
+        """The component of an output that has its own channel."""
         return Component(self.weight, self.transform, Latent.of(self.process), self.measure)
 
     @property
     def censored(self) -> Alternative:
-        """The same, of which values where T cuts off say that g is there or beyond."""
+        """The alternative with values at the ends of a cut-off transform taken as censored."""
         return replace(self, process=censored(self.process, self.transform.cuts))
 
     def observed(self, data: Data) -> Data:
-        """Return the observations of g, from those of f: of the sources that there is a model of."""
+        """Return the observations of g from those of f, of the modelled sources."""
         used = data.rows(data.s < len(self.noise)) if len(data.y) else data
         return self.transform.transformed(used, self.noise, self.measure)
 
 
 @dataclass(frozen=True)
 class Channel:
-    """What is known of one function of the inputs: alternatives, the one that counts most first."""
+    """The posterior of one function of the inputs: weighted alternatives, the largest weight first."""
 
     alternatives: tuple[Alternative, ...]
 
     @classmethod
     def of(cls, alternatives: Sequence[Alternative]) -> Channel:
-        """Return a channel of some alternatives in any order."""
+        """Return a channel of alternatives in any order, with weights of any sum."""
         total = sum(each.weight for each in alternatives)
         found = [replace(each, weight=each.weight / total) for each in alternatives]
         return cls(tuple(sorted(found, key=attrgetter("weight"), reverse=True)))
 
     @property
     def process(self) -> Process:
-        """The process of the alternative that counts most."""
+        """The process of the alternative with the largest weight."""
         return self.alternatives[0].process
 
     @property
     def n_sources(self) -> int:
-        """The number of sources that it is a model of: 1 if others are left out."""
+        """The number of modelled sources: 1 if all alternatives leave the others out."""
         return max(each.n_sources for each in self.alternatives)
 
     @cached_property
     def whole(self) -> Channel:
-        """The alternatives that count all of these sources."""
+        """The channel of the alternatives that model all these sources."""
         some = [each for each in self.alternatives if each.n_sources == self.n_sources]
         return self if len(some) == len(self.alternatives) else Channel.of(some)
 
     @cached_property
     def leading(self) -> list[tuple[int, float]]:
-        """The numbers of the alternatives that count most with the same sources, and how much all of these count.
+        """For each set of sources, the first alternative with it, and the weight of all alternatives with it.
 
-        Decisions are made by them: transforms of the same sources mostly ask for the same evaluations.
+        Decisions use these: transforms of the same sources mostly ask for the same evaluations.
         """
         found: dict[int, tuple[int, float]] = {}
         for i, each in enumerate(self.alternatives):
@@ -147,11 +152,11 @@ class Channel:
 
     @property
     def shapes(self) -> list[Shape]:
-        """The transforms of its alternatives."""
+        """The shapes of its transforms."""
         return list(dict.fromkeys(each.transform.shape for each in self.alternatives))
 
     def holds(self, data: Data) -> bool:
-        """Return whether observations are as those that it was learned from: as noisy, constant, and in one range."""
+        """Return whether observations still have the noise, the constancy and the range that it was learned with."""
         return all(
             each.transform.holds(data.rows(data.s < len(each.noise)))
             and each.process.particles.holds(each.observed(data))
@@ -159,13 +164,13 @@ class Channel:
         )
 
     def extend(self, data: Data) -> Channel:
-        """Return the same hyperparameters on more observations; ``data`` begin with the old ones."""
+        """Return the channel, hyperparameters kept, given more observations; ``data`` begin with the old ones."""
         return Channel(
             tuple(replace(each, process=each.process.extend(each.observed(data))) for each in self.alternatives)
         )
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return all that was learned, as JSON types."""
+        """Return the alternatives as JSON types."""
         return [
             {
                 "weight": each.weight,
@@ -177,7 +182,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class ChannelFitter:
     """How a channel is learned.
 
     Attributes
@@ -191,13 +196,13 @@ class Lessons:
     seed : int
         Seed of the hyperparameter draws.
     names : list of str or None
-        What warnings call the sources.
+        Names of the sources in warnings.
     order : list of int or None
         The sources in order of fidelity; by default those with the fewest observations come first.
     known : OutputRange or None
-        What is known of the values.
+        The known range of the values.
     memory : dict
-        The draws of hyperparameters that were made last, by transform: they are carried along.
+        The latest hyperparameter draws, by transform: they are carried along.
     """
 
     model: Model
@@ -210,18 +215,19 @@ class Lessons:
     memory: dict[Any, Memory] = field(default_factory=dict)
 
     def learned(self, data: Data, integrals: Integrals = (), chosen: Collection[Shape] | None = None) -> Channel:
-        """Return what observations tell: by all transforms for a known range, or by those that are chosen."""
+        """Return the channel given observations: with the ``chosen`` transforms, by default all for a known range."""
         if self.known is None:
-            plain = self._beside_alone((self.alternative(IDENTITY, data, integrals),), data, integrals)
+            plain = self._with_primary_alone((self.alternative(IDENTITY, data, integrals),), data, integrals)
             return Channel.of([found for each in plain for found in _with_exponentials(self, each, data, integrals)])
         if self.model.given:
             return Channel((self.alternative(self._given_transform(self.known), data, integrals),))
-        return Channel.of(self._beside_alone(self._weighted(self.known, data, integrals, chosen), data, integrals))
+        found = self._weighted(self.known, data, integrals, chosen)
+        return Channel.of(self._with_primary_alone(found, data, integrals))
 
-    def _beside_alone(self, found: Sequence[Alternative], data: Data, integrals: Integrals) -> list[Alternative]:
-        """Return alternatives for all sources and one for the primary source alone, by the transform that counts most.
+    def _with_primary_alone(self, found: Sequence[Alternative], data: Data, integrals: Integrals) -> list[Alternative]:
+        """Return alternatives with all sources, and one with the primary source alone, by the leading transform.
 
-        Those that hardly count are left out.
+        Those of negligible weight are dropped.
         """
         best = found[0]
         every, (noise, others) = best.process.particles, best.transform.divided(self.noise)
@@ -235,24 +241,24 @@ class Lessons:
             return [alone]
         return [replace(each, weight=(1 - share) * each.weight) for each in found] + [alone]
 
-    def afresh(self) -> Lessons:
-        """Return the same, with draws that are made anew."""
+    def fresh(self) -> ChannelFitter:
+        """Return a fitter without memory: it makes new draws."""
         return replace(self, memory={})
 
-    def leaving_out(self, leaves_out: bool | None) -> Lessons:
-        """Return the same, but secondary sources that tell nothing are left out, or not; None leaves that as it is."""
+    def leaving_out(self, leaves_out: bool | None) -> ChannelFitter:
+        """Return a fitter that may leave uninformative secondary sources out, or not; None changes nothing."""
         if leaves_out is None:
             return self
         return replace(self, model=replace(self.model, leaves_out=leaves_out))
 
-    def of_a_part(self) -> Lessons:
-        """Return how a part of outputs is learned, which has all sources and no transform."""
+    def for_principal_component(self) -> ChannelFitter:
+        """Return a fitter for a principal component: it uses all sources and no transform."""
         return replace(self, model=replace(self.model, leaves_out=False, warped=False))
 
     def alternative(self, transform: Transform, data: Data, integrals: Integrals = ()) -> Alternative:
-        """Return what is learned of values by a transform."""
+        """Return the alternative for a transform, learned from values."""
         noise, others = transform.divided(self.noise)
-        if self.model.given:  # it has its own, that of g
+        if self.model.given:  # the process has its own noise, that of g
             noise = (0.0,) * len(self.noise)
         observed = transform.transformed(data, noise, self.measure)
         about = (self.measure, observed, others, self.seed, self.names, self.order)
@@ -260,11 +266,11 @@ class Lessons:
         return self._conditioned(1.0, transform, particles, data, noise, integrals)
 
     def _memory_of(self, transform: Transform) -> Memory:
-        """Return the draws of hyperparameters that go with a transform, or one much like it."""
+        """Return the memory for a transform: those of one shape and direction share it."""
         return self.memory.setdefault((transform.shape, np.isfinite(transform.range.low)), Memory())
 
-    def remembered(self, content: Sequence[dict[str, Any]], data: Data, integrals: Integrals = ()) -> Channel:
-        """Return the channel that was learned from the same observations before, from its ``to_dict()``."""
+    def restored(self, content: Sequence[dict[str, Any]], data: Data, integrals: Integrals = ()) -> Channel:
+        """Return the channel that was learned from the same observations, from the content of its ``to_dict()``."""
         found = []
         for each in content:
             transform = Transform.from_dict(self.known, each["transform"])
@@ -289,11 +295,11 @@ class Lessons:
         process = Process.of(particles, transform.transformed(data, used, self.measure), linear)
         found = Alternative(weight, transform, process, used, self.measure)
         for _ in range(0 if transform.affine else SETTINGS.linearisations):
-            found = _knowing(found, [known for known in integrals if known[0] < particles.n_sources])
+            found = _with_known_integrals(found, [known for known in integrals if known[0] < particles.n_sources])
         return found
 
     def _given_transform(self, known: OutputRange) -> Transform:
-        """Return the transform of a process with given hyperparameters, which is one of g in the units of f.
+        """Return the transform for a process with given hyperparameters, where g is in the units of f.
 
         It is f = low + g²/2 with one bound, f = low + (high - low) (1 - cos g)/2 with two.
         """
@@ -304,7 +310,7 @@ class Lessons:
     def _weighted(
         self, known: OutputRange, data: Data, integrals: Integrals, chosen: Collection[Shape] | None
     ) -> tuple[Alternative, ...]:
-        """Return the transforms that count, each by its merit, the most first, with all sources."""
+        """Return the alternatives with all sources whose transforms count, the largest weight first."""
         found, fit = [], Quadratic.fitted(self.measure, data.sorted(), len(self.noise)) if known.log else None
         for shape in known.shapes if chosen is None or set(chosen) == {PEAK} else chosen:
             transform = Transform.of(shape, known, data.values.y)
@@ -323,10 +329,10 @@ class Lessons:
         return tuple(replace(found[i][0].censored, weight=float(weights[i] / weights.sum())) for i in order)
 
 
-def _knowing(alternative: Alternative, integrals: Sequence[tuple[int, float, float]]) -> Alternative:
-    """Return an alternative that knows integrals of f = T(g) of some sources, to first order around the mean of g.
+def _with_known_integrals(alternative: Alternative, integrals: Sequence[tuple[int, float, float]]) -> Alternative:
+    """Return an alternative given integrals of f = T(g) of some sources, to first order around the mean of g.
 
-    What the first order leaves out is noise. Sums of several sources have one set of weights, the average of theirs.
+    The remainder is noise. The sums of several sources have common weights, the average of theirs.
     """
     if not integrals:
         return alternative
@@ -349,15 +355,15 @@ def _knowing(alternative: Alternative, integrals: Sequence[tuple[int, float, flo
         variances[i] = (variance + left + latent.weights @ (covariances @ rest @ rest)) / size**2
     models = summed_over(process.posteriors.models, X, common / size, alternative.measure)
     known = Data.of_integrals([source for source, *_ in integrals], values, variances, X.shape[1])
-    return replace(alternative, process=process.knowing(models, known))
+    return replace(alternative, process=process.with_known_sums(models, known))
 
 
 def _merit(alternative: Alternative, fit: Fit | None) -> float:
-    """Return by what transforms are compared, the less the better: the score, times the variance of the integral.
+    """Return the number by which transforms are compared, smaller is better: score times variance of the integral.
 
-    A log may predict all observations well, and yet allow for so much between them that the integral is anything. Of
-    logarithms it is their score: few values of a likelihood say nothing of its peak, and what is sure of the integral
-    is then wrong.
+    A log may predict all observations well, and yet allow for so much between them that the integral is arbitrary. For
+    logarithms it is their score alone: a few values of a likelihood are not informative about its peak, and a narrow
+    integral is then wrong.
     """
     component = alternative.component
     if component.transform.range.log:
@@ -372,7 +378,7 @@ def _merit(alternative: Alternative, fit: Fit | None) -> float:
 
 
 def score(component: Component, sources: Sequence[int] | None = None) -> float:
-    """Return the continuous ranked probability score of observations, of all sources or some: the less the better."""
+    """Return the continuous ranked probability score of observations of all or some sources; smaller is better."""
 
     def outcome(source: int, g: Array, mean: Array) -> Array:
         return component.scaled(source).outcome(g, mean)
@@ -381,9 +387,9 @@ def score(component: Component, sources: Sequence[int] | None = None) -> float:
 
 
 def log_score(component: Component, leverages: Array | None = None) -> float:
-    """Return the continuous ranked probability score of logarithms, those far below the largest ones compressed.
+    """Return the continuous ranked probability score of logarithms, compressed far below the largest one.
 
-    Predictions by a quadratic that was fitted to all values are corrected by the ``leverages`` of these.
+    Predictions by a quadratic that was fitted to all values are corrected by its ``leverages``.
     """
     left = component.latent.thinned(LATENT.deciding).leave_one_out()
     offsets = component.transform.offsets(component.measure, left.s, left.X)
@@ -406,9 +412,10 @@ def log_score(component: Component, leverages: Array | None = None) -> float:
 def left_out_score(
     left: LeftOut, values: Callable[[int, Array, Array], Array], sources: Sequence[int] | None = None
 ) -> float:
-    """Return the score of values of g in standard units: ``values`` makes them of a source, g and its mean.
+    """Return the score of predictions of g in standard units.
 
-    The score of each source is in units of the spread of its values.
+    ``values`` maps a source, g and its mean to the values compared. The score of each source is in units of the spread
+    of its values.
     """
     total = 0.0
     for source in (int(source) for source in (np.unique(left.s) if sources is None else sources)):
@@ -431,10 +438,10 @@ def crps(r: Array, weights: Array, truth: Array) -> Array:
 
 
 def _with_exponentials(
-    lessons: Lessons, plain: Alternative, data: Data, integrals: Integrals
+    fitter: ChannelFitter, plain: Alternative, data: Data, integrals: Integrals
 ) -> tuple[Alternative, ...]:
-    """Return what is learned of values as they are, and before it of exponentials, if these predict values better."""
-    if not _may_be_skewed(lessons.model, plain, integrals):
+    """Return the identity's alternative, preceded or replaced by an exponential if that predicts values better."""
+    if not _may_be_skewed(fitter.model, plain, integrals):
         return (plain,)
     used = plain.process.data
     candidates, varying = _candidates(used.values.y), _varying(used)
@@ -443,8 +450,8 @@ def _with_exponentials(
     best = int(np.argmin(scores))
     if not scores[best] < SETTINGS.promising * as_they_are:
         return (plain,)
-    few = replace(lessons, noise=lessons.noise[: len(plain.noise)], names=None, order=plain.process.particles.order)
-    with collected_warnings():  # those that matter were issued for the values as they are
+    few = replace(fitter, noise=fitter.noise[: len(plain.noise)], names=None, order=plain.process.particles.order)
+    with collected_warnings():  # those that matter were issued for the identity
         tried = [few.alternative(candidates[best], used)]
         again_by = Latent.of(tried[0].process).thinned(LATENT.deciding).parts[0]
         again = int(np.argmin(_screened(plain, again_by, candidates, varying)))
@@ -463,7 +470,7 @@ def _with_exponentials(
 
 
 def _may_be_skewed(model: Model, plain: Alternative, integrals: Integrals) -> bool:
-    """Return whether exponentials are considered: for enough values without noise, of which nothing else is known."""
+    """Return whether exponentials are tried: for enough noise-free values, without known integrals."""
     particles, data = plain.process.particles, plain.process.data.values
     if not model.warped or any(s < particles.n_sources for s, *_ in integrals):
         return False
@@ -475,12 +482,12 @@ def _may_be_skewed(model: Model, plain: Alternative, integrals: Integrals) -> bo
 
 
 def _varying(data: Data) -> list[int]:
-    """Return the sources whose values are not all the same: the spread of these is what a score is in units of."""
+    """Return the sources whose values are not all equal: scores are in units of their spread."""
     return [source for source in np.unique(data.s).tolist() if not is_constant(data.of_source(source).values.y)]
 
 
 def _candidates(y: Array) -> list[Transform]:
-    """Return transforms to exponentials for values y, in both directions."""
+    """Return exponential transforms for values y, in both directions."""
     low, high, span = float(y.min()), float(y.max()), float(np.ptp(y))
     ranges = [OutputRange(low - beyond * span, np.inf, assumed=True) for beyond in SETTINGS.beyond]
     ranges += [OutputRange(-np.inf, high + beyond * span, assumed=True) for beyond in SETTINGS.beyond]
@@ -490,10 +497,10 @@ def _candidates(y: Array) -> list[Transform]:
 def _screened(
     plain: Alternative, by: PosteriorBatch, transforms: Sequence[Transform], sources: Sequence[int]
 ) -> list[float]:
-    """Return the scores of some sources after each transform, all with the hyperparameters of given posteriors."""
+    """Return the score of each transform over some sources, all with the hyperparameters of given posteriors."""
     data, n = plain.process.data, len(plain.noise)
     prior = plain.process.particles.members[0].draws.log_posterior.prior
-    if not data.has_gradients:  # which follow their values until these are transformed: else few of many are enough
+    if not data.has_gradients:  # derivatives must stay next to their values until transformed
         data = data.sorted().thinned(LEARNING.most_observations)
     scores = []
     for transform in transforms:
@@ -506,5 +513,5 @@ def _screened(
 
 
 def _values(transform: Transform, units: StandardUnits, source: int, g: Array, mean: Array) -> Array:
-    """Return what g of a source in standard units is before the transform, up to a factor and a constant."""
+    """Return the values before the transform from g in standard units, up to a factor and a constant."""
     return transform.back(units.in_user_units(source, g))

@@ -1,4 +1,4 @@
-"""`Component`: an output f = T(g) by one transform, and what is asked of it that is linear in f."""
+"""`Component`: an output f = T(g) with one transform, and its functionals that are linear in f."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .transforms import Transform
 
 @dataclass(frozen=True)
 class EffectSettings:
-    """How finely main effects are known where the transform is not affine: to about a hundredth of their range."""
+    """Resolution of main effects where the transform is not affine: about a hundredth of their range."""
 
-    knots: int = 41  #: values of the input at which they are averages over nodes
-    nodes: int = 256  #: for the mean
+    knots: int = 41  #: values of the input at which effects are averages over nodes
+    nodes: int = 256  #: nodes for the mean
     pairs: int = 96  #: nodes for the double sum of the variance
 
 
@@ -44,11 +44,11 @@ class Component:
     transform: Transform
     latent: Latent
     measure: Measure
-    common: Nodes | None = None  # nodes that it shares with other outputs
+    common: Nodes | None = None  # nodes shared with other outputs
 
     @cached_property
     def few(self) -> Latent:
-        """Some of the members, for what is not linear in g."""
+        """Some of the members, for quantities that are not linear in g."""
         return self.latent.thinned(LATENT.few)
 
     @property
@@ -59,16 +59,16 @@ class Component:
     @cached_property
     def paths(self) -> Paths:
         """Sample paths of the primary source."""
-        few = replace(self.few, members=self.few.members.located()) if self.separable else self.few
+        few = replace(self.few, members=self.few.members.without_integrals()) if self.separable else self.few
         return Paths.draw(few, self.measure)
 
     def scaled(self, source: int) -> Scaled:
-        """Return the transform of a source for g in standard units."""
+        """Return the transform of a source, for g in standard units."""
         return Scaled(self.transform, float(self.latent.levels[source]), float(self.latent.spreads[source]))
 
     @cached_property
     def nodes(self) -> Nodes:
-        """Nodes of the measure, more of them where the primary source varies or is unknown."""
+        """Nodes of the measure, denser where the primary source varies or is uncertain."""
         return self.common or self._nodes_of(self.measure)
 
     def _nodes_of(self, measure: Measure) -> Nodes:
@@ -78,11 +78,11 @@ class Component:
         return Nodes.of(measure, peak=trend.peak(self.measure, self.latent.target, measure))
 
     def factors(self, source: int, X: Array) -> Array:
-        """Return by what values of a source at X (n, D) are multiplied after the transform: ones without a trend."""
+        """Return the factors on values of a source at X (n, D) after the transform: (n,), ones without a trend."""
         return np.exp(self.transform.offsets(self.measure, np.full(len(X), source), X))
 
     def with_factors(self, nodes: Nodes, source: int) -> Nodes:
-        """Return nodes for averages of a source."""
+        """Return nodes with the factors of a source, for averages of it."""
         return nodes if self.transform.trend is None else replace(nodes, factors=self.factors(source, nodes.X))
 
     def average(self, source: int, nodes: Nodes, most: int = MOMENTS.points) -> tuple[Array, Array]:
@@ -90,7 +90,7 @@ class Component:
         return self.scaled(source).integral(self.few, self.with_factors(nodes, source), source, most)
 
     def variation(self, X: Array) -> Array:
-        """Return how much larger the primary source is than anywhere, and how unknown, in any unit: shape (n,)."""
+        """Return the height of the primary source above its minimum plus its uncertainty, in any unit: shape (n,)."""
         few, target = self.latent.thinned(LATENT.deciding // 2), self.latent.target
         return self.scaled(target).variation(few, X, self.factors(target, X))
 
@@ -112,7 +112,7 @@ class Component:
         return self._linear(*self.latent.under(self.measure, other))
 
     def given(self, inputs: Sequence[int], t: Array) -> list[Estimate]:
-        """Return the average of the primary source over all other inputs at values t (m, k) of k of them."""
+        """Return the average of the primary source over all other inputs, for values t (m, k) of k inputs."""
         if not self.transform.affine:
             return [self._over(self._nodes_given(inputs, at)) for at in t]
         means, variances = self.latent.main_effect(self.latent.target, inputs, t)
@@ -121,8 +121,8 @@ class Component:
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each.
 
-        Where the transform is not affine, they are averages over nodes, which take long: values between many t are
-        interpolated, within the range of their neighbours.
+        Where the transform is not affine, they are averages over nodes, which take long: many values t are interpolated
+        between fewer, within the range of the neighbours.
         """
         if self.transform.affine:
             moments = self.latent.main_effect(source, [input], t)
@@ -135,7 +135,7 @@ class Component:
         return mean, std
 
     def _main_effect_over_nodes(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
-        """Return what `main_effect` does, by averages over nodes at each t."""
+        """Return the result of `main_effect`, by averages over nodes at each t."""
         by_node = [self.average(source, self._nodes_given([input], at, SETTINGS.nodes), SETTINGS.pairs) for at in t]
         means, variances = (np.array(each).T for each in zip(*by_node, strict=True))
         return self.in_user_units(source, *averaged((means, variances), self.few.weights))
@@ -160,16 +160,17 @@ class Component:
         return self.in_user_units(source, *averaged(moments, weights))
 
     def surprise(self, value: Data, noise: float, more: float = 0.0) -> tuple[float, float, float]:
-        """Return mean and standard deviation of an observation to come, and how far off it is, in such deviations.
+        """Return the predicted mean and standard deviation of an observation, and its distance from the mean.
 
-        They are in the units of the user, but distances are compared on the scale of the transform.
+        Mean and standard deviation are in the units of the user; the distance is in standard deviations on the scale of
+        the transform.
 
         Parameters
         ----------
         value : Data
             The observation, of a value.
         noise, more : float
-            The variance of the noise of its source, and that of noise that is not declared.
+            The variance of the declared noise of its source, and that of undeclared noise.
         """
         (source,), transform = value.s.tolist(), self.transform
         declared, _ = transform.divided([noise] * (source + 1))
@@ -189,7 +190,7 @@ class Component:
         return np.asarray(values + self.transform.offsets(self.measure, np.full(len(X), source), X))
 
     def integrand(self, source: int, g: Array, X: Array) -> Array:
-        """Return what is integrated of a source at X, for g (m, n) in standard units; of logarithms, in any unit."""
+        """Return the integrand of a source at X, for g (m, n) in standard units; from logarithms in any unit."""
         if not self.transform.range.log:
             return self.values_of(source, g, X)
         scaled = self.scaled(source)
@@ -199,18 +200,18 @@ class Component:
 
     @property
     def unit(self) -> float:
-        """A unit of the values, in which squares are finite."""
+        """A unit of the values, in which their squares are finite."""
         if self.transform.affine:
             return float(self.latent.spreads[self.latent.target])
         return 1.0 if self.transform.range.log else self.transform.unit
 
     def _linear(self, means: Array, stds: Array) -> Estimate:
-        """Return the estimate of what is linear in g, from its moments by each member in standard units."""
+        """Return the estimate of a quantity linear in g, from its moments by each member in standard units."""
         level, spread = self.latent.levels[self.latent.target], self.latent.spreads[self.latent.target]
         return self.latent.of_values(level + spread * means, spread * stds)
 
     def _over(self, nodes: Nodes) -> Estimate:
-        """Return the integral of the primary source over the measure that nodes are of."""
+        """Return the integral of the primary source over the measure of the nodes."""
         target = self.latent.target
         mean, variance = self.average(target, nodes)
         if self.transform.trend is not None:
@@ -218,16 +219,16 @@ class Component:
         return self.few.of_values(*self.in_user_units(target, mean, variance), self.transform.ends)
 
     def _nodes_given(self, inputs: Sequence[int], t: Array, most: int = NODES.tried) -> Nodes:
-        """Return nodes of all other inputs, with k of them given: what their effect at t (k,) is an average over."""
+        """Return nodes of all other inputs, with k inputs fixed at t (k,)."""
         X, weights = self._even_nodes.some(most)
         X = X.copy()
         X[:, list(inputs)] = t
         return Nodes(X, weights[None])
 
     def in_user_units(self, source: int, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of values, or of their logarithm, from those of what they are made of.
+        """Return mean and standard deviation of values, or of their logarithm, in the units of the user.
 
-        That are standard values where T is affine, else distances from the bound.
+        The given moments are those of standard values if T is affine, otherwise of relative distances from the bound.
         """
         if self.transform.affine:
             level, spread = self.latent.levels[source], self.latent.spreads[source]

@@ -18,12 +18,12 @@ from .posterior import Posterior
 class CorrelationSettings:
     """Sizes of samples, and when a correlation is known."""
 
-    points: int = 256  #: of all sources together, at which they are compared
-    draws: int = 400  #: from their posteriors: the ends of an interval are known to a percent
-    #: numbers that are fitted to the primary source if it is related to another one: a factor, an offset, and the size
-    #: of the difference; so many observations say nothing of their relation, whatever the model makes of them
+    points: int = 256  #: points at which sources are compared, for all sources together
+    draws: int = 400  #: draws from their posteriors: the ends of an interval are known to a percent
+    #: parameters of a relation between two sources: a factor, an offset, and the size of the difference. So many
+    #: observations say nothing about the relation
     relation: int = 3
-    unclear: float = 0.5  #: width of a 95 % interval from which on a correlation is not known
+    unclear: float = 0.5  #: width of a 95 % interval above which a correlation is not known
 
 
 SETTINGS = CorrelationSettings()
@@ -36,11 +36,11 @@ class Correlations:
     mean: Array
     low: Array
     high: Array
-    enough: NDArray[np.bool_]  #: (L, L), whether there are more observations of both than a relation has numbers
+    enough: NDArray[np.bool_]  #: (L, L), whether both have more observations than a relation has parameters
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Mask of those that rest on data, and whose interval is narrow enough to mean anything, shape (L, L)."""
+        """Mask of correlations that rest on data and whose interval is narrow, shape (L, L)."""
         return self.enough & (self.high - self.low <= SETTINGS.unclear)
 
     def parts(self, i: int, j: int) -> list[str]:
@@ -60,8 +60,8 @@ class Correlations:
 def correlations_of(posterior: Posterior) -> Correlations:
     """Return how the sources correlate over the distribution of the inputs.
 
-    They are drawn from their posteriors, by all members that decisions are made by, and the correlation of each draw is
-    computed over the same inputs.
+    The sources are drawn from their joint posterior by each member that decisions use, and the correlation of each draw
+    is computed over the same inputs.
     """
     component = posterior.whole.components[0]
     latent = component.latent.thinned(LATENT.deciding)
@@ -87,7 +87,7 @@ def correlations_of(posterior: Posterior) -> Correlations:
 
 
 def _heavy_tailed(rng: np.random.Generator, n: int, dim: int, latent: Latent) -> Array:
-    """Return n deviations from a posterior, in standard deviations, that go as far as those of the integral do."""
+    """Return n standardised deviations from a posterior, (n, dim), with tails like those of the integral."""
     deviations = rng.normal(size=(n, dim))
     if np.isinf(latent.tails):
         return deviations

@@ -1,13 +1,12 @@
-"""`OutputDistribution`: the distribution of the output of the primary source, under the distribution of its inputs.
+"""`OutputDistribution`: the distribution of the primary source's output, under the distribution of its inputs.
 
-Sample paths are evaluated at one set of n low-discrepancy points. What that set has too much or too little of is
-corrected with the posterior means, which take less work and are evaluated at R larger sets as well: a quantity q of
-path j of posterior k is
+Sample paths are evaluated at one set of n low-discrepancy points. The error of that set is corrected with the posterior
+means, which are cheaper and are also evaluated at R larger sets: a quantity q of path j of posterior k is
 
     q_0(f_kj) + q̄(m_k) - q_0(m_k)
 
-by the first set, with the average q̄ over the R larger ones. The spread of q(m_k) between these is in the error bar.
-For independent inputs, the variance comes from rules for each input instead (`effects`).
+where q_0 is by the first set, and q̄ is the average over the R larger ones. The spread of q(m_k) between these is part
+of the error bar. For independent inputs, the variance comes from rules for each input instead (`effects`).
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from .rules import set_average
 class DistributionSettings:
     """Sizes of point sets and grids."""
 
-    points: int = 2048  #: at which paths are evaluated: a second or two, and 10 MB for all paths
-    sets: int = 8  #: at which posterior means are evaluated
-    most_points: int = 8192  #: of each of these sets, and fewer if that takes more covariances than so many
+    points: int = 2048  #: points at which paths are evaluated: a second or two, and 10 MB for all paths
+    sets: int = 8  #: larger sets, at which posterior means are evaluated
+    most_points: int = 8192  #: most points of each larger set, and most covariances for all of them
     most_covariances: int = 30_000_000
-    most_bins: int = 2000  #: in which values are counted for densities
-    #: probabilities of the tails beyond which quantiles are refused: a set has no points there
+    most_bins: int = 2000  #: bins in which values are counted for densities
+    #: smallest tail probability of a quantile: the point sets do not reach further
     smallest_tail: float = 1e-3
 
 
@@ -47,9 +46,9 @@ SETTINGS = DistributionSettings()
 
 
 class OutputDistribution:
-    """The distribution of the output of the primary source, without noise, under the distribution of the inputs.
+    """The distribution of the primary source's output, without noise, under the distribution of the inputs.
 
-    Every number of it is an `Estimate`, with what is not known of the source in its error bar. Made by
+    Every quantity of it is an `Estimate`, whose error bar is the uncertainty about the source. Made by
     `Result.distribution`.
 
     Examples
@@ -74,7 +73,7 @@ class OutputDistribution:
         )
 
     def std(self) -> Estimate:
-        """Return the standard deviation of the output: how much it varies because the inputs do."""
+        """Return the standard deviation of the output, due to the variation of the inputs."""
         positive = Scale(LINEAR.to, LINEAR.back, ROOT.ends)
         found = [part.of_draws(part.unit * np.sqrt(part.variances), positive) for part in self._parts]
         return self._mixed(found).in_unit(self.unit)
@@ -117,7 +116,7 @@ class OutputDistribution:
         return Estimates([self._mixed(found) for found in by_part])
 
     def grid(self, n: int = 41) -> Array:
-        """Return n equidistant values of the output that cover all but its outermost hundredths."""
+        """Return n equidistant values of the output that cover its central 99 %, with a margin."""
         low, high = (np.median(np.quantile(self._parts[0].means_at_paths, p, axis=-1)) for p in (0.005, 0.995))
         margin = 0.05 * (high - low) or 0.5 * max(abs(low), 1.0)
         return np.linspace(low - margin, high + margin, n)
@@ -143,7 +142,7 @@ class _Sampled:
         self.unit, self.of_draws = component.unit, component.few.of_draws
 
     def estimate(self, quantity: Callable[[Array], Array], scale: Scale) -> Estimate:
-        """Return the estimate of a quantity of values (..., n), which it maps to (...)."""
+        """Return the estimate of a quantity, a function that maps values (..., n) to (...)."""
         return self.of_draws(self._draws(quantity), scale)
 
     def densities(self, t: Array) -> list[Estimate]:
@@ -191,14 +190,14 @@ class _Sampled:
 
     @cached_property
     def _smoothing(self) -> float:
-        """The width of the kernel by which densities are smoothed."""
+        """The width of the kernel that smooths densities."""
         f = self._values[:, :: SETTINGS.sets].ravel()
         quartiles = np.quantile(f, [0.25, 0.75])
         spread = min(float(np.std(f)), float(np.diff(quartiles)[0]) / 1.349) or float(np.std(f))
         return 0.9 * spread * SETTINGS.points**-0.2 or np.finfo(float).eps * max(abs(float(f[0])), 1.0)
 
     def _draws(self, quantity: Callable[[Array], Array]) -> Array:
-        """Return a quantity of each path, shape (K, J), with the error of the point sets; it maps (..., n) to (...)."""
+        """Return a quantity, which maps (..., n) to (...), of each path, corrected for the point set: shape (K, J)."""
         return _corrected(*(quantity(f) for f in (self._values, self.means_at_paths, self._means)))
 
 
@@ -216,7 +215,7 @@ def _corrected(draws: Array, of_means: Array, by_set: Array) -> Array:
 def _smoothed_densities(f: Array, t: Array, width: float) -> Array:
     """Return the density of values (..., n) at each t_i by Gaussian kernels of a given width, shape (..., m).
 
-    Values are counted in bins of a quarter of that width first: a kernel for each of them would take minutes.
+    Values are first counted in bins of a quarter of that width: a kernel for each value would take minutes.
     """
     low, high = t.min() - 6 * width, t.max() + 6 * width
     bins = min(int(np.ceil((high - low) / (width / 4))), SETTINGS.most_bins)

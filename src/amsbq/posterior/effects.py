@@ -1,14 +1,14 @@
 """Variances of sample paths and of the effects of inputs on them, for independent inputs.
 
 A path is a sum of products of functions of one input each, because kernels are. Averages over some of the inputs are
-therefore sums over the nodes of one rule for each input. What is left are averages of squares: those of main effects by
-the same rules, and those of interactions, orthogonal to them, over low-discrepancy points.
+therefore sums over the nodes of one rule for each input. Averages of squares remain: those of main effects are by the
+same rules, those of interactions, which are orthogonal to them, over low-discrepancy points.
 
 Notation: f = Σ_p a_p Π_d φ_pd(x_d) for one model, with a (P, J) for J paths; μ_pd = ∫ φ_pd dπ_d; E f its mean;
 
-    f_S = E[f | x_S] - E f          effect of the inputs S with all interactions between them
+    f_S = E[f | x_S] - E f          effect of the inputs S, with the interactions between them
     f_d                             main effect of one input: S = {d}
-    f - E f - f_{not S}             all that the inputs S do, with all interactions
+    f - E f - f_{not S}             everything that involves an input in S
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SETTINGS = EffectSettings()
 
 
 class Effects(NamedTuple):
-    """Variances of K × J functions, and how much of them each of G groups of inputs explains."""
+    """Variances of K × J functions, and the part of them that each of G groups of inputs explains."""
 
     variances: Array  # (K, J)
     first: Array  # by itself: Var f_g, (G, K, J)
@@ -49,10 +49,10 @@ class Effects(NamedTuple):
 
 
 def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> Effects:
-    """Return the variances of sample paths of a single process, and of what groups of inputs explain.
+    """Return the variances of sample paths of a single process, and what groups of inputs explain of them.
 
-    They are in standard units.
-    What paths leave out of the posterior variance is divided among the groups as their deviations from the mean are.
+    They are in standard units. The posterior variance that paths do not represent is divided among the groups in
+    proportion to the paths' deviations from the mean.
     """
     (functions,), rules = paths.functions, rules_for(measure)
     X = np.concatenate([measure.sobol(SETTINGS.points, seed + 1) for seed in range(SETTINGS.sets)])
@@ -75,13 +75,13 @@ def transformed_effects(
 ) -> Effects:
     """Return the variances of functions of sample paths and inputs, and of what groups of inputs explain.
 
-    They are averages over pairs of low-discrepancy points that have a group or all other inputs in common (Saltelli,
-    Jansen), with the error of these averages and without what paths leave out of the posterior variance.
+    They are averages over pairs of low-discrepancy points that share a group or all other inputs (Saltelli, Jansen),
+    with the error of these averages, but without the posterior variance that paths do not represent.
     """
     by_set = np.array([_of_pairs(paths, measure, groups, output, seed) for seed in range(SETTINGS.sets)])
     variances, *explained = by_set.mean(axis=0)
     shares = np.array(explained) / np.maximum(variances, np.finfo(float).tiny)
-    # to first order in the errors of both averages, that of a set
+    # to first order in the errors of both averages over a set
     errors = by_set[:, 1:] - shares * by_set[:, :1]
     averages = variances * shares + set_average(np.moveaxis(errors, 0, -1))
     first, total = np.split(np.clip(averages, 0.0, variances), 2)
@@ -91,7 +91,7 @@ def transformed_effects(
 def _of_pairs(
     paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array, Array], Array], seed: int
 ) -> Array:
-    """Return the variances of outputs, what groups explain by themselves, and with others: shape (1 + 2 G, K, J)."""
+    """Return the variances of outputs, and what groups explain alone and with interactions: shape (1 + 2 G, K, J)."""
     D = measure.dim
     U = np.clip(
         scipy.stats.qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points), 2.0**-40, 1 - 2.0**-40
@@ -126,9 +126,9 @@ class _Products:
             (B, scales, group.kernel)
             for group in models.groups
             for B, scales in zip(group.B[k, :, models.target][:, s], group.scales[k], strict=True)
-            if B.any()  # others are terms of another structure
+            if B.any()  # zero for terms of another structure
         ]
-        # a trend is a sum over inputs: each of its functions is a product with ones
+        # a trend is a sum over inputs: each summand is a product with ones
         trends = [
             (B[k, models.target, s][:, None] * kernel.observed(measure, centres), kernel)
             for kernel, B in zip(models.trends.kernels, models.trends.B, strict=True)
@@ -178,11 +178,11 @@ class _Products:
         return self._with_interactions(range(len(self.means)), self.values)
 
     def first(self, group: Sequence[int]) -> Array:
-        """Return what a group of inputs explains by itself, shape (J,)."""
+        """Return the variance that a group of inputs explains by itself, shape (J,)."""
         return self.main[group[0]] if len(group) == 1 else self._with_interactions(group, self._effect(group))
 
     def total(self, group: Sequence[int]) -> Array:
-        """Return what a group of inputs explains with all interactions, shape (J,)."""
+        """Return the variance that a group of inputs explains with all interactions, shape (J,)."""
         others = [d for d in range(len(self.means)) if d not in group]
         return self._with_interactions(group, self.values - self._effect(others))
 
@@ -195,7 +195,7 @@ class _Products:
         return np.asarray(product @ (rest[:, None] * self.a) - self.mean)
 
     def _with_interactions(self, inputs: Sequence[int], effect: Array) -> Array:
-        """Return E effect² of an effect (n, J) that consists of the main effects of inputs and of interactions."""
+        """Return E effect² (J,) of an effect (n, J), the sum of main effects of the inputs and interactions."""
         chosen = list(inputs)
         squares = (effect - self.mains[chosen].sum(axis=0)) ** 2
         by_set = squares.T.reshape(len(self.mean), SETTINGS.sets, -1).mean(axis=2)

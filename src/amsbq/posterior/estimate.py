@@ -24,7 +24,7 @@ class Estimate:
     Parameters
     ----------
     centres : (K,) array
-        Centre of each component; without any, nothing is known, and mean, standard deviation and quantiles are NaN.
+        Centre of each component; if empty, nothing is known, and mean, standard deviation and quantiles are NaN.
     scales : (K,) array, optional
         Scale of each component; without scales the estimate is a number without an error bar.
     weights : (K,) array, optional
@@ -34,14 +34,14 @@ class Estimate:
     effective_draws : float
         The effective number of hyperparameter draws behind it; 1 if only the mode was used.
     within : (low, high)
-        The range of the integral, one end or both of which may be infinite: quantiles and intervals never leave it.
+        The range of the integral; either end may be infinite. Quantiles and intervals never leave it.
 
     Attributes
     ----------
     mean, std : float
         Mean and standard deviation of the integral; ``std`` is NaN without an error bar.
     unit : str
-        The unit in which it is printed; empty if nobody has said it.
+        The unit in which it is printed; empty if none was given.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Estimate:
         no_bar = np.full_like(self.centres, np.nan)
         self.scales = no_bar if scales is None else non_negative(numbers(scales, "scales"), "scales")
         shares = np.ones_like(self.centres) if weights is None else numbers(weights, "weights")
-        total = shares.sum()  # one, but for rounding, in an estimate that was stored: it stays the same to the last bit
+        total = shares.sum()  # one but for rounding in a stored estimate, which stays the same to the last bit
         self.weights = read_only(shares if abs(total - 1) < 1e-12 else shares / total)
         self.dof, self.effective_draws, self.within = dof, effective_draws, (float(within[0]), float(within[1]))
         if not len(self.centres):
@@ -100,14 +100,14 @@ class Estimate:
 
     @classmethod
     def from_dict(cls, arguments: dict[str, Any]) -> Estimate:
-        """Return the estimate of which `to_dict` returned these arguments."""
+        """Return the estimate from the arguments that `to_dict` returned."""
         return cls(**arguments)
 
     def __repr__(self) -> str:
         return f"Estimate({self.summary()})"
 
     def in_unit(self, unit: str) -> Estimate:
-        """Return this estimate with a unit, in which it is printed.
+        """Return the estimate with a unit, in which it is printed.
 
         >>> Estimate([1.0], [0.1]).in_unit("m")
         Estimate(1.00 ± 0.10 m (std), 95 % between 0.80 and 1.20)
@@ -117,9 +117,9 @@ class Estimate:
         return known
 
     def summary(self, unit: str | None = None) -> str:
-        """Return mean, standard deviation and 95 % interval as text, to as many digits as are known.
+        """Return mean, standard deviation and 95 % interval as text, with as many digits as are known.
 
-        It is in the unit of the estimate, unless another one is given.
+        ``unit`` replaces the estimate's own unit.
         """
         unit = self.unit if unit is None else unit
         if np.isnan(self.mean):
@@ -163,7 +163,7 @@ class Estimate:
 
     @cached_property
     def _bounded(self) -> _Bounded | None:
-        """The distribution on a scale that ends at the bounds; None if there are none."""
+        """The distribution on a scale that ends at the bounds; None without bounds."""
         low, high = self.within
         if np.isinf(self.within).all():
             return None
@@ -199,7 +199,7 @@ class Estimate:
 
 
 class _Bounded(NamedTuple):
-    """The distribution of an integral that has bounds, as that of a number q of any size.
+    """The distribution of a bounded integral, as that of an unbounded number q.
 
     With one bound the distance from it is q², with two the share of the range is sin² q.
     """

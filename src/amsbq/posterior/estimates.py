@@ -12,7 +12,7 @@ from ..common.validation import Array, read_only
 from .estimate import Estimate
 from .outputs import output_number
 
-#: an `Estimate`, or with several outputs `Estimates`: which of them is known only in a run
+#: an `Estimate`, or `Estimates` with several outputs: only a run determines which
 AnyEstimate: TypeAlias = Any
 
 
@@ -78,24 +78,24 @@ class Estimates(Sequence[Estimate]):
         return read_only(np.array([part.quantile(p) for part in self.parts]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates by name, each as `Estimate.to_dict` has it."""
+        """Return the estimates by name as JSON types, each in the form of `Estimate.to_dict`."""
         return {"outputs": {name: part.to_dict() for name, part in zip(self.names, self.parts, strict=True)}}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Estimates:
-        """Return the estimates of which `to_dict` made ``content``."""
+        """Return the estimates from the content that `to_dict` returned."""
         parts = content["outputs"]
         return cls([Estimate.from_dict(part) for part in parts.values()], list(parts))
 
     def in_units(self, units: Sequence[str], labels: Sequence[str] | None = None) -> Estimates:
-        """Return these estimates with their units and labels, by which they are printed."""
+        """Return the estimates with the units and labels with which they are printed."""
         parts = [part.in_unit(unit) for part, unit in zip(self.parts, units, strict=True)]
         return Estimates(parts, self.names, self.labels if labels is None else labels)
 
     def summary(self, names: Sequence[str] | None = None, units: Sequence[str] | None = None) -> str:
         """Return mean, standard deviation and 95 % interval of each quantity as text, one on each line.
 
-        ``names`` are other names for them, and ``units`` other units.
+        ``names`` and ``units`` replace the labels and units of the estimates.
         """
         called, measured = names or self.labels, units or [part.unit for part in self.parts]
         width = max(len(name) for name in called) + 1
@@ -117,10 +117,10 @@ class Estimates(Sequence[Estimate]):
 
 
 def unknown_estimate(outputs: Sequence[str] | None) -> AnyEstimate:
-    """Return the estimate before any observation, of one output or of those of these names."""
+    """Return the estimate before any observation, of a single output or of the named ones."""
     return Estimate.unknown() if outputs is None else Estimates([Estimate.unknown()] * len(outputs), outputs)
 
 
 def estimate_from_dict(content: Mapping[str, Any]) -> AnyEstimate:
-    """Return the estimate, of one output or of several, of which ``to_dict`` made ``content``."""
+    """Return the estimate, of one output or of several, from the content that ``to_dict`` returned."""
     return Estimates.from_dict(content) if "outputs" in content else Estimate.from_dict(dict(content))

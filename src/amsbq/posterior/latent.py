@@ -33,12 +33,14 @@ class LatentSettings:
     """How many members answers are averaged over, and how far error bars go beyond them."""
 
     deciding: int = 8  #: hyperparameter draws for decisions
-    #: hyperparameter draws for what is not linear in the process: the spread between them is known to a fifth
+    #: hyperparameter draws for quantities that are not linear in the process: the spread between draws is known to a
+    #: fifth
     few: int = 16
-    #: factor on the width of the distribution of a quantity that is not linear, on top of that of the mean: local
-    #: errors count in it, which average out in the mean. Chosen by benchmarks/quantities.py on development problems.
+    #: factor on the width of the distribution of a quantity that is not linear, in addition to that of the mean: such
+    #: quantities depend on local errors, which average out in the mean. Chosen by benchmarks/quantities.py on
+    #: development problems
     widened: float = 1.5
-    #: points that stand for a distribution for which kernels have no integrals: their average is right to 1e-3 of a
+    #: points that represent a distribution without closed-form kernel integrals: their average is accurate to 1e-3 of a
     #: standard deviation of the output, or better
     stand_in_points: int = 8192
     mixed: int = 64  #: members of a sum of processes: combinations of their hyperparameter draws
@@ -57,7 +59,7 @@ class Process:
     data : Data
         The observations in the units of the process, in the order of arrival.
     rows, weights : (K,) array
-        The particles that are conditioned, and the weight of each; ``posteriors`` are what they became.
+        The particles that are conditioned, and their weights; ``posteriors`` are the conditioned models.
     """
 
     particles: Particles
@@ -68,18 +70,18 @@ class Process:
 
     @classmethod
     def of(cls, particles: Particles, data: Data, integrals: Integrals = ()) -> Process:
-        """Return particles conditioned on observations and on known integrals."""
+        """Return particles conditioned on observations and known integrals."""
         return cls(particles, data, *particles.condition(data, integrals))
 
-    def knowing(self, sums: ModelBatch, known: Data) -> Process:
-        """Return the process that is conditioned on sums over points as well, which are the integrals of its models."""
+    def with_known_sums(self, sums: ModelBatch, known: Data) -> Process:
+        """Return the process conditioned also on ``known`` sums over points, the integrals of models ``sums``."""
         data = self.posteriors.data.rows(~self.posteriors.data.of_integral).followed_by(known)
         return replace(self, posteriors=PosteriorBatch.condition(sums, data, self.posteriors.jitter))
 
     def extend(self, data: Data) -> Process:
-        """Return the same particles on more observations; ``data`` begin with the old ones.
+        """Return the process, particles kept, given more observations; ``data`` begin with the old ones.
 
-        Within each structure they are weighted by how probable the new observations were to them.
+        Within each structure, particles are reweighted by the density of the new observations.
         """
         posteriors, particles = self.posteriors, self.particles
         for new in data.one_by_one(len(self.data.values.y)):
@@ -93,7 +95,8 @@ class Process:
     def least_std(self) -> float:
         """The least standard deviation of an integral, in standard units.
 
-        It is the resolution of the measure; where values are too few for the most probable θ, their spread.
+        It is the resolution of the measure, or the spread of the values where there are too few for the most probable
+        θ.
         """
         least = self.posteriors.models.measure.resolution
         if not self.particles.members or self.particles.marginalised or not too_few(self.posteriors.data):
@@ -109,7 +112,7 @@ def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
     """
     out = weights.copy()
     with np.errstate(divide="ignore"):
-        logs = np.log(weights) + gained  # a value may be most probable to one that hardly counts
+        logs = np.log(weights) + gained  # the largest density may be that of a negligible weight
     for group in np.unique(groups):
         of = groups == group
         if np.isfinite(gained[of]).all() and weights[of].any():
@@ -119,7 +122,7 @@ def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
 
 
 def _spread_of_few(values: Array) -> float:
-    """Return the standard deviation of a Gaussian whose 95 % interval is that of Student's distribution for values."""
+    """Return the standard deviation of a Gaussian with the 95 % interval of Student's distribution of the values."""
     if len(values) < 2:
         return 0.0
     return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))
@@ -141,7 +144,7 @@ ARCSINE = Scale(lambda q: np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0))), lambda t: np
 
 
 class LeftOut(NamedTuple):
-    """Values y of sources s at X, and what all other observations predict by each of K members, in standard units."""
+    """Values y of sources s at X, and their predictions from all other observations by K members, in standard units."""
 
     s: IntArray
     X: Array
@@ -160,14 +163,14 @@ def left_out(posteriors: PosteriorBatch) -> LeftOut:
 
 @dataclass(frozen=True)
 class Members:
-    """J weighted members, each with one particle of each of R processes; what they say is kept for several outputs.
+    """J weighted members, each with one particle of each of R processes; results are cached for several outputs.
 
     Attributes
     ----------
     parts : tuple of PosteriorBatch
         The posteriors of each process.
     picks : (J, R) array
-        Which of them a member has.
+        The particle of each process that a member has.
     weights, groups : (J,) array
         The weight of each member, and the number of its structure.
     """
@@ -176,11 +179,11 @@ class Members:
     picks: IntArray
     weights: Array
     groups: IntArray
-    _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, processes: Sequence[Process]) -> Members:
-        """Return the particles of a process; or combinations of those of several, which are independent."""
+        """Return the particles of one process, or combinations of the particles of several independent ones."""
         parts = tuple(process.posteriors for process in processes)
         if len(processes) == 1:
             (process,) = processes
@@ -189,18 +192,18 @@ class Members:
         J, rng = SETTINGS.mixed, np.random.default_rng(0)
         picks = np.empty((J, len(processes)), dtype=np.intp)
         for r, process in enumerate(processes):
-            order = np.argsort(process.posteriors.integral()[1], kind="stable")  # so that wide ones have their weight
+            order = np.argsort(process.posteriors.integral()[1], kind="stable")  # stratified by width
             at = (rng.permutation(J) + 0.5) / J
             picks[:, r] = order[np.minimum(np.searchsorted(np.cumsum(process.weights[order]), at), len(order) - 1)]
         return cls(parts, picks, np.full(J, 1 / J), np.zeros(J, dtype=np.intp))
 
     def thinned(self, n: int) -> Members:
-        """Return at most so many of the members, divided among structures by their weights."""
+        """Return at most n of the members, divided among structures by weight."""
         if n >= len(self.weights):
             return self
-        if n not in self._kept:
-            self._kept[n] = self.selected(*thinned(self.weights, self.groups, n))
-        found: Members = self._kept[n]
+        if n not in self._cache:
+            self._cache[n] = self.selected(*thinned(self.weights, self.groups, n))
+        found: Members = self._cache[n]
         return found
 
     def selected(self, rows: IntArray, weights: Array) -> Members:
@@ -213,8 +216,8 @@ class Members:
             self.groups[rows],
         )
 
-    def located(self) -> Members:
-        """Return the members without known integrals, which have no location that a product of kernels could have."""
+    def without_integrals(self) -> Members:
+        """Return the members without known integrals: these have no location, as products of kernels need."""
         if not any(part.data.of_integral.any() for part in self.parts):
             return self
         rows = [part.data.rows(~part.data.of_integral) for part in self.parts]
@@ -222,21 +225,21 @@ class Members:
         parts = tuple(PosteriorBatch.condition(part.models, data, part.jitter) for part, data in pairs)
         return Members(parts, self.picks, self.weights, self.groups)
 
-    def kept(self, name: str, make: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function of arguments makes; the latest of each name is kept, for other outputs."""
+    def cached(self, name: str, make: Callable[..., T], *arguments: Any) -> T:
+        """Return ``make(*arguments)``; the latest result of each name is cached for other outputs."""
         key = [each.tobytes() if isinstance(each, np.ndarray) else each for each in arguments]
-        if name not in self._kept or self._kept[name][0] != key:
-            self._kept[name] = key, make(*arguments)
-        found: T = self._kept[name][1]
+        if name not in self._cache or self._cache[name][0] != key:
+            self._cache[name] = key, make(*arguments)
+        found: T = self._cache[name][1]
         return found
 
     def predict(self, source: int, X: Array) -> list[tuple[Array, Array]]:
-        """Return the means and variances of a source at each X_i by the posteriors of each process: (K_r, n) each."""
-        return self.kept("predict", lambda source, X: [part.predict(source, X) for part in self.parts], source, X)
+        """Return the means and variances of a source at each X_i, for each process by its posteriors: (K_r, n) each."""
+        return self.cached("predict", lambda source, X: [part.predict(source, X) for part in self.parts], source, X)
 
     def predict_joint(self, sources: IntArray, X: Array) -> list[tuple[Array, Array]]:
-        """Return the means and covariances of sources (n,) at X by the posteriors of each process."""
-        return self.kept("joint", lambda s, X: [part.predict_joint(s, X) for part in self.parts], sources, X)
+        """Return the means and covariances of sources (n,) at X, for each process by its posteriors."""
+        return self.cached("joint", lambda s, X: [part.predict_joint(s, X) for part in self.parts], sources, X)
 
 
 @dataclass(frozen=True)
@@ -249,13 +252,14 @@ class Latent:
     levels, spreads : (L,) array
         Units of the sources.
     ratios : (R, L) array
-        How much of each process a source has, in these units.
+        The factor a_rl of each process in each source, in these units.
     rest, rest_error : float
-        Variance of what the processes leave, at a point and in the integral, in these units.
+        Variance of the residual e at a point and in the integral, in these units.
     least_std : float
         The least standard deviation of an integral, in these units.
     tails, widened, effective : float
-        Degrees of freedom of what is said of quantities, a factor on its width, and the effective number of members.
+        Degrees of freedom of the distributions of quantities, a factor on their widths, and the effective number of
+        members.
     """
 
     members: Members
@@ -294,7 +298,7 @@ class Latent:
         rest: float,
         error: float,
     ) -> Latent:
-        """Return centre + Σ_r loading_r (process r) + e; the variance of e is ``rest``, in the integral ``error``."""
+        """Return centre + Σ_r loading_r (process r) + e; e has the variance ``rest``, its integral ``error``."""
         units = [process.particles.units for process in processes]
         levels = centre + sum(load * unit.levels for load, unit in zip(loadings, units, strict=True))
         sizes = np.array([load * unit.spreads for load, unit in zip(loadings, units, strict=True)])
@@ -322,7 +326,7 @@ class Latent:
 
     @property
     def picks(self) -> IntArray:
-        """Which of them a member has, shape (J, R)."""
+        """The particle of each process that a member has, shape (J, R)."""
         return self.members.picks
 
     @property
@@ -337,25 +341,25 @@ class Latent:
 
     @property
     def target(self) -> int:
-        """The source whose integral is wanted."""
+        """The source whose integral is the target."""
         return self.parts[0].models.target
 
     @property
     def n_sources(self) -> int:
-        """The number of sources that it is a model of."""
+        """The number of modelled sources."""
         return len(self.levels)
 
     @property
     def n_evaluated(self) -> int:
-        """The number of those that can be evaluated: a limit, which is wanted but not a source of the run, is last."""
+        """The number of modelled sources that can be evaluated: all but a limit, which is the last one."""
         return self.n_sources - (self.target > 0)
 
     def thinned(self, n: int) -> Latent:
-        """Return at most so many of the members, divided among structures by their weights."""
+        """Return the process with at most n members, divided among structures by weight."""
         return replace(self, members=self.members.thinned(n))
 
     def only(self, member: int) -> Latent:
-        """Return one of the members."""
+        """Return the process with a single member."""
         return replace(self, members=self.members.selected(np.array([member]), np.ones(1)))
 
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
@@ -371,7 +375,7 @@ class Latent:
         return np.asarray(means), np.asarray(covariances + self.rest * np.eye(len(X)))
 
     def integral(self, source: int | None = None) -> tuple[Array, Array]:
-        """Return means and standard deviations of an integral, by default the one wanted, in standard units: (J,)."""
+        """Return means and standard deviations (J,) of a source's integral, by default the target's; standard units."""
         source = self.target if source is None else source
         found = [(integral_means(part, source), part.integral(source)[1]) for part in self.parts]
         means, variances = self.summed(found, source, self.rest_error)
@@ -398,13 +402,13 @@ class Latent:
         return LeftOut(s, X, np.asarray(y), np.asarray(means), np.asarray(variances + self.rest))
 
     def under(self, measure: Measure, other: Measure) -> tuple[Array, Array]:
-        """Return means and standard deviations of the primary integral under another measure, as `integral` does."""
+        """Return means and standard deviations of the target's integral under another measure, like `integral`."""
         found = [_under(part, measure, other) for part in self.parts]
         means, variances = self.summed(found, self.target, self.rest_error)
         return means, np.sqrt(variances)
 
     def summed(self, moments: Sequence[tuple[Array, Array]], source: int, rest: float) -> tuple[Array, Array]:
-        """Return means and variances (J, ...) of sums of processes, from those of each (K_r, ...), and of the rest."""
+        """Return means and variances (J, ...) of sums of processes, from those of each (K_r, ...) and of the rest."""
         pairs = list(zip(self.ratios[:, source].tolist(), moments, self.picks.T, strict=True))
         means = sum(a * mean[rows] for a, (mean, _), rows in pairs)
         return np.asarray(means), np.asarray(sum(a * a * variance[rows] for a, (_, variance), rows in pairs) + rest)
@@ -412,8 +416,8 @@ class Latent:
     def of_values(self, means: Array, stds: Array, within: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
         """Return the estimate of a quantity with means and standard deviations (J,) by each member.
 
-        It is a mixture of Student's t distributions, a little wider than the members say, because all of them may be
-        wrong, and never leaves the range ``within``.
+        It is a mixture of Student's t distributions, a little wider than the members' because all of them may be wrong,
+        and stays within the range ``within``.
         """
         mean = self.weights @ means
         centres = np.clip(mean + self.widened * (means - mean), *within)
@@ -421,11 +425,11 @@ class Latent:
         return without_far_draws(found) if np.isfinite(self.tails) else found
 
     def of_draws(self, draws: Array, scale: Scale = LINEAR) -> Estimate:
-        """Return the estimate of a quantity with draws (J, m), of which those of each member are equally likely.
+        """Return the estimate of a quantity from draws (J, m), those of each member equally likely.
 
-        Draws get a factor on the width, and heavy tails: each deviation from the average of its member is multiplied by
-        √(ν/χ²_ν), which makes a Gaussian one a Student's t. That is done on a scale on which deviations are about
-        symmetric, and which ends at the bounds of the quantity.
+        Draws are widened and get heavy tails: each deviation from the average of its member is multiplied by √(ν/χ²_ν),
+        which turns a Gaussian one into a Student's t. This is done on a scale on which deviations are nearly symmetric,
+        and which ends at the bounds of the quantity.
         """
         t = scale.to(draws)
         own = t.mean(axis=1, keepdims=True)
@@ -438,7 +442,7 @@ class Latent:
 
 
 def without_far_draws(estimate: Estimate) -> Estimate:
-    """Return an estimate without the components that are far from its 95 % interval, which have next to no weight."""
+    """Return an estimate without components far from its 95 % interval, which have next to no weight."""
     low, high = estimate.interval()
     near = np.abs(estimate.centres - 0.5 * (low + high)) <= AVERAGING.farthest * 0.5 * (high - low)
     if near.all() or not near.any():
@@ -470,10 +474,10 @@ def averaged(moments: tuple[Array, Array], weights: Array | None = None) -> tupl
 
 
 def integral_means(batch: PosteriorBatch, source: int | None = None) -> Array:
-    """Return the means of the integral of a source, by default the one wanted, over the whole measure: shape (K,).
+    """Return the means (K,) of the integral of a source, by default the target, over the whole measure.
 
-    Models are learned by some of many samples. Known integrals are those over these, so the difference between both
-    integrals is taken from values alone.
+    Models are learned with a part of many samples, and known integrals are over these: the difference between both
+    integrals is computed from values alone.
     """
     source = batch.models.target if source is None else source
     means = batch.models.mean[:, source] + np.einsum("kn,kn->k", batch.whitened_integral(source), batch.beta)
@@ -487,9 +491,9 @@ def _effect(batch: PosteriorBatch, source: int, inputs: Sequence[int], t: Array)
 
 
 def _by_all_samples(batch: PosteriorBatch, cov: Callable[[ModelBatch, Sites], Array]) -> Array:
-    """Return what is to be added to means of integrals (K, m), whose covariances with observations are (K, m, N).
+    """Return the corrections to means of integrals (K, m), whose covariances with observations are (K, m, N).
 
-    That is the difference between integrals over all of many samples and over those that models are learned by.
+    They are the differences between integrals over all of many samples and over those that models are learned with.
     """
     models, whole = batch.models, batch.models.measure.whole
     if whole is models.measure:
@@ -501,13 +505,13 @@ def _by_all_samples(batch: PosteriorBatch, cov: Callable[[ModelBatch, Sites], Ar
 
 
 def _under(part: PosteriorBatch, measure: Measure, other: Measure) -> tuple[Array, Array]:
-    """Return means and variances of the primary integral under another measure than that of the observations.
+    """Return means and variances of the target's integral under another measure than that of the observations.
 
-    Kernels are integrated against the other measure in closed form where there is one. Otherwise, and if models live in
-    coordinates of their own, as those of dependent inputs do, low-discrepancy points stand for it.
+    Kernels are integrated in closed form where possible. Otherwise, and where models have coordinates of their own, as
+    for dependent inputs, low-discrepancy points represent the other measure.
     """
     measure, other = (each.base if isinstance(each, Transformed) else each for each in (measure, other))
-    data = part.data.rows(~part.data.of_integral)  # known integrals are those over the measure of the observations
+    data = part.data.rows(~part.data.of_integral)  # known integrals are over the measure of the observations
     if other.marginals is None and not isinstance(other, Empirical):
         other = Empirical(other.sobol(SETTINGS.stand_in_points, 0))
     if measure.latent is not measure:

@@ -1,10 +1,10 @@
 """`Learner`: the observations of a run, and the posterior that decisions and answers are based on.
 
-Hyperparameters are refitted on a schedule that depends only on which sources were observed in turn. Between two refits
-they are kept, and the posterior is conditioned on each new observation. Draws of hyperparameters are made at the first
-refit, and whenever the number of observations, of all sources or of the primary one, has doubled since. In between
-they are carried along through all scheduled refits, so that the posterior after n observations does not depend on when
-somebody looked.
+Hyperparameters are refitted on a schedule that depends only on the order in which sources were observed. Between refits
+they stay, and the posterior is conditioned on each new observation. New hyperparameter draws are made at the first
+refit, and whenever the number of observations, of all sources or of the primary one, has doubled since. In between,
+draws are carried along through all scheduled refits: the posterior after n observations does not depend on when it was
+accessed.
 
 Notation: M outputs, N evaluations. An output that is missing in an evaluation, NaN, is not observed there.
 """
@@ -27,7 +27,7 @@ from ..inference.structures import Model, Noise
 from ..measures.base import Measure
 from .basis import SETTINGS as REDUCTION
 from .basis import Basis, PrincipalBasis, basis_made_at
-from .channel import Channel, Lessons
+from .channel import Channel, ChannelFitter
 from .posterior import Posterior
 from .schedule import SETTINGS as SCHEDULE
 from .schedule import Turns, choice_stage, latest_search
@@ -36,7 +36,7 @@ from .transforms import IDENTITY, OutputRange, Shape, Transform
 
 @dataclass(frozen=True)
 class _Refit:
-    """What was learned of a channel from the first n observations, and the warnings that were issued."""
+    """The channel learned from the first n observations, and the warnings issued meanwhile."""
 
     n: int
     channel: Channel
@@ -44,27 +44,27 @@ class _Refit:
 
 
 class _ChannelLearner:
-    """The latest refit of a channel, and what it became with the observations since."""
+    """The latest refit of a channel, and the channel conditioned on later observations."""
 
-    def __init__(self, lessons: Lessons, turns: Turns) -> None:
-        self.lessons, self.turns = lessons, turns
+    def __init__(self, fitter: ChannelFitter, turns: Turns) -> None:
+        self.fitter, self.turns = fitter, turns
         self.refit: _Refit | None = None
         self._channel: Channel | None = None
-        self._conditioned_on = 0  # the number of observations that the channel is conditioned on
-        #: numbers of observations when draws were made anew, which the schedule tells, and at the last refit
+        self._conditioned_on = 0  # number of observations that the channel is conditioned on
+        #: numbers of observations at the latest new draws, by the schedule, and at the latest refit
         self._drawn_at = self._carried_to = 0
-        self._chosen: list[Shape] | None = None  # the transforms that count, for a known range
-        if lessons.model.given:
-            self._channel = lessons.learned(Data.empty(lessons.measure.dim))
+        self._chosen: list[Shape] | None = None  # the transforms in use, for a known range
+        if fitter.model.given:
+            self._channel = fitter.learned(Data.empty(fitter.measure.dim))
 
     def on(self, data: Data, integrals: Integrals) -> Channel | None:
-        """Return the channel by the latest scheduled refit, conditioned on all observations.
+        """Return the channel of the latest scheduled refit, conditioned on all observations.
 
         None if there are no observations, unless hyperparameters are given.
         """
         n, at = len(data.values.y), self.turns.latest(data.values.s)
         if n and (self.refit is None or self.refit.n != at):
-            # Floating-point errors are those of proposals that are then rejected.
+            # Floating-point errors come from proposals that are rejected.
             with np.errstate(all="ignore"):
                 self.refit = self._refitted(data.first(at), integrals)
             self._channel, self._conditioned_on = self.refit.channel, at
@@ -73,35 +73,35 @@ class _ChannelLearner:
                 for k in range(self._conditioned_on, n):  # one by one: rounding must not depend on earlier accesses
                     more = data.first(k + 1)
                     holds = self._channel.holds(more)
-                    extended = self._channel.extend(more) if holds else self.lessons.afresh().learned(more, integrals)
+                    extended = self._channel.extend(more) if holds else self.fitter.fresh().learned(more, integrals)
                     self._channel, self._conditioned_on = extended, k + 1  # together: an interrupt may come any time
         return self._channel
 
     @property
     def chosen(self) -> list[Shape] | None:
-        """The transforms for a known range, if they are chosen."""
-        return None if self.refit is None or self.lessons.known is None else self.refit.channel.shapes
+        """The transforms in use for a known range; None without one, or before the first refit."""
+        return None if self.refit is None or self.fitter.known is None else self.refit.channel.shapes
 
     def _refitted(self, data: Data, integrals: Integrals) -> _Refit:
-        """Return what is learned from observations, with draws that are carried along from refit to refit.
+        """Return the refit to observations, with draws carried along from refit to refit.
 
-        They are made anew at the first scheduled refit, and when the number of all observations, or of those of the
-        primary source, has doubled since. Refits after that which were not made, as nobody looked, or not by this
+        Draws are new at the first scheduled refit, and when the number of all observations, or of those of the primary
+        source, has doubled since. Scheduled refits after that which were skipped, without an access or in another
         process, are made now.
         """
         at, s = len(data.values.y), data.values.s
         drawn_at = self._drawn_at if self._drawn_at <= at else 0
         drawn_at = latest_search(s, self.turns.refits(s, max(drawn_at, 1)), drawn_at)
-        before, self._carried_to = self._carried_to, 0  # until it is done: an interrupt may come any time
+        before, self._carried_to = self._carried_to, 0  # set again at the end: an interrupt may come any time
         self._drawn_at = drawn_at
         if not drawn_at <= before < at:
             before = 0
-            self.lessons.memory.clear()
+            self.fitter.memory.clear()
         for n in self.turns.refits(s, max(drawn_at, before + 1)):
             chosen = None if n == drawn_at or choice_stage(n) > before else self._chosen
             with collected_warnings() as messages:
-                channel = self.lessons.learned(data.first(n), integrals, chosen)
-            before, self._chosen = n, None if self.lessons.known is None else channel.shapes
+                channel = self.fitter.learned(data.first(n), integrals, chosen)
+            before, self._chosen = n, None if self.fitter.known is None else channel.shapes
         self._carried_to = at
         return _Refit(at, channel, messages)
 
@@ -116,7 +116,7 @@ class _ChannelLearner:
     def restore(self, content: dict[str, Any], data: Data, integrals: Integrals) -> None:
         """Set the latest refit to one that `to_dict` returned for the same first observations."""
         n, self._drawn_at, self._carried_to = content["n"], 0, 0
-        channel = self.lessons.remembered(content["alternatives"], data.first(n), integrals)
+        channel = self.fitter.restored(content["alternatives"], data.first(n), integrals)
         self.refit, self._channel, self._conditioned_on = _Refit(n, channel, content["warnings"]), channel, n
 
 
@@ -134,18 +134,18 @@ class Learner:
     seed : int
         Seed of the hyperparameter draws.
     names : list of str, optional
-        What warnings call the sources.
+        Names of the sources in warnings.
     order : list of int, optional
         The sources in order of fidelity; by default those with the fewest observations come first.
     outputs : list of str, optional
         Names of the outputs, if there are several.
     ranges : list of OutputRange or None, optional
-        What is known of the values of each output.
+        The known range of each output.
 
     Attributes
     ----------
     integrals : list of Integrals
-        Known integrals of sources, of each output.
+        Known integrals of sources, for each output.
     """
 
     def __init__(
@@ -163,45 +163,43 @@ class Learner:
         self.outputs = None if outputs is None else tuple(outputs)
         self.ranges = list(ranges or [None] * len(noise))
         self.integrals: list[Integrals] = [() for _ in noise]
-        self._lessons = Lessons(model, measure, (), seed, names, order)
+        self._fitter = ChannelFitter(model, measure, (), seed, names, order)
         self._rows: list[tuple[int, Array, Array, Array, Array]] = []  # source, x, values, variances, gradients
         self._stacked: tuple[Any, ...] | None = None
         self._latest: Posterior | None = None
-        self._looked_at: tuple[Any, ...] | None = None  # the number of evaluations, and integrals, behind `_latest`
-        self._whole: tuple[int, Posterior | None] | None = None  # of how many evaluations, and the posterior
-        self._of: Learner | None = None  # the learner of several outputs, of one of which this is a view
-        self._output = self._seen = 0  # its number, and how many values it had
+        self._latest_state: tuple[Any, ...] | None = None  # number of evaluations, and integrals, of `_latest`
+        self._whole: tuple[int, Posterior | None] | None = None  # number of evaluations, and the posterior given them
+        self._parent: Learner | None = None  # the learner of all outputs, if this is a view of one of them
+        self._output = self._seen = 0  # number of that output, and of its values then
         self._reduced = len(noise) > REDUCTION.outputs and not model.given
         self._basis: Basis = Basis.separate(len(noise))
-        self._transforms: tuple[Transform, ...] | None = None  # before the basis, where that is not of separate outputs
-        self._made_at = 0  # evaluations that the basis is made from
+        self._transforms: tuple[Transform, ...] | None = None  # applied before the basis, unless outputs are separate
+        self._made_at = 0  # number of evaluations that the basis is made from
         self._channels = [] if self._reduced else self._new_channels(noise, self.ranges)
 
     def _new_channels(
         self, noise: Sequence[Sequence[Noise]], ranges: Sequence[OutputRange | None]
     ) -> list[_ChannelLearner]:
-        """Return what learns each channel; they take turns with refits."""
+        """Return the learners of the channels; they take turns with refits."""
         every = math.ceil(len(noise) / SCHEDULE.refits)
-        lessons = self._lessons.of_a_part() if self._reduced else self._lessons
+        fitter = self._fitter.for_principal_component() if self._reduced else self._fitter
         return [
-            _ChannelLearner(
-                replace(lessons.afresh(), noise=levels, known=known), Turns(every, r % every, self._made_at)
-            )
+            _ChannelLearner(replace(fitter.fresh(), noise=levels, known=known), Turns(every, r % every, self._made_at))
             for r, (levels, known) in enumerate(zip(noise, ranges, strict=True))
         ]
 
     def of_output(self, output: int) -> Learner:
-        """Return what knows one of the outputs alone, for looking at."""
+        """Return a learner of one of the outputs, for inspection."""
         view = Learner(
-            self._lessons.model,
+            self._fitter.model,
             self.measure,
             [self.noise[output]],
-            self._lessons.seed,
-            self._lessons.names,
+            self._fitter.seed,
+            self._fitter.names,
             self.order,
             ranges=[self.ranges[output]],
         )
-        view._of, view._output, view.integrals = self, output, [self.integrals[output]]
+        view._parent, view._output, view.integrals = self, output, [self.integrals[output]]
         for source, x, values, variances, slopes in self._rows:
             if np.isfinite(values[output]):
                 view.add(source, x, values[output], variances[output], slopes[output])
@@ -213,7 +211,7 @@ class Learner:
         return len(self._rows)
 
     def add(self, source: int, x: Array, value: Values, variance: Values, gradient: Array | None = None) -> None:
-        """Add the values (M,) of a source at x (D,), NaN where there is none, their variances, and gradients (M, D)."""
+        """Add the values (M,) of a source at x (D,), NaN where missing, their variances, and gradients (M, D)."""
         M, D = len(self.noise), self.measure.dim
         slopes = np.full((M, D), np.nan) if gradient is None else np.reshape(gradient, (M, D))
         self._rows.append((source, x, np.reshape(value, M), np.reshape(variance, M), slopes))
@@ -231,7 +229,7 @@ class Learner:
 
     @property
     def data(self) -> Data:
-        """All observations, in the order in which they were added; of several outputs, values are (N, M)."""
+        """All observations, in the order in which they were added; with several outputs, values are (N, M)."""
         sources, X, Y, variances, _ = self._arrays()
         return self._observed(0) if self.outputs is None else Data(sources, X, Y, variances)
 
@@ -241,19 +239,19 @@ class Learner:
         return self._values(sources, X, Y[:, output], variances[:, output], gradients[:, output])
 
     def _values(self, sources: IntArray, X: Array, y: Array, variances: Array, gradients: Array) -> Data:
-        """Return the observations of a function of the inputs (N,), NaN where it was not observed."""
+        """Return the observations of a function of the inputs from values y (N,), NaN where not observed."""
         of = np.isfinite(y)
         return Data(sources[of], X[of], y[of], variances[of]).with_gradients(self.measure, gradients[of])
 
     def differentiated(self) -> list[int]:
-        """Return the source of each evaluation with a gradient, of any output."""
+        """Return the source of each evaluation with a gradient of any output."""
         sources, *_, gradients = self._arrays()
         found: list[int] = sources[np.isfinite(gradients).any(axis=(1, 2))].tolist()
         return found
 
     @property
     def has_primary(self) -> bool:
-        """Whether there is a value of the primary source, of any output."""
+        """Whether the primary source has a value of any output."""
         return any(self._known())
 
     def _known(self) -> tuple[bool, ...]:
@@ -262,28 +260,29 @@ class Learner:
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior by the hyperparameters of the latest scheduled refits, conditioned on all observations.
+        """The posterior with the hyperparameters of the latest scheduled refits, conditioned on all observations.
 
         None if there are no observations, unless hyperparameters are given. The first access after an observation may
         take seconds.
         """
-        if self._of is not None and len(self) == self._seen:
-            every = self._of.posterior
+        if self._parent is not None and len(self) == self._seen:
+            every = self._parent.posterior
             self._latest = self._latest or (None if every is None else every[self._output])
             return self._latest if self._latest is not None and self._latest.components else None
-        if self._looked_at != (state := (len(self._rows), *self.integrals)):
-            told = self._told()
-            self._latest = self._posterior([each.on(*about) for each, about in zip(self._channels, told, strict=True)])
-            self._looked_at = state
+        if self._latest_state != (state := (len(self._rows), *self.integrals)):
+            by_channel = self._channel_data()
+            pairs = zip(self._channels, by_channel, strict=True)
+            self._latest = self._posterior([each.on(*about) for each, about in pairs])
+            self._latest_state = state
         return self._latest
 
     def learned(self, leaves_out: bool | None = None) -> Posterior | None:
-        """Return the posterior that is learned from all observations, whatever the schedule says."""
-        told = self._told(of_all=True)  # first: it may make new channels
-        pairs = zip(self._channels, told, strict=True)
+        """Return the posterior learned anew from all observations, regardless of the schedule."""
+        by_channel = self._channel_data(of_all=True)  # first: it may make new channels
+        pairs = zip(self._channels, by_channel, strict=True)
         return self._posterior(
             [
-                channel.lessons.leaving_out(leaves_out).afresh().learned(*about, channel.chosen)
+                channel.fitter.leaving_out(leaves_out).fresh().learned(*about, channel.chosen)
                 if self._learnable(about)
                 else None
                 for channel, about in pairs
@@ -291,20 +290,20 @@ class Learner:
         )
 
     def _learnable(self, about: tuple[Data, Integrals]) -> bool:
-        """Return whether there is something to be said of a channel: of a single output, there is a guess anyhow."""
-        return self.outputs is None or len(about[0].y) > 0 or self._lessons.model.given
+        """Return whether a channel can be learned: for a single output or a given model always, else from a value."""
+        return self.outputs is None or len(about[0].y) > 0 or self._fitter.model.given
 
     def without(self, source: int, x: Array, value: float) -> Learner:
-        """Return what learns from all evaluations of the only output but one, which has that source, x and value."""
+        """Return a learner of all evaluations of the only output except one with that source, x and value."""
         other, left = copy(self), list(self._rows)
         del left[next(i for i, row in enumerate(left) if row[0] == source and row[2] == value and (row[1] == x).all())]
-        other._rows, other._stacked, other._of, other._looked_at = left, None, None, None
+        other._rows, other._stacked, other._parent, other._latest_state = left, None, None, None
         return other
 
     def whole(self) -> Posterior | None:
-        """Return the posterior on all sources: learned once more if some are left out, which may take seconds."""
+        """Return the posterior with all sources: learned again if some are left out, which may take seconds."""
         posterior = self.posterior
-        if posterior is None or posterior.tells_of(len(self.noise[0]) - 1):
+        if posterior is None or posterior.includes(len(self.noise[0]) - 1):
             return posterior
         if self._whole is None or self._whole[0] != len(self):
             with collected_warnings(), np.errstate(all="ignore"):
@@ -315,17 +314,17 @@ class Learner:
         if all(channel is None for channel in channels):
             return None
         basis, transforms = self._basis, self._transforms
-        known = (True,) if self.outputs is None else self._known()  # what others say of one output is a guess
+        known = (True,) if self.outputs is None else self._known()  # a single output has at least a guess
         return Posterior(self.measure, tuple(channels), basis, transforms, known, self.outputs)
 
     @property
     def alone(self) -> bool:
-        """Whether the posterior is on the primary source only: others tell nothing of it, or are not to be used."""
+        """Whether the posterior is of the primary source alone: others are uninformative, or not to be used."""
         posterior = self.posterior
         return posterior is not None and posterior.n_sources < len(self.noise[0])
 
-    def _told(self, of_all: bool = False) -> list[tuple[Data, Integrals]]:
-        """Return the observations and the known integrals of each channel; the basis is of all, or as scheduled."""
+    def _channel_data(self, of_all: bool = False) -> list[tuple[Data, Integrals]]:
+        """Return the observations and known integrals of each channel; the basis is scheduled, or of everything."""
         if not self._reduced:
             return [(self._observed(m), known) for m, known in enumerate(self.integrals)]
         if not self._rows:
@@ -340,7 +339,7 @@ class Learner:
         ]
 
     def _before_basis(self, made_at: int | None = None) -> tuple[IntArray, Array, Array, Array, Array]:
-        """Return all evaluations as those of latent processes, in a basis that is renewed when it is time."""
+        """Return all evaluations as values of latent processes; the basis is updated when due."""
         sources, X, Y, variances, gradients = self._arrays()
         at = basis_made_at(sources) if made_at is None else made_at
         if at != self._made_at:
@@ -364,7 +363,7 @@ class Learner:
         return sources, X, G, noise, slopes
 
     def _known_scores(self) -> list[Integrals]:
-        """Return the known integrals of the principal components: of sources of which all outputs have one."""
+        """Return the known integrals of the principal components, of sources with known integrals of all outputs."""
         by_output = [{source: (value, variance) for source, value, variance in known} for known in self.integrals]
         sources = sorted(set.intersection(*(set(known) for known in by_output)))
         if not sources or not all(transform.affine for transform in self._transforms or ()):
@@ -376,7 +375,7 @@ class Learner:
 
     @property
     def refit_warnings(self) -> list[str]:
-        """The warnings of the latest refit of each channel, each once; those of several outputs name them."""
+        """The distinct warnings of the latest refits of all channels; with several outputs, each names its output."""
         found = []
         for r, channel in enumerate(self._channels):
             of = self._basis.outputs_of(r)
@@ -399,7 +398,7 @@ class Learner:
 
         The dictionary has ``n``, the number of evaluations, ``hyperparameters``, and ``warnings``.
         """
-        if self._lessons.model.given or all(each.refit is None for each in self._channels):
+        if self._fitter.model.given or all(each.refit is None for each in self._channels):
             return None
         channels = [channel.to_dict() for channel in self._channels]
         return {"n": self.refitted_at, "hyperparameters": {"channels": channels}, "warnings": self.refit_warnings}
@@ -407,18 +406,18 @@ class Learner:
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set the latest refits to those that `fitted` returned for the same first evaluations."""
         stored = stored_channels(fitted)
-        told = self._told()
-        if self._lessons.model.given or len(stored) != len(told):
-            return  # by a release with other channels: they are learned again
-        contents = zip(self._channels, told, stored, strict=True)
+        by_channel = self._channel_data()
+        if self._fitter.model.given or len(stored) != len(by_channel):
+            return  # from a release with other channels: they are learned again
+        contents = zip(self._channels, by_channel, stored, strict=True)
         for channel, (data, integrals), content in contents:
             if content is not None:
                 channel.restore(content, data, integrals)
-        self._looked_at = None
+        self._latest_state = None
 
 
 def stored_channels(fitted: dict[str, Any]) -> list[dict[str, Any] | None]:
-    """Return the latest refit of each channel, from what `Learner.fitted` of this or of an earlier release returned."""
+    """Return the latest refit of each channel from the result of `Learner.fitted`, also of an earlier release."""
     parameters = fitted["hyperparameters"]
     if "channels" in parameters:
         found: list[dict[str, Any] | None] = parameters["channels"]
@@ -430,7 +429,7 @@ def stored_channels(fitted: dict[str, Any]) -> list[dict[str, Any] | None]:
 
 
 def _alternatives(parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a release without alternatives had learned, in their form."""
+    """Return the hyperparameters stored by a release without alternatives, in the current form."""
     first = {"transform": None, **parameters, "weight": parameters.get("share", 1.0)}
     if "plain" not in parameters:
         return [first]

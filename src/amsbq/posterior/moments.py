@@ -1,9 +1,9 @@
-"""Moments of f = T(g) and of its integral, if g is Gaussian.
+"""Moments of f = T(g) and of its integral, for Gaussian g.
 
 With ξ = (g - m)/s and Hermite polynomials He_p, r = T(g) is Σ_p a_p He_p(ξ)/√p! with a_p = E[r He_p(ξ)]/√p!. Its mean
-is a_0, and the covariance of r at two points whose g have correlation ρ is Σ_{p≥1} a_p a_p' ρ^p (Mehler). For the root
-that is exact with p = 1, 2: m m' C + C²/2, with the covariance C of g, of which WSABI-L has the first part and WSABI-M
-both (Gunter et al. 2014).
+is a_0, and the covariance of r at two points whose g have correlation ρ is Σ_{p≥1} a_p a_p' ρ^p (Mehler). For the root,
+two orders are exact: m m' C + C²/2 with the covariance C of g; WSABI-L has the first term, WSABI-M both (Gunter et al.
+2014).
 
 Notation: K members, n points, all for g in standard units; R sets of points with weights w.
 """
@@ -25,9 +25,9 @@ from .transforms import Transform
 class MomentSettings:
     """Sizes of sums."""
 
-    nodes: int = 16  #: of the Gauss–Hermite rule: the log and the logit need them, the root is exact with three
-    orders: int = 4  #: of Hermite polynomials; what they leave of the variance of r counts as one more
-    points: int = 192  #: of one set, for the double sum of the variance of an integral
+    nodes: int = 16  #: nodes of the Gauss–Hermite rule: log and logit need them, the root is exact with three
+    orders: int = 4  #: orders of Hermite polynomials; the remaining variance of r counts as one more order
+    points: int = 192  #: points of one set in the double sum of an integral's variance
 
 
 SETTINGS = MomentSettings()
@@ -47,7 +47,7 @@ def _at_nodes(means: Array, variances: Array) -> Array:
 
 
 def outcomes(means: Array, variances: Array) -> tuple[Array, Array, Array]:
-    """Return nodes of the average over posteriors with means and variances (K, n): g, its mean, and the weights.
+    """Return nodes of mixtures of K Gaussians with means and variances (K, n): g, its mean, and weights (K Q,).
 
     The first two have the shape (n, K Q).
     """
@@ -84,7 +84,7 @@ class Scaled:
         return self.outcome(_at_nodes(means, variances), means[..., None]), _WEIGHTS
 
     def outcome(self, g: Array, mean: Array) -> Array:
-        """Return r for g in standard units, of which the mean is known: a linearised transform is linear around it."""
+        """Return r for g in standard units with a known mean, around which a linearised transform is linear."""
         if not self.transform.linearised:
             return self.back(g)
         at = self.level + self.spread * mean
@@ -97,14 +97,14 @@ class Scaled:
         return mean, ((logs - mean[..., None]) ** 2) @ _WEIGHTS
 
     def variation(self, latent: Latent, X: Array, factors: Array) -> Array:
-        """Return how much larger r times ``factors`` is than anywhere, and how unknown, averaged over members: (n,)."""
+        """Return the height of r · ``factors`` above its minimum plus its uncertainty, averaged over members: (n,)."""
         moments = latent.predict(latent.target, X)
         mean, variance = self.mean_and_variance(*moments)
         mean, std = mean * factors, np.sqrt(variance) * factors
         return np.asarray(latent.weights @ (np.abs(mean - mean.min(axis=1, keepdims=True)) + std))
 
     def slopes(self, latent: Latent, X: Array) -> Array:
-        """Return E[dr/dg], averaged over members: the derivative of the mean of r by that of g, shape (n,)."""
+        """Return E[dr/dg] at X, averaged over members: shape (n,)."""
         means, variances = latent.predict(latent.target, X)
         floor = np.finfo(float).tiny
         slopes = self.coefficients(means, variances)[1] / np.sqrt(np.maximum(variances, floor))
@@ -113,16 +113,16 @@ class Scaled:
     def integral(self, latent: Latent, nodes: Nodes, source: int, most: int = SETTINGS.points) -> tuple[Array, Array]:
         """Return mean and variance of the integral of r by each member, with the error of the sums: (K,) each.
 
-        The variance is a double sum over at most so many of the nodes.
+        The variance is a double sum over at most ``most`` of the nodes.
         """
         r, weights = self._outcomes(*latent.predict(source, nodes.X))
         mean, error = nodes.averages(r @ weights)
         return mean, self._variance(latent, nodes, source, most)[0] + error
 
     def linearised(self, latent: Latent, nodes: Nodes, source: int) -> tuple[Array, Array, Array, float]:
-        """Return how the integral of r depends on g, to first order around its mean: Σ_i b_i g(X_i) + constant.
+        """Return the integral of r to first order in g, around its mean: Σ_i b_i g(X_i) + constant.
 
-        Returns points X (n, D), b (n,), the constant, and the variance of what that leaves out, averaged over members.
+        Returns points X (n, D), b (n,), the constant, and the variance of the remainder, averaged over members.
         """
         X, w = nodes.some(SETTINGS.points)
         means, variances = latent.predict(source, X)

@@ -1,9 +1,9 @@
-"""Nodes of a measure: points with weights, more of them where a function varies.
+"""Nodes of a measure: points with weights, denser where a function varies.
 
-An input alone has Gauss's rule. Several have R sets of low-discrepancy points in the unit cube, each coordinate of
-which is stretched where the function varies most (Lepage 1978): a likelihood may be next to nothing but in a thousandth
-of the measure. The sets are independent: how much their averages differ, and how far those of their first halves are
-from them, tells the error of the average.
+A single input has Gauss's rule. Several have R sets of low-discrepancy points in the unit cube, each coordinate of
+which is stretched where the function varies most (Lepage 1978): a likelihood may be negligible except in a thousandth
+of the measure. The sets are independent: the differences between their averages, and between these and those of their
+first halves, show the error of the average.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .rules import rules_for
 class NodeSettings:
     """How many nodes there are, and how they are adapted."""
 
-    sets: int = 4  #: of low-discrepancy points
-    points: int = 1024  #: of each set
-    tried: int = 512  #: by which they are adapted
-    bins: int = 32  #: in which each coordinate is stretched
-    rounds: int = 3  #: of stretching: each can make bins narrower by a factor of bins · adapted
+    sets: int = 4  #: sets of low-discrepancy points
+    points: int = 1024  #: points of each set
+    tried: int = 512  #: points by which the bins are adapted
+    bins: int = 32  #: bins in which each coordinate is stretched
+    rounds: int = 3  #: rounds of adaptation: each can make bins narrower by a factor of bins · adapted
     adapted: float = 0.8  #: share of points that go where the function varies; the others are spread evenly
 
 
@@ -42,8 +42,8 @@ class Nodes:
 
     X: Array  # (R n, D)
     weights: Array  # (R, n)
-    rule: bool = False  # whether it takes all points of a set to stand for the measure
-    factors: Array | None = None  # of values (R n,), by which all that is averaged is multiplied
+    rule: bool = False  # whether only all points of a set together represent the measure
+    factors: Array | None = None  # (R n,), by which averaged values are multiplied
 
     def averages(self, values: Array) -> tuple[Array, Array]:
         """Return averages of values (K, R n) at all points, and the variances of their errors, shape (K,) each."""
@@ -52,13 +52,13 @@ class Nodes:
         by_set = by_point.sum(axis=2)
         if R == 1:
             return by_set[:, 0], np.zeros(len(values))
-        # sets may agree by chance; with the first half of the points, errors are about twice as large
+        # sets may agree by chance; with half the points, errors are about twice as large
         halves = by_point[:, :, : n // 2].sum(axis=2) / self.weights[:, : n // 2].sum(axis=1)
         mean = by_set.mean(axis=1)
         return mean, np.maximum(by_set.var(axis=1, ddof=1) / R, 0.25 * (halves.mean(axis=1) - mean) ** 2)
 
     def some(self, most: int) -> tuple[Array, Array]:
-        """Return the first points of the first set, about so many, and weights that sum to one, but for the factors."""
+        """Return the first points of the first set, at most ``most`` unless it is a rule, and weights times factors."""
         n = self.weights.shape[1] if self.rule else min(self.weights.shape[1], most)
         weights = self.weights[0, :n] / self.weights[0, :n].sum()
         return self.X[:n], weights if self.factors is None else weights * self.factors[:n]
@@ -70,16 +70,16 @@ class Nodes:
         variation: Callable[[Array], Array] | None = None,
         peak: tuple[Array, Array] | None = None,
     ) -> Nodes:
-        """Return nodes for functions that vary as ``variation`` of X (n, D) says: non-negative numbers (n,).
+        """Return nodes for functions that vary like ``variation`` of X (n, D): non-negative numbers (n,).
 
-        Or most of them are around a peak, of which the normal scores and their precision are given. By default they
-        are spread evenly.
+        Or most nodes are around a peak, given by its normal scores and their precision. By default they are spread
+        evenly.
         """
         if measure.dim == 1 and measure.marginals is not None:
             (rule,) = rules_for(measure, () if peak is None else edges_around(peak))
             return cls(rule.nodes[:, None], rule.weights[None], rule=True)
         if isinstance(measure, Empirical) and len(measure.samples) <= SETTINGS.sets * SETTINGS.points:
-            mixed = np.random.default_rng(0).permutation(len(measure.samples))  # a part of them stands for all
+            mixed = np.random.default_rng(0).permutation(len(measure.samples))  # so that a part represents all
             return cls(measure.samples[mixed], measure.weights[None, mixed])
         if peak is not None:
             found = [nodes_around(measure, peak, _sobol(measure.dim + 1, seed)) for seed in range(SETTINGS.sets)]
@@ -103,7 +103,7 @@ def _sobol(dim: int, seed: int) -> Array:
 
 
 def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
-    """Return points of the unit cube that are equally likely in each bin, and their weights relative to even points."""
+    """Return points of the unit cube, uniform within each bin, and their weights relative to even points."""
     position = U.T * SETTINGS.bins
     which = np.minimum(position.astype(int), SETTINGS.bins - 1)
     starts, widths = edges[:, :-1], np.diff(edges, axis=1)
@@ -112,7 +112,7 @@ def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
 
 
 def _adapted(edges: Array, u: Array, sizes: Array) -> Array:
-    """Return bins (D, B + 1) that each have an equal share of the sizes (n,) at points u, and of the unit cube."""
+    """Return edges (D, B + 1) of bins with equal shares of sizes (n,) at points u, mixed with a uniform density."""
     if not np.isfinite(total := sizes.sum()) or total <= 0:
         return edges
     new = np.empty_like(edges)

@@ -1,4 +1,4 @@
-"""Names of outputs, and the numbers of one evaluation in their order, whatever form a simulator returns them in."""
+"""Names of outputs, and the values of one evaluation in their order, in whichever form a simulator returns them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from ..common.validation import Array, brief, count, read_only
 from ..inference.structures import Noise, noise_level
 
-#: names of the outputs, or how many there are
+#: names of the outputs, or their number
 OutputsLike: TypeAlias = Sequence[str] | int
 
 
 def output_names(outputs: OutputsLike) -> tuple[str, ...]:
-    """Return the names of outputs; those of a number of outputs are "0", "1" and so on.
+    """Return the names of outputs; given a number of outputs, they are "0", "1" and so on.
 
     >>> output_names(["peak", "time"]), output_names(3)
     (('peak', 'time'), ('0', '1', '2'))
@@ -31,7 +31,7 @@ def output_names(outputs: OutputsLike) -> tuple[str, ...]:
 def checked_names(
     listed: Sequence[str], what: str, given: Any = None, such_as: str = "['peak', 'time']"
 ) -> tuple[str, ...]:
-    """Return different names, or raise an error that calls them ``what``."""
+    """Return the names if they are distinct, or raise ValueError, which calls them ``what``."""
     names = [listed] if isinstance(listed, str) else list(listed)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ValueError(
@@ -41,17 +41,17 @@ def checked_names(
 
 
 def output_number(names: Sequence[str], output: str | int) -> int:
-    """Return the number of an output, from its name or its number; if there is none, raise KeyError or IndexError."""
+    """Return the number of an output, from its name or number; raise KeyError or IndexError if there is none."""
     if isinstance(output, str) and output in names:
         return list(names).index(output)
     if isinstance(output, int | np.integer) and 0 <= output < len(names):
         return int(output)
-    error = KeyError if isinstance(output, str) else IndexError  # by which a loop over the outputs ends
+    error = KeyError if isinstance(output, str) else IndexError  # which ends a loop over the outputs
     raise error(f"there is no output {output!r}; there are {', '.join(names)}")
 
 
 def by_output(given: Any, names: Sequence[str]) -> list[Any]:
-    """Return one setting for each output: those of a dictionary by name, None where it has none; else the same for all.
+    """Return one setting per output: by name from a dictionary, None where it has none; anything else applies to all.
 
     >>> by_output({"time": (0, 9)}, ["peak", "time"]), by_output(0.1, ["peak", "time"])
     ([None, (0, 9)], [0.1, 0.1])
@@ -70,13 +70,13 @@ def output_values(given: Any, names: Sequence[str], own: Sequence[str], what: st
     Parameters
     ----------
     given : array, sequence, or dictionary by name
-        Numbers of all outputs, or of those that the source has. A dictionary may have other entries beside them.
+        Numbers of all outputs, or of those that the source has. A dictionary may have other entries.
     names : list of str
         Names of all M outputs.
     own : list of str
         Names of the outputs that the source has.
     what : str
-        What they are called in errors.
+        What errors call the numbers.
 
     >>> output_values({"time": 3, "steps": 100, "peak": 0.5}, ["peak", "time"], ["peak", "time"], "the value")
     array([0.5, 3. ])
@@ -110,7 +110,7 @@ def output_values(given: Any, names: Sequence[str], own: Sequence[str], what: st
 
 
 def output_gradients(given: Any, names: Sequence[str], own: Sequence[str], dim: int) -> Array:
-    """Return the derivatives of each output by each input, shape (M, D), NaN where they are not known.
+    """Return the derivatives of each output by each input, shape (M, D), NaN where unknown.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _array(given: Any, what: str) -> Any:
 
 
 def _scalar(value: Any, name: str, what: str) -> float:
-    """Return one number, which may be NaN or infinite; None stands for one that is missing."""
+    """Return one number, which may be NaN or infinite; None becomes NaN."""
     raw = np.asarray(np.nan if value is None else value)
     if raw.size != 1 or raw.dtype.kind not in "fiu":
         raise TypeError(f"{name} of {what} must be a number, got {brief(value)}")
@@ -154,9 +154,9 @@ def _scalar(value: Any, name: str, what: str) -> float:
 
 
 def noise_levels(noise: Any, n_sources: int, outputs: Sequence[str] | None = None) -> list[list[Noise]]:
-    """Return one noise variance or "learn" for each output of each source, or raise with what is accepted.
+    """Return a noise variance or "learn" for each output of each source, or raise an error that says what is accepted.
 
-    A dictionary has them by output; others have none.
+    A dictionary gives them by output; outputs that it lacks have no noise.
     """
     if outputs is not None:
         return [_of_sources(0.0 if each is None else each, n_sources) for each in by_output(noise, outputs)]

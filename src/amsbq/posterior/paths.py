@@ -1,8 +1,8 @@
 """Sample paths of the primary source: draws from its posteriors, as functions that can be evaluated anywhere.
 
-A path is drawn jointly at r points U that cover the distribution of the inputs. It is then the posterior mean on the
-observations and on those values, Σ_i a_i k(x, c_i) with the observations and U as its centres c. What is left of the
-variance at x is small, and independent from point to point.
+A path is drawn jointly at r points U that cover the distribution of the inputs. It is then the posterior mean given the
+observations and these values, Σ_i a_i k(x, c_i) with the observations and U as its centres c. The remaining variance at
+x is small, and independent from point to point.
 
 Notation: K posteriors, J paths of each, P = N + r centres (s_i, c_i); a (K, P, J) coefficients; all in standard units.
 """
@@ -29,10 +29,10 @@ class PathSettings:
 
     #: points at which paths are drawn jointly: in up to ten dimensions, more change no error bar by a twentieth
     joint_points: int = 128
-    #: of all posteriors together: the ends of a 95 % interval are known to a few percent of its width
+    #: paths of all posteriors together: the ends of a 95 % interval are known to a few percent of its width
     paths: int = 640
-    #: directions with less than this share of the largest posterior variance, or with less than this share of the prior
-    #: variance, which is rounding, are left to the independent rest
+    #: directions with less than this share of the largest posterior variance, or of the prior variance, where it is
+    #: rounding, are left to the independent rest
     smallest_share: float = 1e-8
     rounding: float = 1e-13
 
@@ -74,11 +74,11 @@ class Paths:
     Attributes
     ----------
     latent : Latent
-        With K members.
+        K members.
     functions : tuple of Functions
-        Those of each process that it is a sum of.
+        The functions of each process.
     conditioned : tuple of PosteriorBatch
-        The posteriors of each process, given the points at which paths were drawn.
+        The posteriors of each process, conditioned also on the points at which paths were drawn.
     """
 
     latent: Latent
@@ -88,25 +88,25 @@ class Paths:
     @classmethod
     def draw(cls, latent: Latent, measure: Measure, seed: int = 0) -> Paths:
         """Return paths of the primary source, in pairs of opposite deviations from the mean."""
-        functions, conditioned = latent.members.kept("paths", partial(_drawn, latent.members, measure), seed)
+        functions, conditioned = latent.members.cached("paths", partial(_drawn, latent.members, measure), seed)
         return cls(latent, functions, conditioned)
 
     @classmethod
     def means(cls, latent: Latent) -> Paths:
         """Return the posterior mean of the primary source by each member: J = 1."""
-        return cls(latent, latent.members.kept("means", partial(_means, latent.members)), latent.parts)
+        return cls(latent, latent.members.cached("means", partial(_means, latent.members)), latent.parts)
 
     def values(self, X: Array) -> Array:
         """Return all functions at each X_i in standard units, shape (K, J, n)."""
         name = f"values of {self.functions[0].coefficients.shape[2]}"
-        values = self.latent.members.kept(name, lambda X: [each.values(X) for each in self.functions], X)
+        values = self.latent.members.cached(name, lambda X: [each.values(X) for each in self.functions], X)
         parts = zip(self.latent.ratios[:, self.latent.target].tolist(), values, self.latent.picks.T, strict=True)
         return np.asarray(sum(a * each[rows] for a, each, rows in parts))
 
     def residual_variances(self, X: Array) -> Array:
-        """Return the variance that is left at each X_i once the values at U are known, shape (K, n)."""
+        """Return the variance at each X_i that remains given the values at U, shape (K, n)."""
         members = self.latent.members
-        left = members.kept(
+        left = members.cached(
             "residuals", lambda X: [each.predict(self.latent.target, X) for each in self.conditioned], X
         )
         return self.latent.summed(left, self.latent.target, self.latent.rest)[1]
@@ -132,7 +132,7 @@ def _drawn(members: Members, measure: Measure, seed: int) -> tuple[tuple[Functio
 def _paths(
     posteriors: PosteriorBatch, U: Array, pairs: int, rng: np.random.Generator
 ) -> tuple[Functions, PosteriorBatch]:
-    """Return paths of a process through values that are drawn at U, and its posteriors given values there."""
+    """Return paths of a process through values drawn at U, and its posteriors given values there."""
     s = np.full(len(U), posteriors.models.target)
     means, covariances = posteriors.predict_joint(s, U)
     half = np.einsum(
@@ -141,7 +141,7 @@ def _paths(
         rng.normal(size=(len(posteriors), len(U), pairs)),
     )
     drawn = means[:, :, None] + np.concatenate([half, -half], axis=2)
-    new = Data(s, U, means[0], np.zeros(len(U)))  # what the values are is said below
+    new = Data(s, U, means[0], np.zeros(len(U)))  # the values are set below
     conditioned = PosteriorBatch.condition(posteriors.models, posteriors.data.followed_by(new), posteriors.jitter)
     observed = np.broadcast_to(posteriors.data.y[:, None], (len(posteriors), len(posteriors.data.y), 2 * pairs))
     coefficients = conditioned.coefficients(np.concatenate([observed, drawn], axis=1))

@@ -1,11 +1,11 @@
 """Peaks of logarithms: log f_l(x) = q_l(x) + g_l(x), where q is a quadratic function of the inputs and g is small.
 
 Likelihoods of many data are close to Gaussian densities (Acerbi 2018 gives the process a mean of that form): a
-quadratic that is fitted to the logarithms says how narrow they are, and where their mass is, when none of it was seen.
+quadratic fitted to the logarithms shows how narrow they are, and where their mass is, even if none of it was seen.
 
-Notation: z (n, D) are the coordinates of the inputs in units of their spread, h(z) (n, P) the functions 1, z_d and
--z_d z_e/2 that are fitted, with weights that fall towards values far below the largest one of their source: there, the
-shape of a likelihood does not matter, and seldom is that of its peak.
+Notation: z (n, D) are the coordinates of the inputs in units of their spread, h(z) (n, P) the fitted functions: 1, z_d
+and -z_d z_e/2. Weights decrease for values far below the largest one of their source: there, the shape of a likelihood
+does not matter, and is rarely that of its peak.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from ..measures.base import Measure, inside_cube
 
 @dataclass(frozen=True)
 class PeakSettings:
-    """How quadratics are fitted, and how points are put where they are large."""
+    """How quadratics are fitted, and how points are placed around their peaks."""
 
-    spare: int = 2  #: values beyond the number of coefficients, without which there is no fit
-    #: distance from the largest value, in units of the number of inputs plus 2, beyond which values are fitted loosely:
-    #: with errors that grow by `slope` per unit (Acerbi 2020 has 10 and 0.05 for logarithms with noise)
+    spare: int = 2  #: fewest values beyond the number of coefficients for a fit
+    #: distance below the largest value, in units of the number of inputs plus 2, beyond which values are fitted
+    #: loosely: with errors that grow by `slope` per unit (Acerbi 2020 has 10 and 0.05 for logarithms with noise)
     near: float = 5.0
     slope: float = 0.05
-    flat: float = 1e-9  #: curvatures relative to the largest one that count as none; of singular values, too
-    steps: int = 60  #: of Newton's method towards the peak
+    flat: float = 1e-9  #: curvatures below this share of the largest one count as zero; singular values too
+    steps: int = 60  #: most steps of Newton's method towards the peak
     widened: float = 1.3  #: standard deviations of points around the peak, relative to those of the quadratic
-    share: float = 0.75  #: of the points that are around the peak
-    furthest: float = 8.0  #: normal scores of points
-    #: least standard deviation of a logarithm of an integral: of sums over points, where the quadratic leaves nothing
+    share: float = 0.75  #: share of the points that are around the peak
+    furthest: float = 8.0  #: largest normal scores of points
+    #: least standard deviation of the logarithm of an integral: the rounding of sums over points, where the quadratic
+    #: is exact
     rounding: float = 1e-6
 
 
@@ -54,7 +55,7 @@ class Quadratic:
     Attributes
     ----------
     centre, rates : (D,) array
-        Of the coordinates z = (to_latent(x) - centre) · rates; inputs without an order have a rate of zero.
+        Those of the coordinates z = (to_latent(x) - centre) · rates; inputs without an order have a rate of zero.
     constants : (L,) array
     slopes : (L, D) array
     curvatures : (L, D, D) array
@@ -68,16 +69,16 @@ class Quadratic:
     curvatures: Array
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types."""
+        """Return the attributes as JSON types."""
         return {name: getattr(self, name).tolist() for name in self.__dataclass_fields__}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` wrote."""
+        """Return the quadratic from the content that `to_dict` returned."""
         return cls(**{name: np.array(values) for name, values in content.items()})
 
     def coordinates(self, measure: Measure, X: Array) -> Array:
-        """Return z of locations X (n, D)."""
+        """Return the coordinates z (n, D) of locations X (n, D)."""
         return np.asarray((measure.to_latent(X) - self.centre) * self.rates)
 
     def values(self, measure: Measure, s: IntArray, X: Array) -> Array:
@@ -102,10 +103,10 @@ class Quadratic:
 
     @classmethod
     def fitted(cls, measure: Measure, data: Data, n_sources: int) -> Fit | None:
-        """Return the quadratic for values of the sources; None if these are too few.
+        """Return the quadratic fitted to values of the sources; None if there are too few, or if it has no maximum.
 
-        It has as many coefficients as the values of one source can tell: those of all products of inputs, of squares,
-        or of their sum. A source with fewer values has those of another one, but for the constant.
+        It has as many coefficients as the values of a source determine: of all products of inputs, of squares, or of
+        the sum of squares. A source with fewer values has the coefficients of another one, except the constant.
         """
         values, D = data.values, measure.dim
         centre, rates = _coordinates(measure)
@@ -145,7 +146,8 @@ class Quadratic:
     def peak(self, measure: Measure, source: int, under: Measure | None = None) -> tuple[Array, Array]:
         """Return where exp(q) times the density of the inputs is largest: normal scores (D,), and their precision.
 
-        Inputs with normal scores t are quantiles Φ(t) of the measure, or of another one of the same inputs.
+        Inputs with normal scores t are the quantiles Φ(t) of the measure, or of another measure ``under`` of the same
+        inputs.
         """
         D, over = measure.dim, under or measure
 
@@ -182,7 +184,7 @@ class Quadratic:
 
 
 class Fit(NamedTuple):
-    """A quadratic that is zero at the peak of the primary source, what was fitted there, and leverages of values."""
+    """A quadratic that is zero at the primary source's peak, its fitted height there, and the leverages of values."""
 
     trend: Quadratic
     height: float
@@ -190,7 +192,7 @@ class Fit(NamedTuple):
 
 
 def nodes_around(measure: Measure, peak: tuple[Array, Array], U: Array) -> tuple[Array, Array]:
-    """Return locations (n, D) of which most are around a peak, and their weights (n,), from points U (n, D + 1).
+    """Return locations (n, D), most of them around a peak, and their weights (n,), from points U (n, D + 1).
 
     Weights are the density of the inputs relative to that of the points.
     """
@@ -213,7 +215,7 @@ def _from_scores(measure: Measure, t: Array) -> Array:
 
 
 def _coordinates(measure: Measure) -> tuple[Array, Array]:
-    """Return centre and rates (D,) of the coordinates; the rate is zero for inputs without an order."""
+    """Return centre and rates (D,) of the coordinates z."""
     latent = measure.whole.latent
     mean, sd = latent.moments
     known = np.isfinite(mean) & np.isfinite(sd) & (sd > 0)
@@ -245,18 +247,18 @@ def _sum_of_squares(z: Array) -> Form:
     return H, lambda c: (c[0], c[1 : 1 + D], -c[-1] * np.eye(D))
 
 
-#: functions h(z) (n, P), and what their coefficients (P,) are of a quadratic
+#: functions h(z) (n, P), and the map from their coefficients (P,) to a quadratic's
 FORMS: tuple[Callable[[Array], Form], ...] = (_products, _squares, _sum_of_squares)
 
 
 def _weights(y: Array, dim: int) -> Array:
-    """Return by what the values of a source are multiplied in its fit."""
+    """Return the factors (n,) on the values of a source in its fit."""
     far = np.maximum(y.max() - y - SETTINGS.near * (dim + 2), 0.0)
     return np.asarray(1 / (1 + SETTINGS.slope * far))
 
 
 def _regression(H: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the coefficients (P,) of functions H (n, P) for values y (n,), and the leverages (n,)."""
+    """Return the coefficients (P,) of functions H (n, P) fitted to values y (n,), and the leverages (n,)."""
     unit = np.sqrt(np.mean(H**2, axis=0))
     offset = y.max()
     U, sizes, Vt = np.linalg.svd(H / np.where(unit > 0, unit, 1.0) * weights[:, None], full_matrices=False)

@@ -1,4 +1,4 @@
-"""`Posterior`: what is known of one output or of several, as a weighted mixture of conditioned components."""
+"""`Posterior`: the posterior of one output or of several, as a weighted mixture of conditioned components."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from .latent import Latent, LeftOut, Members, averaged
 from .nodes import Nodes
 from .transforms import Transform
 
-#: posteriors of each channel that decisions are made by, at least
+#: fewest posteriors of a channel that decisions use
 FEWEST_DECIDING = 2
 
 
 class Deciding(NamedTuple):
-    """What decisions are made by: posteriors of a channel, how much it counts, and the outputs that it is a part of."""
+    """Basis of decisions: posteriors of a channel, its weight, and the outputs that it is a part of."""
 
     posteriors: PosteriorBatch
     weight: float
     outputs: Sequence[int]
-    important: int  # the output that it counts most in, and its component
+    important: int  # the output in which it weighs most, and its component
     component: Component
-    members: Latent  # of that component, which decisions are made by
+    members: Latent  # the members of that component that decisions use
 
 
 class View(NamedTuple):
-    """What a part of the mixture says of the integral: its weight, mean and standard deviation."""
+    """The integral by a part of the mixture: weight, mean and standard deviation."""
 
     weight: float
     mean: float
@@ -47,18 +47,18 @@ class View(NamedTuple):
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of M outputs.
+    """The posterior of M outputs.
 
     Attributes
     ----------
     measure : Measure
         The distribution of the inputs.
     channels : tuple of Channel or None
-        What outputs are made of; None for one that was never observed.
+        The channels that outputs are made of; None for one that was never observed.
     basis : Basis
-        How they are made of them.
+        The composition of outputs from channels.
     transforms : tuple of Transform, or None
-        Those of outputs that are made of several channels; a channel of one output alone has its own.
+        Transforms of outputs that are made of several channels; None if each channel has its own.
     known : tuple of bool
         Whether the primary source has a value of each output, without which its integral is unknown.
     names : tuple of str or None
@@ -73,7 +73,7 @@ class Posterior:
     names: tuple[str, ...] | None
 
     def __getitem__(self, output: int) -> Posterior:
-        """Return what is known of one of the outputs."""
+        """Return the posterior of one of the outputs."""
         used, one = self.basis.of_channels(output), self.basis.of_output(output)
         found = Posterior(
             self.measure,
@@ -83,30 +83,30 @@ class Posterior:
             (self.known[output],),
             None,
         )
-        found.__dict__["_outputs"] = [self._outputs[output]]  # with all that is known of them already
+        found.__dict__["_outputs"] = [self._outputs[output]]  # keeps results that are already cached
         return found
 
     @property
     def n_sources(self) -> int:
-        """The number of sources that count: 1 if others are left out of all channels."""
+        """The number of modelled sources: 1 if all channels leave the others out."""
         return max(channel.n_sources for channel in self.channels if channel is not None)
 
     @cached_property
     def whole(self) -> Posterior:
-        """What is known by the alternatives that count all sources which any of them does."""
+        """The posterior by the alternatives with the most sources."""
         if all(channel is None or channel.whole is channel for channel in self.channels):
             return self
         return replace(self, channels=tuple(None if channel is None else channel.whole for channel in self.channels))
 
     @property
-    def others(self) -> float:
-        """How much alternatives count that have secondary sources, from 0 to 1, on the average over channels."""
+    def secondary_weight(self) -> float:
+        """The weight of alternatives with secondary sources, from 0 to 1, averaged over channels."""
         known = [channel for channel in self.channels if channel is not None]
         counted = (each.weight for channel in known for each in channel.alternatives if each.n_sources > 1)
         return sum(counted) / len(known)
 
-    def tells_of(self, source: int) -> bool:
-        """Return whether no output leaves a source out."""
+    def includes(self, source: int) -> bool:
+        """Return whether all outputs model a source."""
         return all(channel is None or channel.n_sources > source for channel in self.channels)
 
     @cached_property
@@ -128,13 +128,13 @@ class Posterior:
 
     @property
     def components(self) -> list[Component]:
-        """The components of the only output, the one that counts most first."""
+        """The components of the only output, the largest weight first."""
         (only,) = self._outputs
         return only
 
     @cached_property
     def estimate(self) -> AnyEstimate:
-        """The integral of the primary source, or those of several outputs."""
+        """The estimate of the primary source's integral, or of those of several outputs."""
         found = [
             mixed(some, [component.integral for component in some]) if known and some else Estimate.unknown()
             for some, known in zip(self._outputs, self.known, strict=True)
@@ -147,8 +147,8 @@ class Posterior:
         They are NaN for outputs that leave the source out.
         """
         nothing = np.full(len(X), np.nan), np.full(len(X), np.nan)
-        told = [[c for c in some if source < c.latent.n_sources] for some in self._outputs]
-        found = [_together(some, [c.predict(source, X) for c in some]) if some else nothing for some in told]
+        including = [[c for c in some if source < c.latent.n_sources] for some in self._outputs]
+        found = [_together(some, [c.predict(source, X) for c in some]) if some else nothing for some in including]
         if self.names is None:
             return found[0]
         mean, std = (np.column_stack(columns) for columns in zip(*found, strict=True))
@@ -156,22 +156,22 @@ class Posterior:
 
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each."""
-        told = [c for c in self.components if source < c.latent.n_sources]
-        return _together(told, [c.main_effect(source, input, t) for c in told])
+        including = [c for c in self.components if source < c.latent.n_sources]
+        return _together(including, [c.main_effect(source, input, t) for c in including])
 
     def under(self, other: Measure) -> Estimate:
         """Return the integral of the primary source under another measure of the same inputs."""
         return mixed(self.components, [component.under(other) for component in self.components])
 
     def given(self, inputs: Sequence[int], t: Array) -> Estimates:
-        """Return the average of the primary source over all other inputs at values t (m, k) of k of them."""
+        """Return the average of the primary source over all other inputs, for values t (m, k) of k inputs."""
         by_component = zip(*(component.given(inputs, t) for component in self.components), strict=True)
         return Estimates([mixed(self.components, found) for found in by_component])
 
     def deciding(self, weights: Array, every: int = 1) -> list[Deciding]:
-        """Return what decisions are made by, for outputs that count by weights (M,).
+        """Return the bases of decisions, for outputs with weights (M,).
 
-        All channels together have about one in ``every`` of the posteriors that one alone has.
+        All channels together have about one in ``every`` of the posteriors that a single one has.
         """
         shares = self.basis.shares(self._stds) if self.transforms is not None else np.eye(len(self.known))
         known = [(r, channel) for r, channel in enumerate(self.channels) if channel is not None]
@@ -188,9 +188,9 @@ class Posterior:
         return found
 
     def shrinkage(self, ratios: Array) -> Array:
-        """Return by what factor the standard deviation of each integral shrinks, (M,), NaN where it is not known.
+        """Return the factor by which the standard deviation of each integral shrinks, (M,), NaN where unknown.
 
-        The variance of the integral by each of the posteriors that decisions are made by shrinks by one of the ratios.
+        The ratios are the factors on the variance of the integral, one for each entry of `deciding`.
         """
         left, every = iter(ratios.tolist()), []
         for channel in self.channels:
@@ -206,7 +206,7 @@ class Posterior:
         )
 
     def views(self) -> list[View]:
-        """Return what parts of the mixture say of the integral: components, or the structures of the only one."""
+        """Return the integral by parts of the mixture: by components, or by the structures of the only one."""
         if len(self.components) > 1:
             found = [component.integral for component in self.components]
             return [View(c.weight, each.mean, each.std) for c, each in zip(self.components, found, strict=True)]
@@ -225,14 +225,14 @@ class Posterior:
     def left_out(self) -> LeftOut:
         """Return all values of the only output, each predicted from all others.
 
-        They are by the component that counts most, of those that count all sources.
+        The predictions are by the component with the largest weight among those with the most sources.
         """
         return self.whole.components[0].latent.thinned(LATENT.deciding).leave_one_out()
 
     def primary_score(self) -> float:
-        """Return how well the values of the primary source are predicted from all others, the larger the better.
+        """Return how well primary values are predicted from all others, larger is better.
 
-        It is the logarithm of their density; for outputs of known range, whose transform may differ, minus a score.
+        It is their total log density, or, for outputs of known range, whose transforms may differ, minus a score.
         """
         component = self.whole.components[0]
         if not component.transform.range.assumed:
@@ -247,7 +247,7 @@ class Posterior:
 
 
 def _common_nodes(measure: Measure, components: Sequence[Component]) -> Nodes:
-    """Return nodes that several outputs share, more of them where any of these varies or is unknown."""
+    """Return nodes that several outputs share, denser where any of these varies or is uncertain."""
 
     def variation(X: Array) -> Array:
         found = np.array([component.variation(X) for component in components])
@@ -257,7 +257,7 @@ def _common_nodes(measure: Measure, components: Sequence[Component]) -> Nodes:
 
 
 def mixed(components: Sequence[Component], found: Sequence[Estimate]) -> Estimate:
-    """Return what all components together say of a quantity: a mixture."""
+    """Return the mixture of the estimates of a quantity by all components."""
     if len(found) == 1:
         return found[0]
     weights, ranges = [component.weight for component in components], {each.within for each in found}
@@ -272,7 +272,7 @@ def mixed(components: Sequence[Component], found: Sequence[Estimate]) -> Estimat
 
 
 def _together(components: Sequence[Component], moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return mean and standard deviation of the mixture of components, from those by each; none is squared alone."""
+    """Return mean and standard deviation of the mixture of components, from theirs, without squares that overflow."""
     (mean, std), total = moments[0], components[0].weight
     for component, (other, its_std) in zip(components[1:], moments[1:], strict=True):
         share = component.weight / (total + component.weight)

@@ -1,4 +1,4 @@
-"""What is known of the errors of sources with fidelities: how large they are, and with what exponent they shrink."""
+"""Errors of sources with fidelities: their size, and the exponents with which they shrink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .posterior import Posterior, mixed
 
 @dataclass(frozen=True)
 class Exponent:
-    """With what power of a knob errors shrink, by all draws of hyperparameters that have it."""
+    """The power of a knob with which errors shrink, by all hyperparameter draws that have it."""
 
     knob: str
     mean: float
@@ -26,7 +26,7 @@ class Exponent:
 
 
 def exponents(posterior: Posterior) -> list[Exponent]:
-    """Return with what exponents the errors of the only output shrink, one for each knob that has several values."""
+    """Return the exponents with which errors of the only output shrink, one per knob with several values."""
     found: dict[str, list[tuple[Array, Array]]] = {}
     for member in (m for channel in posterior.whole.channels if channel for m in channel.process.particles.members):
         draws = member.draws
@@ -45,7 +45,7 @@ def _exponent(knob: str, values: Array, weights: Array) -> Exponent:
 
 
 def integrals(posterior: Posterior, source: int) -> Estimate:
-    """Return the integral of a source, of the only output."""
+    """Return the estimate of the integral of a source, for the only output."""
     found, components = [], posterior.whole.components
     for component in components:
         latent = component.latent
@@ -61,7 +61,7 @@ def integrals(posterior: Posterior, source: int) -> Estimate:
 
 
 def bias(posterior: Posterior, source: int = 0) -> Estimate | None:
-    """Return by how much the integral of a source is above the one wanted; None if the output is not linear in both.
+    """Return the excess of a source's integral over the target's; None if the output is not linear in both.
 
     The sources must be levels of one simulator: they have one unit.
     """

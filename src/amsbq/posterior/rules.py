@@ -1,4 +1,4 @@
-"""Rules: nodes and weights of each of several independent inputs; averages over sets of points, with their error."""
+"""Rules: nodes and weights for each of several independent inputs; averages over sets of points, with their error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..measures.marginals import CategoricalMarginal, DiscreteMarginal, Marginal
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """Gauss's rule on panels."""
+    """Gauss's rule on panels of the probability of a continuous input."""
 
-    #: of the rule for a continuous input, Gauss's on panels of its probability: nodes on each; the largest panels, that
-    #: resolve lengthscales of a fiftieth of the width, and the last ones towards 0 and 1, with the ratio of neighbours
-    #: there. Polynomials of a Gaussian or exponential input are integrated to 1e-6 of their size.
+    #: nodes on each panel; width of the largest panels, which resolve lengthscales of a fiftieth of the input's width,
+    #: and of the last ones towards 0 and 1; ratio of neighbours there. Polynomials of a Gaussian or exponential input
+    #: are integrated to 1e-6 of their size
     per_panel: int = 7
     largest: float = 1 / 16
     smallest: float = 1e-9
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
 def rules_for(measure: Measure, scores: Sequence[float] = ()) -> list[Rule]:
     """Return a rule for each input of a measure with independent inputs.
 
-    There are more ends of panels at the quantiles of some normal ``scores``.
+    Panels also end at the quantiles of the given normal ``scores``.
     """
     assert measure.marginals is not None
     return [_rule(measure.over([d]), marginal, np.array(scores)) for d, marginal in enumerate(measure.marginals)]
@@ -57,7 +57,7 @@ def _rule(measure: Measure, marginal: Marginal, scores: Array) -> Rule:
     ends = np.concatenate([[0.0], towards_zero, np.arange(SETTINGS.largest, 0.5 + 1e-9, SETTINGS.largest)])
     t, w = np.polynomial.legendre.leggauss(SETTINGS.per_panel)
     u, weights = [], []
-    for side in (1.0, -1.0):  # probabilities from either end, of which the small ones are exact
+    for side in (1.0, -1.0):  # probabilities from either end: small ones are exact
         between = ndtr(side * scores)
         all_ends = np.unique(np.concatenate([ends, between[between < 0.5]]))
         inner = (all_ends[:-1, None] + np.diff(all_ends)[:, None] * (t + 1) / 2).ravel()
@@ -67,10 +67,10 @@ def _rule(measure: Measure, marginal: Marginal, scores: Array) -> Rule:
 
 
 def set_average(by_set: Array) -> Array:
-    """Return averages over R independent sets of points of what (..., J, R) is by each, with their error: (..., J).
+    """Return averages of (..., J, R) over R independent sets of points, with their error: shape (..., J).
 
-    The error of the average is added as a draw for each j, in pairs of opposite sign, of which the second half of the
-    draws are those of the first.
+    The error of the average is added as a draw for each j, in pairs of opposite sign: the second half of the draws are
+    those of the first.
     """
     J, R = by_set.shape[-2:]
     half = np.random.default_rng(1).normal(size=(J + 1) // 2)

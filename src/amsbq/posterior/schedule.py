@@ -1,4 +1,4 @@
-"""The schedule of refits: when hyperparameters are learned again, which depends only on which sources were observed."""
+"""The schedule of refits: when hyperparameters are learned again. It depends only on the order of observed sources."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from ..common.validation import IntArray
 class ScheduleSettings:
     """When hyperparameters are refitted."""
 
-    #: observations, and observations of the primary source, up to which they are refitted after each one: a fit to few
-    #: changes with every one, and those of the primary source decide between structures
+    #: observations, and primary ones, up to which hyperparameters are refitted after each: with few, every one changes
+    #: the fit, and primary ones decide between structures
     every_one_until: int = 25
-    #: beyond, growth of the number of observations from one refit to the next: refits to n observations then take a
-    #: time that grows like that of the last one, not n times as much
+    #: growth of the number of observations from one refit to the next beyond: all refits up to n observations then take
+    #: a time proportional to that of the last one, not n times as much
     growth: float = 1.08
-    #: but at least once in so many observations, as long as there are fewer than that of the primary source: those of
-    #: others, of which few are used then, take no longer the more there are
+    #: most observations between refits, as long as there are fewer than `few_primary` primary ones: few of the other
+    #: observations are then used, so that a refit takes no longer the more there are
     longest: int = 100
     few_primary: int = 2000
-    #: outputs whose hyperparameters are refitted after an evaluation; if there are more, they take turns, so that a
-    #: step with ten outputs takes no more than about three times as long as with one
+    #: outputs whose hyperparameters are refitted after an evaluation; with more, they take turns, so that a step with
+    #: ten outputs takes at most about three times as long as with one
     refits: int = 2
     #: observations up to which the transform for a known range is chosen at each refit, and growth of their number from
-    #: one choice to the next, beyond: it takes as long as four refits
+    #: one choice to the next beyond: a choice takes as long as four refits
     first_choice: int = 4
     choice_growth: float = 1.25
-    search_growth: float = 2.0  #: the same for draws of hyperparameters, which are carried along in between
+    #: growth of the number of observations from new hyperparameter draws to the next; they are carried along in between
+    search_growth: float = 2.0
 
 
 SETTINGS = ScheduleSettings()
 
 
 def scheduled_refit(n: int) -> int:
-    """Return the number of observations at the latest scheduled refit, when there are n of them.
+    """Return the number of observations at the latest scheduled refit, given n of them.
 
     >>> [scheduled_refit(n) for n in (1, 25, 26, 27, 30)]
     [1, 25, 25, 27, 30]
@@ -48,7 +49,7 @@ def scheduled_refit(n: int) -> int:
 
 
 def latest_stage(n: int, first: int, growth: float) -> int:
-    """Return the latest number on a schedule that is at most n: each up to the first, which then grows by a factor.
+    """Return the latest number on a schedule that is at most n: each up to ``first``, then growing by a factor.
 
     >>> [latest_stage(n, 4, 1.25) for n in (0, 3, 4, 5, 6, 7, 100)]
     [0, 3, 4, 5, 5, 7, 91]
@@ -61,7 +62,7 @@ def latest_stage(n: int, first: int, growth: float) -> int:
 
 
 def choice_stage(n: int) -> int:
-    """Return the number of observations that the transform is chosen from, when there are n of them.
+    """Return the number of observations at the latest choice of the transform, given n of them.
 
     >>> [choice_stage(n) for n in (0, 3, 4, 5, 6, 7, 100)]
     [0, 3, 4, 5, 5, 7, 91]
@@ -70,10 +71,10 @@ def choice_stage(n: int) -> int:
 
 
 def latest_search(s: IntArray, refits: Sequence[int], since: int) -> int:
-    """Return the number of observations at the latest of some refits with new draws, after that to ``since``, or that.
+    """Return the number of observations at the latest new draws: at one of the ``refits``, or ``since``.
 
-    Draws are new when all observations, by sources s (n,) in turn, or those of the primary source, have doubled: many
-    values of a free source may come first, and tell little of it.
+    Draws are new when all observations, by sources s (n,) in order, or the primary ones have doubled: many values of a
+    free source may come first, and are hardly informative about it.
 
     >>> latest_search(np.zeros(9, dtype=int), range(1, 10), 0), latest_search(np.array([1] * 8 + [0]), range(8, 10), 8)
     (8, 9)
@@ -86,7 +87,7 @@ def latest_search(s: IntArray, refits: Sequence[int], since: int) -> int:
 
 
 def latest_refit(s: IntArray) -> int:
-    """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+    """Return the number of observations at the latest refit, given the sources s (n,) of all in order.
 
     >>> latest_refit(np.array([1] * 27 + [0, 1]))
     28
@@ -100,16 +101,16 @@ def latest_refit(s: IntArray) -> int:
 
 @dataclass(frozen=True)
 class Turns:
-    """Which of the scheduled refits a learner makes, if several learners take turns to keep the time of a step low.
+    """The scheduled refits that a learner makes, if several take turns to limit the time of a step.
 
     Attributes
     ----------
     every : int
-        How many of them take turns; 1 if each makes all refits.
+        The number of learners that take turns; 1 if each makes all refits.
     phase : int
         The number of the learner among them.
     since : int
-        Observations at which all of them were refitted.
+        Number of observations at which all of them were refitted.
     """
 
     every: int = 1
@@ -117,9 +118,9 @@ class Turns:
     since: int = 0
 
     def latest(self, s: IntArray) -> int:
-        """Return the number of observations at the latest refit, from the sources s (n,) of all observations in turn.
+        """Return the number of observations at the latest refit, given the sources s (n,) of all in order.
 
-        All refits to no more observations than take turns are made.
+        All refits are made up to ``every`` observations.
 
         >>> [Turns(3, 1).latest(np.zeros(n, dtype=int)) for n in range(1, 10)]
         [1, 2, 3, 3, 5, 5, 5, 8, 8]
@@ -130,7 +131,7 @@ class Turns:
         return max(n, min(self.since, len(s)))
 
     def refits(self, s: IntArray, since: int) -> list[int]:
-        """Return the numbers of observations at the refits to the first ones, from ``since`` to the latest.
+        """Return the numbers of observations at all refits from ``since`` to the latest.
 
         >>> Turns().refits(np.zeros(29, dtype=int), 24)
         [24, 25, 27]

@@ -1,7 +1,7 @@
-"""`Sensitivity`: how much of the variance of the output each input explains, as Sobol' indices with their uncertainty.
+"""`Sensitivity`: the share of the output's variance that each input explains, as Sobol' indices with error bars.
 
 The first-order index of x_g is Var E[f | x_g] / Var f, what it explains by itself. Its total index is
-1 - Var E[f | all others] / Var f, what it explains together with all others. Both are of each sample path.
+1 - Var E[f | all others] / Var f, what it explains together with all others. Both are computed for each sample path.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .posterior import Posterior, mixed
 
 @dataclass(frozen=True)
 class SensitivitySettings:
-    """Limits of what is worth saying."""
+    """Limits of what is worth reporting."""
 
     negligible: float = 0.02  #: share of the variance; an input that surely explains less can stay at its median
-    unclear: float = 0.1  #: share of the variance; unless an input surely explains more, it is not known to matter
+    unclear: float = 0.1  #: share of the variance; an input matters only if it surely explains more
 
 
 SETTINGS = SensitivitySettings()
@@ -44,7 +44,7 @@ class Sensitivity:
     names : list of str
         Names of the inputs or groups, in the order of the indices.
     first, total : Estimates
-        First-order and total indices, one for each input or group: each with ``mean``, ``std`` and ``interval``.
+        First-order and total indices, one for each input or group, with ``mean``, ``std`` and ``interval``.
     """
 
     def __init__(self, names: Sequence[str], first: Estimates, total: Estimates) -> None:
@@ -52,7 +52,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, posterior: Posterior, groups: Mapping[str, Sequence[int]]) -> Sensitivity:
-        """Return the indices of groups of inputs by name, which hold each input of the measure once."""
+        """Return the indices of named groups of inputs, which together contain each input once."""
         components = posterior.components
         by_component = [_indices(component, list(groups.values())) for component in components]
         first, total = (
@@ -95,10 +95,10 @@ class Sensitivity:
         return table(["input", "first-order", "total"], self._cells()) + f"<p>{sentences}</p>"
 
     def sentences(self) -> list[str]:
-        """Return what to make of the indices: which input matters most, and which can be left out."""
+        """Return conclusions from the indices: which input matters most, and which can be left out."""
         order, (low, high) = np.argsort(-self.total.mean), self.total.interval()
         top = int(order[0])
-        found = ["The evaluations do not tell yet which input matters."]
+        found = ["The evaluations do not show yet which input matters."]
         if low[top] >= SETTINGS.unclear:
             explained = (
                 f"{100 * self.total.mean[top]:.0f} % of the variance, {100 * self.first.mean[top]:.0f} % by itself"
@@ -133,14 +133,14 @@ def _indices(component: Component, groups: Sequence[Sequence[int]]) -> tuple[lis
 
 
 def grouped(inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, list[int]]:
-    """Return the numbers of the inputs of each group by name; inputs in no group stand alone, under their own names."""
+    """Return the numbers of the inputs of each named group; inputs in no group stand alone, under their own names."""
     if not isinstance(groups, Mapping | None):
         raise TypeError(f"groups must be a dictionary of lists of inputs by the name of the group, got {brief(groups)}")
     given = {name: list(members) for name, members in (groups or {}).items()}
     named = [member for members in given.values() for member in members]
     for member in named:
         if member not in inputs:
-            raise ValueError(f"groups has {brief(member)}, which is no input: there are {', '.join(inputs)}")
+            raise ValueError(f"groups has {brief(member)}, which is not an input: there are {', '.join(inputs)}")
     if len(set(named)) < len(named) or not all(given.values()):
         raise ValueError(f"groups must hold at least one input each, and no input twice, got {brief(groups)}")
     out = {name: [list(inputs).index(member) for member in members] for name, members in given.items()}

@@ -1,7 +1,7 @@
-"""Models whose integral is a weighted sum over points instead of that over the measure.
+"""Models whose integral is a weighted sum over points instead of the integral over the measure.
 
-To first order, a quantity that is not linear in a process is such a sum: the target of decisions, and the integral of a
-function of the process, if that is known.
+To first order, a quantity that is not linear in a process is such a sum: the target of decisions, and the known
+integral of a function of the process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def summed_over(models: ModelBatch, X: Array, weights: Array, measure: Measure) 
 
 @dataclass(frozen=True)
 class _Points:
-    """Points in latent coordinates with weights of any sign, as `EmpiricalEmbeddings` take them."""
+    """Points in latent coordinates with weights of any sign, as `EmpiricalEmbeddings` takes them."""
 
     samples: Array  # (M, D)
     weights: Array  # (M,)
@@ -39,7 +39,7 @@ class _Points:
 
 @dataclass(frozen=True)
 class SummedModels(ModelBatch):
-    """Models whose integral is a weighted sum over points instead of that over the measure."""
+    """Models whose integral is a weighted sum over points instead of the integral over the measure."""
 
     points: _Points = field(kw_only=True)
 
@@ -59,7 +59,7 @@ class SummedModels(ModelBatch):
 
 
 class _SumEmbedding:
-    """Kernels with K sets of lengthscales, summed over points with weights: what `EmbeddingBatch` is for a measure."""
+    """Kernels with K sets of lengthscales, summed over weighted points: the counterpart of `EmbeddingBatch`."""
 
     def __init__(self, kernel: Any, scales: Array, points: _Points, measure: Measure) -> None:
         self._sums, self._measure = EmpiricalEmbeddings(kernel, scales, points), measure
@@ -69,7 +69,7 @@ class _SumEmbedding:
         return self._sums.mean(self._measure.to_latent(X))
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        """Return these sums and their derivatives by X_j, shape (K, n, D)."""
+        """Return Σ_i w_i κ_k(x_i, X_j), shape (K, n), and its derivatives by X_j, shape (K, n, D)."""
         slopes = self._measure.latent_slopes(X)
         means, gradients = self._sums.mean_and_grad_x(self._measure.to_latent(X))
         return means, gradients if slopes is None else gradients * slopes

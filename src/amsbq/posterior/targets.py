@@ -1,4 +1,4 @@
-"""Targets: what evaluations are chosen to learn, if it is not the mean of the output.
+"""Targets: what evaluations are chosen to learn, if not the mean of the output.
 
 To first order, the error of the variance or of an exceedance probability is a linear functional of the error of the
 primary source f, a weighted sum over points x_i of the measure:
@@ -6,11 +6,10 @@ primary source f, a weighted sum over points x_i of the measure:
     variance:    V = Var f         dV = 2 ∫ (f - E f) df dπ                    ≈ Σ_i w_i df(x_i)
     exceedance:  P = Pr(f > c)     dP = ∫ p(f = c) df dπ, p(f = c) = φ((c - m)/s)/s
 
-with the posterior mean m and standard deviation s. The error of a quantile is that of the probability to exceed it, by
-a factor; which value that is, the posterior says. For the variance f is a draw from the posterior, another one after
-each observation: the mean alone is flat where nothing is known, and would not look there. The sum takes the place of
-the integral in the acquisition rates: what is maximised is the expected reduction of the variance of the target, for
-what it costs.
+with the posterior mean m and standard deviation s. The error of a quantile is that of the probability of exceeding it,
+times a factor; the quantile is that of the posterior. For the variance, f is a draw from the posterior, a new one after
+each observation: the mean is flat in unexplored regions, and would not lead there. The sum replaces the integral in the
+acquisition rates, which then maximise the expected reduction of the target's variance per unit of cost.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from .sums import summed_over
 
 @dataclass(frozen=True)
 class TargetSettings:
-    """The sum that stands for a target."""
+    """The sum that represents a target."""
 
-    points: int = 512  #: of the measure: as many as a search screens
-    ranged_points: int = 192  #: of those that are put where a source of known range varies
-    #: points next to a limit that count at least, however well the source is known there
+    points: int = 512  #: points of the measure: as many as a search screens
+    ranged_points: int = 192  #: points where a source of known range varies
+    #: fewest points near a limit that count, however certain the source is there
     near_limit: int = 16
 
 
 SETTINGS = TargetSettings()
-_NORMAL = ndtri((np.arange(8) + 0.5) / 8)  # equally likely values that stand for a standard normal one
+_NORMAL = ndtri((np.arange(8) + 0.5) / 8)  # equally likely values that represent a standard normal one
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Quantile:
     Parameters
     ----------
     p : float
-        The probability to be below it, between 0 and 1.
+        The probability of being below it, between 0 and 1.
 
     Examples
     --------
@@ -103,27 +102,27 @@ TARGETS = "'mean', 'variance', amsbq.Exceedance(limit) or amsbq.Quantile(p)"
 
 
 def checked_target(target: Any) -> Target:
-    """Return a target if it is one, else raise ValueError."""
+    """Return the target, or raise ValueError if it is none."""
     if isinstance(target, Exceedance | Quantile) or target == "mean" or target == "variance":
         return target  # type: ignore[no-any-return]
     raise ValueError(f"target must be {TARGETS}, got {brief(target)}")
 
 
 def checked_targets(target: Any, outputs: Sequence[str] | None) -> list[Target]:
-    """Return the target of each output, or of the only one; a dictionary has them by output, others are means."""
+    """Return the target of each output, or of the only one; outputs that a dictionary lacks have the mean."""
     if outputs is None:
         return [checked_target(target)]
     return ["mean" if each is None else checked_target(each) for each in by_output(target, outputs)]
 
 
 def targets_to_json(targets: Sequence[Target], outputs: Sequence[str] | None) -> Any:
-    """Return targets as JSON types: one for all outputs, or in a list."""
+    """Return targets as JSON types: one if all are equal, else a list."""
     plain = [_to_dict(target) for target in targets]
     return plain[0] if outputs is None or all(each == plain[0] for each in plain) else plain
 
 
 def targets_from_json(content: Any, outputs: Sequence[str] | None) -> Any:
-    """Return the target that `targets_to_json` wrote, as `checked_targets` takes it, or raise ValueError."""
+    """Return the result of `targets_to_json` in the form that `checked_targets` takes, or raise ValueError."""
     if isinstance(content, list):
         return dict(zip(outputs or (), map(target_from_dict, content), strict=True))
     return target_from_dict(content)
@@ -136,7 +135,7 @@ def _to_dict(target: Target) -> str | dict[str, float]:
 
 
 def target_from_dict(content: Any) -> Target:
-    """Return the target that a dictionary of JSON types describes, or raise ValueError."""
+    """Return the target from its JSON types, or raise ValueError."""
     if isinstance(content, dict) and len(content) == 1:
         [(kind, value)] = content.items()
         if kind in ("exceedance", "quantile"):
@@ -145,7 +144,7 @@ def target_from_dict(content: Any) -> Target:
 
 
 def target_name(target: Target, output: str = "output", unit: str = "") -> str:
-    """Return what a target is called, for an output in some unit; a mean has no other name than the output.
+    """Return the name of a target, for an output with a unit; a mean is called like the output.
 
     >>> target_name(Exceedance(2.0), unit="m"), target_name(Quantile(0.95), "peak"), target_name("variance")
     ('P(output > 2 m)', '95 % quantile of peak', 'variance of output')
@@ -158,7 +157,7 @@ def target_name(target: Target, output: str = "output", unit: str = "") -> str:
 
 
 def target_estimate(posterior: Posterior, targets: Sequence[Target]) -> AnyEstimate:
-    """Return what is known of the target of each output; for all but the mean that takes a second or two."""
+    """Return the estimate of the target of each output; for all but the mean this takes a second or two."""
     if all(target == "mean" for target in targets):
         return posterior.estimate
     if posterior.names is None:
@@ -181,15 +180,15 @@ def _target_estimate(posterior: Posterior, target: Target) -> Estimate:
 
 
 def targeted(deciding: Deciding, target: Target) -> PosteriorBatch:
-    """Return the posteriors that decisions are made by, whose integral is that of the target, to first order."""
+    """Return the posteriors that decisions use, with the target, to first order, as their integral."""
     posteriors, component = deciding.posteriors, deciding.component
     if target == "mean" and component.transform.affine:
         return posteriors
     X, weights = _weighted_points(component, deciding.members, target)
     size = np.abs(weights).sum()
-    if not size > 0:  # nothing is known to vary, or to be near the limit: the mean is the best that there is to learn
+    if not size > 0:  # nothing varies yet, or is near the limit: learning the mean is best
         return posteriors
-    if posteriors.data.of_integral.any():  # known integrals are those over the measure
+    if posteriors.data.of_integral.any():  # known integrals are over the measure
         data = posteriors.data.rows(~posteriors.data.of_integral)
         posteriors = PosteriorBatch.condition(posteriors.models, data, posteriors.jitter)
     models = summed_over(posteriors.models, X, weights / size, component.measure)
@@ -197,9 +196,9 @@ def targeted(deciding: Deciding, target: Target) -> PosteriorBatch:
 
 
 def _weighted_points(component: Component, members: Latent, target: Target) -> tuple[Array, Array]:
-    """Return points x_i (n, D) and weights w_i (n,) of the sum over g that stands for a target of f = T(g).
+    """Return points x_i (n, D) and weights w_i (n,) of the sum over g that represents a target of f = T(g).
 
-    Where T is affine they are spread evenly, otherwise put where the source varies.
+    Points are spread evenly if T is affine, otherwise denser where the source varies.
     """
     scaled, transform = component.scaled(members.target), component.transform
     if transform.affine:
@@ -222,7 +221,7 @@ def _weighted_points(component: Component, members: Latent, target: Target) -> t
 
 
 def _drawn(members: Latent, X: Array) -> Array:
-    """Return the primary source at X as drawn by one of the members, in turn, by the number of observations."""
+    """Return the primary source at X (n, D), drawn by one member; the number of observations selects which."""
     n = len(members.parts[0].data.values.y)
     one = members.only(n % len(members))
     means, covariances = one.predict_joint(np.full(len(X), members.target), X)
@@ -232,7 +231,7 @@ def _drawn(members: Latent, X: Array) -> Array:
 
 
 def _quantile(mean: Array, variance: Array, weights: Array, p: float) -> float:
-    """Return a quantile of values at points with weights, each normal with its mean and variance: (n,) each."""
+    """Return a quantile of values at weighted points, each normal with its mean and variance: (n,) each."""
     values = (mean + np.sqrt(variance) * _NORMAL[:, None]).ravel()
     order = np.argsort(values)
     below = np.cumsum(np.tile(weights, len(_NORMAL))[order])

@@ -1,19 +1,19 @@
-"""Transforms: sources f as functions f = T(g) of a process g that may have any value; the identity if f may have too.
+"""Transforms: sources f as functions f = T(g) of an unbounded process g; the identity if f is unbounded too.
 
 With the distance of a value from its bound, r = (f - low) / unit or (high - f) / unit, or its share r of the range:
 
     root      r = g²/2                            one bound (Gunter et al. 2014; Chai and Garnett 2019)
     log       r = exp(Δ (1 - exp(-g/Δ)))          one bound, values over orders of magnitude, Δ = 3 or 20
     exp       the same, Δ = 20, for logarithms also 60: linear in g around its mean
-    peak      r = exp(q(x)) times that, for logarithms: q is a quadratic function of the inputs that was fitted
+    peak      r = exp(q(x)) times that, for logarithms: q is a fitted quadratic function of the inputs
     arcsine   r = (1 - cos g)/2                   two bounds
     logit     r = 1/(1 + exp(-g))                 two bounds, values over orders of magnitude next to one of them
     cut       r = g, cut off at the bounds        values far from them, or functions that are not smooth next to them
 
-The unit is the largest distance of all values. The log is one near that value, and slower beyond: values that are
-smaller by a factor exp(-Δ) and more do not stretch the scale of g, and nothing that was never seen is larger by more
-than a factor exp(Δ). Where sources return logarithms, distances are those of f from
-zero, and the unit is the exponential of the largest value; it is never formed.
+The unit is the largest distance of all values. For the log, d log r/dg is one near that value, and decreases with g:
+values smaller by a factor exp(-Δ) or more do not stretch the scale of g, and no unseen value is larger by more than a
+factor exp(Δ). Where sources return logarithms, distances are those of f from zero, and the unit is the exponential of
+the largest value; it is never formed.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ CUT = Shape("cut")
 
 @dataclass(frozen=True)
 class TransformSettings:
-    """Values that transforms cannot tell apart."""
+    """Limits beyond which transforms do not distinguish values."""
 
-    #: values at a bound count, for log and logit, as this share of the smallest distance that was seen from it
+    #: distance of values at a bound, for log and logit, relative to the smallest other one
     at_bound: float = 0.1
-    #: logarithm of the largest value that can be told, in units of Δ, and minus that of the smallest one
+    #: largest logarithm that is distinguished, in units of Δ; and minus the smallest one
     largest: float = 0.95
     smallest: float = 1e5
 
@@ -67,16 +67,16 @@ SETTINGS = TransformSettings()
 
 @dataclass(frozen=True)
 class OutputRange:
-    """The range of the values of all sources, one end of which may be infinite.
+    """The range of the values of all sources; one end may be infinite.
 
     Parameters
     ----------
     low, high : float
         The bounds; both infinite for logarithms.
     log : bool
-        Whether sources return the logarithm of a non-negative function, whose integral is wanted.
+        Whether sources return the logarithm of a non-negative function, whose integral is the target.
     assumed : bool
-        Whether nobody said so: the values only look as if.
+        Whether the range is inferred from the values, not declared.
     """
 
     low: float
@@ -101,16 +101,16 @@ class OutputRange:
 
     @property
     def plainest(self) -> Shape:
-        """The transform that is taken where there are too many outputs to choose one for each."""
+        """The transform for outputs that are too many to choose one for each."""
         return Shape("exp", 20.0) if self.log else self.shapes[0]
 
     def check(self, y: ArrayLike) -> None:
-        """Raise ValueError if one of the values is outside."""
+        """Raise ValueError if a value is outside the range."""
         values = np.atleast_1d(np.asarray(y, dtype=float))
         outside = (values < self.low) | (values > self.high)
         if outside.any():
             raise ValueError(
-                f"the value {values[outside][0]:.6g} is outside of output_range, {self.low:g} to {self.high:g}"
+                f"the value {values[outside][0]:.6g} is outside output_range, {self.low:g} to {self.high:g}"
             )
 
     def distances(self, y: Array) -> Array:
@@ -121,7 +121,7 @@ class OutputRange:
 
 
 def checked_range(output_range: Any, log: bool) -> OutputRange | None:
-    """Return the range of the outputs, None if nothing is known of it; ValueError or TypeError if it is none."""
+    """Return the range of the outputs, None if it is unbounded; raise ValueError or TypeError if invalid."""
     if log:
         if output_range is not None:
             raise ValueError("log is for sources that return logarithms, whose range is known: no output_range")
@@ -155,7 +155,7 @@ def checked_ranges(output_range: Any, log: Any, outputs: Sequence[str] | None) -
 
 
 def range_arguments(ranges: Sequence[OutputRange | None], outputs: Sequence[str] | None) -> dict[str, Any]:
-    """Return what `checked_ranges` was called with, as JSON types: by output, if there are several."""
+    """Return the arguments of `checked_ranges` as JSON types: by output, if there are several."""
     ends = [None if known is None or known.log else [known.low, known.high] for known in ranges]
     logs = [known is not None and known.log for known in ranges]
     if outputs is None:
@@ -179,9 +179,9 @@ class Transform:
     unit : float
         The largest distance of a value from the bound, or the largest logarithm.
     least : float
-        The smallest distance, in that unit, that log and logit can tell from none.
+        The smallest distance, in that unit, that log and logit distinguish from zero.
     trend : Quadratic, optional
-        Of the logarithms; g is of what they are beside it.
+        A trend of the logarithms; g models the rest.
     """
 
     shape: Shape
@@ -220,12 +220,12 @@ class Transform:
 
     @property
     def linearised(self) -> bool:
-        """Whether it is taken to be linear around the mean of g."""
+        """Whether it is treated as linear around the mean of g."""
         return self.kind in ("exp", "peak")
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The range of the values; infinite if it is only assumed, or that of logarithms."""
+        """The range of the values; infinite if it is assumed, or that of logarithms."""
         return (-math.inf, math.inf) if self.range.assumed else (self.range.low, self.range.high)
 
     @property
@@ -237,18 +237,18 @@ class Transform:
 
     @property
     def grows(self) -> bool:
-        """Whether values grow with g: not if they are below a bound and may be any distance from it."""
+        """Whether values grow with g: all but those with an upper bound alone."""
         return self.range.log or math.isfinite(self.range.low) or math.isinf(self.range.high)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return shape, unit and least, and the range if it is not that of the problem, as JSON types."""
+        """Return shape, unit and least as JSON types, and the range if it is not that of the problem."""
         ends = {"range": [self.range.low, self.range.high]} if self.range.assumed else {}
         trend = {} if self.trend is None else {"trend": self.trend.to_dict()}
         return {"shape": list(self.shape), "unit": self.unit, "least": self.least, **ends, **trend}
 
     @classmethod
     def from_dict(cls, known: OutputRange | None, content: dict[str, Any] | None) -> Transform:
-        """Return the transform that `to_dict` wrote, for the range of the problem if it has one."""
+        """Return the transform from the result of `to_dict`, with the problem's range if it has one."""
         if content is None:
             return IDENTITY
         if known is None:
@@ -258,7 +258,7 @@ class Transform:
         return cls(Shape(*content["shape"]), known, content["unit"], content["least"], trend)
 
     def holds(self, data: Data) -> bool:
-        """Return whether all values are so far inside of an assumed range that they are not taken for its end."""
+        """Return whether all values are so far inside an assumed range that they are not at its end."""
         if not self.range.assumed or np.isinf([self.range.low, self.range.high]).all():
             return True
         return bool((self.range.distances(data.values.y) >= self.least * self.unit).all())
@@ -283,7 +283,7 @@ class Transform:
         return np.asarray(np.log(r) - np.log1p(-r))
 
     def slopes_at(self, y: Array) -> Array:
-        """Return dg/dy at values y of any shape; it is not finite at a bound, where a derivative of y tells nothing."""
+        """Return dg/dy at values y of any shape; not finite at a bound, where a derivative of y is uninformative."""
         with np.errstate(divide="ignore", invalid="ignore"):
             distances = self.range.distances(y)
             logs = y - self.unit if self.range.log else np.log(distances / self.unit)
@@ -317,18 +317,18 @@ class Transform:
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * g))
 
     def slope(self, g: Array) -> Array:
-        """Return dr/dg for any g, of a log or an exp."""
+        """Return dr/dg for any g, for a log or an exp."""
         with np.errstate(over="ignore"):
             return np.exp(self.log_back(g) - g / self.shape.tail)
 
     def log_back(self, g: Array) -> Array:
-        """Return the logarithm of the relative distance from the bound for any g, of a root or a log."""
+        """Return the logarithm of the relative distance from the bound for any g, for a root or a log."""
         if self.kind == "root":
             return 2 * np.log(np.maximum(np.abs(g), np.finfo(float).tiny)) - math.log(2)
         return np.asarray(-self.shape.tail * np.expm1(-g / self.shape.tail))
 
     def values(self, r: Array) -> Array:
-        """Return values in the units of the user, from relative distances r: logarithms, if sources return them."""
+        """Return values in the units of the user, from relative distances r; logarithms if sources return them."""
         if self.range.log:
             return self.unit + np.log(np.maximum(r, np.finfo(float).tiny))
         return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r
@@ -338,12 +338,12 @@ class Transform:
         return np.zeros(len(X)) if self.trend is None else self.trend.values(measure, s, X)
 
     def divided(self, noise: Sequence[Noise]) -> tuple[tuple[float, ...], list[Noise]]:
-        """Return the noise variances of sources that go with values of f, and what is then the noise of g."""
+        """Return the noise variances that are added to values of f, for each source, and the remaining noise of g."""
         known = tuple(0.0 if isinstance(level, str) else float(level) for level in noise)
         return known, ["learn" if isinstance(level, str) else 0.0 for level in noise]
 
     def known_integral(self, value: float, variance: float) -> tuple[float, float]:
-        """Return the integral of the relative distance r, and its variance, from that of f, or from its logarithm."""
+        """Return the integral of the relative distance r and its variance, from those of f or of its logarithm."""
         if self.range.log:
             r = math.exp(min(value - self.unit, 700.0))
             return r, r * r * variance
@@ -352,8 +352,8 @@ class Transform:
     def transformed(self, data: Data, noise: Sequence[float], measure: Measure) -> Data:
         """Return observations of g, from those of f and the known noise variance of each source.
 
-        Derivatives follow the value that they belong to, as they do on arrival. Standard deviations become half of the
-        difference that they make.
+        Derivatives follow the value that they belong to, as on arrival. A standard deviation becomes half the
+        difference between the transformed values one standard deviation above and below.
         """
         f = data.values
         y = f.y - self.offsets(measure, f.s, f.X)
@@ -371,12 +371,12 @@ class Transform:
 
 
 class Identity(Transform):
-    """Values that may be any number: f = g."""
+    """The identity f = g, for values of any size."""
 
     affine = True
 
     def to_dict(self) -> None:
-        """Return None: there is nothing to be told."""
+        """Return None: the identity has no parameters."""
 
     def to(self, y: Array) -> Array:
         """Return the values."""
@@ -395,11 +395,11 @@ class Identity(Transform):
         return r
 
     def divided(self, noise: Sequence[Noise]) -> tuple[tuple[float, ...], list[Noise]]:
-        """Return no noise beside that of g."""
+        """Return no noise of f, and all noise for g."""
         return (0.0,) * len(noise), list(noise)
 
     def transformed(self, data: Data, noise: Sequence[float], measure: Measure) -> Data:
-        """Return the observations as they are."""
+        """Return the observations unchanged."""
         return data
 
 

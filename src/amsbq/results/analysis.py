@@ -259,7 +259,7 @@ def refinement(it: Decisions) -> Refinement | None:
     if not found:
         return None
     of = {s: source.fidelity for s, source in enumerate(it.sources) if source.fidelity is not None}
-    sizes = {s: [fidelity[each.knob] for each in found] for s, fidelity in of.items() if posterior.tells_of(s)}
+    sizes = {s: [fidelity[each.knob] for each in found] for s, fidelity in of.items() if posterior.includes(s)}
     observed = set(it.learner.data.s.tolist())
     listed = sorted((s for s in sizes if s in observed), key=lambda s: (float(np.prod(sizes[s])), s))
     return Refinement(

@@ -517,7 +517,8 @@ def _hyperparameters(case: Case) -> Iterator[Sentence]:
 
 def _relation(case: Case) -> Iterator[Sentence]:
     it, first, rests = case.it, case.it.names[0], _rests_on_few(case.it)
-    others, observed = posterior_of(it).others, sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
+    others = posterior_of(it).secondary_weight
+    observed = sorted(set(it.learner.data.s.tolist()) & set(it.problem.usable) - {0})
     for source in (
         source for source in observed if others < SETTINGS.min_model_weight and not _is_constant(it, source)
     ):

@@ -14,7 +14,7 @@ from ..common.validation import Array
 from ..design.decisions import Decisions
 from ..design.description import Problem
 from ..design.evaluations import Choice
-from ..design.fidelities import tells_limit
+from ..design.fidelities import determines_limit
 from ..design.sources import Source
 from ..posterior.estimate import Estimate
 from ..posterior.transforms import range_arguments
@@ -70,7 +70,7 @@ def source_worths(it: Decisions) -> dict[int, SourceWorth]:
     out, std = {}, posterior_of(it).estimate.std
     observed = (set(it.learner.data.s.tolist()) & set(it.policy.used)) - many_levels(it)
     for source in sorted(observed - {0}) if 0 in observed else []:
-        if it.problem.limit and not tells_limit([it.sources[kept].fidelity for kept in _kept(it, source)]):
+        if it.problem.limit and not determines_limit([it.sources[kept].fidelity for kept in _kept(it, source)]):
             continue
         cost, kept = cost_of(it, source), _kept(it, source)
         not_retired = [i for i, other in enumerate(kept) if other not in it.policy.failures.retired]
