@@ -41,6 +41,7 @@ def integrate(
     order: Sequence[int] | None = None,
     rel_tol: Tolerance | None = None,
     abs_tol: Tolerance | None = None,
+    error_cost: Tolerance | None = None,
     executor: ExecutorLike | None = None,
     workers: int = 1,
     journal: JournalPath | None = None,
@@ -75,14 +76,17 @@ def integrate(
         The distribution of the inputs: one scipy.stats distribution; a list of one distribution or (low, high) pair
         per input; a dictionary of these by input name; or a measure.
     budget : float, optional
-        The total cost to spend, in units of cost. It may be left out if there is a tolerance, a stop rule or
-        ``max_evaluations``.
+        The total cost to spend, in units of cost. It may be left out if there is a tolerance, an ``error_cost``, a stop
+        rule or ``max_evaluations``.
     model, acquisition, seed, initial, order, rng, target, output_range, log, decision_cost, limit
         See `Integrator`.
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
         Stop when half the width of the 95 % interval stays below this fraction of the mean, or below this number, for
         all outputs; outputs missing from a dictionary have no tolerance. With a target, the tolerances refer to its
         interval and mean, which take a second or two after each evaluation.
+    error_cost : float; with several outputs also M of them, or a dictionary by output; optional
+        What a standard deviation of one costs you, in units of cost. The run stops when further evaluations are
+        expected to cost more than the smaller standard deviation saves.
     executor : concurrent.futures.Executor or distributed.Client, optional
         Where to evaluate: any executor, or a Dask cluster. By default in this thread or, if there are several workers
         or a source has a timeout, in separate threads.
@@ -146,8 +150,10 @@ def integrate(
     rules: list[StopRule] = [stop] if callable(stop) else list(stop) if isinstance(stop, Sequence) else [stop]
     if not all(map(callable, rules)):
         raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
-    if budget is None and rel_tol is None and abs_tol is None and max_evaluations is None and not rules:
-        raise ValueError("nothing would end the run: pass a budget, a tolerance (rel_tol, abs_tol) or max_evaluations")
+    if all(end is None for end in (budget, rel_tol, abs_tol, error_cost, max_evaluations)) and not rules:
+        raise ValueError(
+            "nothing would end the run: pass a budget, a tolerance (rel_tol, abs_tol), an error_cost or max_evaluations"
+        )
     kept = kept_budget(certify, budget)
     problem = Problem.of(
         sources,
@@ -169,6 +175,7 @@ def integrate(
         limit=limit,
         rel_tol=rel_tol,
         abs_tol=abs_tol,
+        error_cost=error_cost,
         title=title,
         units=units,
         labels=labels,

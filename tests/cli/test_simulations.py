@@ -554,7 +554,7 @@ def test_the_page_of_a_failed_run_has_no_answer(problem, typed):
 
 def test_a_problem_file_with_a_tolerance_needs_no_budget(problem, typed):
     problem.write_text((TOP + FINE + COARSE).replace("budget = 3.0", "abs_tol = 1.0"))
-    assert "there is no budget" in typed("check", problem).out
+    assert "there is no budget: the run ends when its tolerance is reached" in typed("check", problem).out
     assert json.loads(typed("run", problem, "--json").out)["stopped"] == "tolerance"
     problem.write_text((TOP + FINE).replace("budget = 3.0\n", ""))
     assert (

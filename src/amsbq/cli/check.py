@@ -205,7 +205,10 @@ def _outlook(problem: ProblemFile, names: list[str], checked: list[Checked]) -> 
     seconds = [one.outcome.seconds for one in checked]
     buys: list[str] = []
     if math.isinf(problem.budget):
-        yield "there is no budget: the run ends when its tolerance is reached"
+        goals = problem.described.goals
+        ends = {"its tolerance is reached": goals.relative, "more evaluations do not pay": goals.error_cost}
+        given = [end for end, goal in ends.items() if goal is not None]
+        yield f"there is no budget: the run ends when {' or '.join(given)}"
     for name, cost, took in zip(names, costs, seconds, strict=True):
         if cost > 0 and problem.budget < math.inf:
             number = math.floor(problem.budget / cost * (1 + 1e-9))  # 0.3 / 0.1 is a little below 3

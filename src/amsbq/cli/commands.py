@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,9 @@ from ..results.result import Result, is_known
 from ..results.summary import as_json
 from ..simulators.answers import error_text
 from .exits import ExitCode, UserError
+
+#: what to change in a problem file for a run to continue, by why it stopped
+CHANGED_FOR_MORE = {"tolerance": "smaller tolerance", "error cost": "larger error_cost"}
 
 CLAIM_MARKS = {True: "✓", False: "✗", None: "–"}  #: for claims that hold, that do not, and that cannot be checked
 
@@ -203,8 +207,9 @@ def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: Sto
     """Return how to continue a run that has stopped."""
     if stopped in ("failures", "interrupted"):
         return f"continue with: {_resume(problem, journal, it)}"
-    if stopped == "tolerance":
-        return f"for more, set a smaller tolerance in {problem.path} and continue with: {_resume(problem, journal, it)}"
+    if stopped in CHANGED_FOR_MORE:
+        change = f"set a {CHANGED_FOR_MORE[stopped]} in {problem.path}"
+        return f"for more, {change} and continue with: {_resume(problem, journal, it)}"
     return f"continue with: amsbq resume {journal} --budget {_whole(problem, 2 * max(it.budget, it.spent))}"
 
 
@@ -257,6 +262,10 @@ def forecast_command(options: argparse.Namespace) -> int:
         except ValueError as error:
             raise UserError(str(error)) from None
     print(ahead)
+    if made := Counter(it.names[choice.source] for choice in ahead.choices):
+        print("evaluations ahead:", ", ".join(f"{made[name]} of {name}" for name in it.names if name in made))
+    if (end := it.problem.goals.pays_until(ahead)) is not None:
+        print(f"with the given error_cost, evaluations pay up to a total cost of {end:.4g}")
     return ExitCode.DONE
 
 

@@ -18,6 +18,7 @@ HEAD = """\
 # A problem file of amsbq. See what a run would do with:  amsbq check {file}
 budget = 10.0               # in units of cost: here ten evaluations of the simulator, or many more of the other
 # rel_tol = 0.01            # stop earlier, when the 95 % interval is within one percent of the mean
+# error_cost = 50           # or when more evaluations cost more than a smaller error saves; here per unit of the output
 # title = "My study"        # shown by print, figures and reports, like the label and the unit of the output
 # labels = {{ output = "peak" }}
 # units = {{ output = "m", cost = "core hours" }}

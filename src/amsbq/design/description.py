@@ -120,6 +120,7 @@ class Problem:
         limit: bool = False,
         rel_tol: Tolerance | None = None,
         abs_tol: Tolerance | None = None,
+        error_cost: Tolerance | None = None,
         title: str | None = None,
         units: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
@@ -160,7 +161,7 @@ class Problem:
             order=None if order is None else checked_order(order, len(whole)),
             targets=checked_targets(target, several),
             ranges=ranges,
-            goals=Goals.of(rel_tol, abs_tol, weights, several),
+            goals=Goals.of(rel_tol, abs_tol, weights, error_cost, several),
             decision_cost=non_negative_number(decision_cost, "decision_cost"),
             limit=limit,
             labels=Labels.of(title, units, labels, inputs or input_names(distribution.dim), several),
@@ -246,12 +247,14 @@ class Problem:
             outputs=None,
             targets=[self.targets[output]],
             ranges=[self.ranges[output]],
+            goals=Goals(),
             labels=self.labels.of_output(self.outputs[output]),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as JSON types, without the functions, which are described elsewhere."""
         several = {} if self.outputs is None else {"outputs": self.outputs, "weights": self.goals.importance}
+        priced = {} if self.goals.error_cost is None else {"error_cost": self.goals.error_cost.tolist()}
         return {
             "sources": [_described(name, source) for name, source in zip(self.names, self.sources, strict=True)],
             "measure": self.measure.to_dict(),
@@ -264,6 +267,7 @@ class Problem:
             **range_arguments(self.ranges, self.outputs),
             "limit": self.limit,
             **several,
+            **priced,
         }
 
     @classmethod
@@ -297,6 +301,7 @@ class Problem:
             output_range=content.get("output_range"),
             log=content.get("log", False),
             limit=content.get("limit", False),
+            error_cost=content.get("error_cost"),
         )
         return replace(made, labels=labels or Labels())
 

@@ -14,7 +14,7 @@ Status: TypeAlias = Literal["ok", "failed"]
 
 #: why a run stopped; a stop rule of the user may return any other text
 StopReason: TypeAlias = (
-    Literal["budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
+    Literal["budget", "tolerance", "error cost", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
 )
 
 #: value and variance of a source that is evaluated in bulk, at the location of another evaluation

@@ -9,7 +9,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..common.validation import Array, brief, positive, positive_number, vector
+from ..common.validation import Array, Values, brief, positive, positive_number, vector
 from ..inference.preparation import is_constant
 from ..posterior.estimates import Estimates
 from ..posterior.outputs import by_output
@@ -48,14 +48,14 @@ def tolerances(
 
     A tolerance that is not given is zero. An output that dictionaries leave out of both has an infinite one.
     """
-    share, size = (_of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
+    share, size = (of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
     if (share >= 1).any():
         raise ValueError(f"rel_tol is a fraction of the mean, such as 0.05 for 5 %, and below 1, got {brief(relative)}")
     return share, np.where((share == 0) & (size == 0), np.inf, size)
 
 
-def _of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | None) -> Array:
-    """Check a tolerance and return it for each output, zero where it is not given."""
+def of_outputs(given: Tolerance | None, name: str, outputs: Sequence[str] | None) -> Array:
+    """Check positive numbers and return one for each output, zero where it is not given."""
     if given is None:
         return np.zeros(() if outputs is None else len(outputs))
     if outputs is None:
@@ -76,6 +76,11 @@ def spreads(values: Array) -> Array:
     return np.array([np.std(y[np.isfinite(y)]) if np.isfinite(y).any() else 0.0 for y in values.T])
 
 
+def cheapest(rows: Sequence[tuple[float, Values]], error_cost: Array) -> int:
+    """Return the number of the row (cost, std) at which the cost plus what the standard deviation costs is least."""
+    return int(np.argmin([cost + np.sum(error_cost * std) for cost, std in rows]))
+
+
 @dataclass(frozen=True)
 class Goals:
     """The goals of M outputs, or of one.
@@ -87,11 +92,14 @@ class Goals:
         all outputs are to reach the same relative accuracy.
     importance : (M,) array or None
         The user's weight of each output; by default all are equal.
+    error_cost : (M,) or () array, or None
+        What a standard deviation of one costs the user, in units of cost.
     """
 
     relative: Array | None = None
     absolute: Array | None = None
     importance: Array | None = None
+    error_cost: Array | None = None
 
     @classmethod
     def of(
@@ -99,23 +107,37 @@ class Goals:
         relative: Tolerance | None,
         absolute: Tolerance | None,
         weights: Weights | None,
+        error_cost: Tolerance | None,
         outputs: Sequence[str] | None,
     ) -> Self:
-        """Check tolerances and weights, each optional, and return the goals."""
+        """Check tolerances, weights and costs of errors, each optional, and return the goals."""
         importance = None if weights is None else checked_weights(weights, outputs)
         wanted = relative is not None or absolute is not None
         share, size = tolerances(relative, absolute, outputs) if wanted else (None, None)
-        return cls(share, size, importance)
+        return cls(
+            share, size, importance, None if error_cost is None else of_outputs(error_cost, "error_cost", outputs)
+        )
+
+    def pays_until(self, rows: Sequence[tuple[float, Values]]) -> float | None:
+        """Return the cost of the row (cost, std) of a forecast after which evaluations cost more than they save.
+
+        None if errors have no cost, and if evaluations pay up to the last row.
+        """
+        best = None if self.error_cost is None or not len(rows) else cheapest(rows, self.error_cost)
+        return None if best is None or best == len(rows) - 1 else rows[best][0]
 
     def distances(self, estimates: Estimates, primary: Array) -> Array:
         """Return how far each output is from its goal, shape (M,); infinite where the integral is unknown.
 
-        The distance is the standard deviation divided by the tolerance; without tolerances, by the absolute mean, or by
-        the spread of the values of the primary source (n, M) if that is larger.
+        The distance is the standard deviation divided by the tolerance; without tolerances, what it costs the user, if
+        that is known; otherwise it is divided by the absolute mean, or by the spread of the values of the primary
+        source (n, M) if that is larger.
         """
         mean, std = np.abs(estimates.mean), estimates.std
         if self.relative is not None and self.absolute is not None:
             goal = np.maximum(self.relative * mean, self.absolute)
+        elif self.error_cost is not None:
+            goal = np.divide(1.0, self.error_cost, out=np.full(std.shape, np.inf), where=self.error_cost > 0)
         else:
             goal = np.fmax(mean, spreads(primary))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from ..posterior.targets import target_estimate
 from .decisions import Decisions
 from .evaluations import StopReason
 from .failures import TIMED_OUT, failure_kind
-from .goals import Goals, Tolerance, constant, tolerances
+from .goals import Goals, Tolerance, cheapest, constant, of_outputs, tolerances
 
 StopRule: TypeAlias = Callable[[Any], StopReason | None]
 
@@ -32,6 +32,9 @@ class ToleranceSettings:
 
 
 SETTINGS = ToleranceSettings()
+
+#: how many evaluations that do not pay by themselves are followed by others that may
+LOOK_AHEAD = 20
 
 
 def tolerance(
@@ -58,8 +61,45 @@ def tolerance(
 
 
 def goal_rules(goals: Goals) -> list[StopRule]:
-    """Return the rule that stops when the goals are reached, if they have tolerances."""
-    return [] if goals.relative is None or goals.absolute is None else [within(goals.relative, goals.absolute)]
+    """Return the rules that stop when tolerances are met, and when a smaller error does not pay for its cost."""
+    rules = [] if goals.relative is None or goals.absolute is None else [within(goals.relative, goals.absolute)]
+    return rules if goals.error_cost is None else [*rules, _no_longer_pays(goals.error_cost)]
+
+
+def error_cost(price: Tolerance, outputs: Sequence[str] | None = None) -> StopRule:
+    """Return a rule that stops when further evaluations cost more than the smaller error bar is worth.
+
+    What is minimised is the cost of the evaluations plus ``price`` times the standard deviation of the integral, or of
+    the target of the run, summed over the outputs. The run stops when the `Integrator.forecast` says that neither the
+    next evaluation nor the next twenty together reduce this sum. The rule waits until the initial design is evaluated.
+
+    Parameters
+    ----------
+    price : float
+        What a standard deviation of one costs the user, in units of cost.
+    outputs : list of str, optional
+        Names of several outputs: the price may then be M numbers or a dictionary by name.
+    """
+    return _no_longer_pays(of_outputs(price, "error_cost", outputs))
+
+
+def _no_longer_pays(price: Array) -> StopRule:
+    def rule(it: Decisions) -> StopReason | None:
+        posterior = None if it.starting else it.learner.posterior
+        if posterior is None or any(it.ledger.costs.unknown(source) for source in it.policy.worth_asking):
+            return None
+        std = target_estimate(posterior, it.problem.targets).std
+        worth, committed = float(np.sum(np.where(price > 0, price * std, 0.0))), it.ledger.committed
+        if not np.isfinite(worth) or it.budget <= committed:
+            return None
+        most = min(it.budget, committed + worth)  # no evaluation can pay beyond
+        for steps in (1, LOOK_AHEAD) if worth else ():
+            ahead = it.forecast(most, steps=steps)
+            if cheapest(ahead, price) or (len(ahead) == 1 and most == it.budget):  # the budget ends the run
+                return None
+        return "error cost"
+
+    return rule
 
 
 def within(share: Array, size: Array) -> StopRule:

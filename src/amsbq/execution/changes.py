@@ -25,8 +25,8 @@ def problem_changes(
 ) -> tuple[list[str], list[str]]:
     """Return the changes of a problem since its last description in a journal, in words, and the serious ones.
 
-    Only what the journal records is compared. The change of a function that has always failed is not serious: it
-    was fixed.
+    Only what the journal records is compared. What errors cost is not serious, nor the change of a function that has
+    always failed: it was fixed.
     """
     accepted = [event for event in events if event["event"] == "accepted"]
     before = accepted[-1] if accepted else header
@@ -39,7 +39,9 @@ def problem_changes(
     for key in ("measure", "model"):
         compared[key] = _recorded(compared.get(key), problem.get(key))
     names = [] if named is None or inputs is None else list(_differences(named, list(inputs), "inputs"))
-    kept, fixed = dict(compared), _sources_that_only_failed(events)
+    # like a budget, what errors cost may change
+    kept = compared | {key: problem[key] for key in ("error_cost",) if key in problem}
+    fixed = _sources_that_only_failed(events)
     if _are_lists_of_one_length(problem.get("functions"), compared.get("functions")):
         pairs = list(zip(problem["functions"], compared["functions"], strict=True))
         compared["functions"] = [_with_recorded_digests(new, old) for old, new in pairs]

@@ -55,7 +55,7 @@ class ProblemFile:
 
     @property
     def budget(self) -> float:
-        """The budget of the run, without the share reserved for a certificate; infinite if only a tolerance ends it."""
+        """The budget of the run, without the share reserved for a certificate; infinite if goals alone end it."""
         return self.described.budget
 
     def kept(self, budget: float) -> float:
@@ -133,7 +133,7 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     """Return the problem that the tables of a file describe; raise `ProblemError` if anything is wrong."""
     checker, folder = Checker(PROBLEM), path.resolve().parent
     outputs = Checker().table(PROBLEM, content)["outputs"]  # other keys depend on it
-    unlimited = "rel_tol" in content or "abs_tol" in content
+    unlimited = not content.keys().isdisjoint(("rel_tol", "abs_tol", "error_cost"))
     keys = PROBLEM | {"budget": replace(PROBLEM["budget"], missing="")} if unlimited else PROBLEM
     found = checker.table(keys, content, outputs=outputs or ())
     inputs = InputsReader(folder, checker)
@@ -149,7 +149,7 @@ def _checked_problem(path: Path, content: dict[str, Any]) -> ProblemFile:
     known = {key: value for key, value in settings.items() if value is not None}
     by_name = {name: f"sources[{number}]" for number, name in enumerate(source_names(sources))}
     about = {"a budget": "budget", **dict(zip(PROBLEM, PROBLEM, strict=True)), **by_name}
-    ends, share = {key: found[key] for key in ("budget", "rel_tol", "abs_tol")}, found["certify"]
+    ends, share = {key: found[key] for key in ("budget", "rel_tol", "abs_tol", "error_cost")}, found["certify"]
     kept = checker.attempt("certify", lambda: kept_budget(share, ends["budget"]))
     if kept:
         ends["budget"] -= kept

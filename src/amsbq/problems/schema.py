@@ -158,6 +158,7 @@ PROBLEM: dict[str, Key] = {
     "labels": Key("a table of strings, such as { output = 'largest number of ill people' }", _texts, "Integrator"),
     "rel_tol": replace(POSITIVE, by_output=True),
     "abs_tol": replace(POSITIVE, by_output=True),
+    "error_cost": replace(POSITIVE, by_output=True),
     "inputs": Key(),
     "correlations": Key(),
     "samples": Key(),

@@ -579,6 +579,8 @@ def _outlook(case: Case) -> Iterator[Sentence]:
     reached = {name: [cost for cost, expected in rows if expected <= goal] for name, goal in goals.items()}
     clauses = [f"; {name} is expected at {case.paid(costs[0], 4)}" for name, costs in reached.items() if costs]
     (total, last), committed = rows[-1], case.it.ledger.committed
+    if (end := case.it.problem.goals.pays_until(rows)) is not None:
+        clauses.append(f"; with the given error_cost, evaluations pay up to {case.paid(end, 4)}")
     yield (
         "note",
         f"the forecast is a standard deviation{what} of {case.value(last, 2) if of_mean else f'{last:.2g}'} at a "

@@ -48,6 +48,7 @@ NO_MODEL = "the result is of a method without one, or its journal does not hold 
 REASONS = {
     "budget": "the remaining budget pays for no useful evaluation",
     "tolerance": "the tolerance is reached",
+    "error cost": "further evaluations cost more than the smaller error bar is worth",
     "rate": "further evaluations are worth too little for their cost",
     "evaluations": "the largest allowed number of evaluations is reached",
     "exhausted": "nothing is left that is worth evaluating",

@@ -308,6 +308,12 @@ def forecast(result: Result, budget: float | None = None) -> Array:
     return rows if len(rows) > 1 else np.zeros((0, 2))
 
 
+def pays_until(result: Result, ahead: Array) -> Array | None:
+    """Return the row (cost, std) of a forecast up to which evaluations pay for themselves; None if that is unknown."""
+    end = integrator_of(result).problem.goals.pays_until([(cost, std) for cost, std in ahead])
+    return None if end is None else ahead[ahead[:, 0] == end][0]
+
+
 def shares(result: Result) -> tuple[Array, Array]:
     """Return the number of evaluations of each source and their total cost, shape (L,) each."""
     made, failed, costs = np.array([totals(result, source) for source in range(len(result.names))]).T

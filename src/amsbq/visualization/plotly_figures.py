@@ -20,7 +20,7 @@ from ..posterior.sensitivity import Sensitivity
 from ..results import analysis
 from ..results.result import Result, is_known, known_targets
 from . import curves
-from .style import BAND_NAME, DENSE, GREY, RATE_NAMES, effect_name, needs_log_scale, source_style
+from .style import BAND_NAME, DENSE, GREY, PAYS, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: finer than a screen, and half the file size
 LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
@@ -250,6 +250,9 @@ def _forecast(result: Result) -> Chart:
     if len(ahead):
         traces.append(_line(ahead[:, 0], ahead[:, 1], source_style(1)["color"], "expected", dash="dash"))
         caption += f" For {ahead[-1, 0]:.4g} in total, {ahead[-1, 1]:.2g} is expected."
+    if (end := curves.pays_until(result, ahead)) is not None:
+        traces.append(_markers(end[:1], end[1:], 1, PAYS))
+        caption += f" With the given error_cost, evaluations pay up to {end[0]:.4g}."
     unit = result.labels.unit(result.output)
     layout = _titles(result.labels.axis(COST), with_unit("standard deviation", unit))
     layout["yaxis"] |= {"type": "log", "dtick": 1}

@@ -28,7 +28,7 @@ from .axes import (
     titled,
 )
 from .curves import Run
-from .style import BAND_NAME, RATE_NAMES, effect_name, needs_log_scale, source_style
+from .style import BAND_NAME, PAYS, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -239,13 +239,16 @@ def _costs(result: Result, ax: Axes, d: int) -> None:
 def forecast(run: Run, ax: Axes | None = None, budget: float | None = None) -> Axes:
     """Draw the standard deviation of the integral against cost, so far and as expected until ``budget`` is spent.
 
-    The default budget is twice the cost so far. Returns the Axes.
+    The default budget is twice the cost so far. With an ``error_cost``, a dot is where evaluations cease to pay.
+    Returns the Axes.
     """
     result, ax = curves.as_result(run), ready_axes(ax)
     ax.plot(*curves.convergence(result).positive_std(), color="0.2", label="so far")
     ahead = curves.forecast(result, budget)
     if len(ahead):
         ax.plot(*ahead.T, color=source_style(1)["color"], linestyle="--", label="expected")
+    if (end := curves.pays_until(result, ahead)) is not None:
+        ax.plot(*end, color=source_style(1)["color"], marker="o", linestyle="none", label=PAYS)
     std = result.labels.integral_axis(result.output, std=True)
     ax.set(xlabel=literal(result.labels.axis(COST)), ylabel=literal(std), yscale="log")
     legend_above(ax)

@@ -16,6 +16,7 @@ RATE_NAMES = {"mi": "mutual information", "ivr": "variance reduction"}
 
 #: name of shaded bands
 BAND_NAME = "95 % interval"
+PAYS = "evaluations pay up to here"
 
 
 def effect_name(name: str, known: bool) -> str:
