@@ -311,7 +311,7 @@ def test_where_a_simulator_always_fails_little_is_lost():
 
 def test_a_source_that_keeps_failing_is_retired():
     it = Integrator(sources(), UNIT, budget=20, model=fixed())
-    with pytest.warns(UserWarning, match="coarse failed 5 times in a row and is retired; the run goes on") as caught:
+    with pytest.warns(UserWarning, match="coarse failed 5 times in a row and is retired; the run continues") as caught:
         run(it, (FINE, None))
     assert len(caught) == 1
     assert sum(e.source == 1 for e in it.evaluations) == RETIRED_AFTER
