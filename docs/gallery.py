@@ -106,7 +106,7 @@ def as_markdown(name: str) -> str:
         f"![{title}]({name}.png)",
         f"``` {{.text .output .no-copy}}\n{found['printed'].rstrip()}\n```",
         table({name: found}, title=False),
-        f"## The code\n\n`{command.strip()}`, {found['seconds']:.0f} s of processor time, most of them for decisions.",
+        f"## The code\n\n`{command.strip()}`, {found['seconds']:.0f} s of processor time, most of it for decisions.",
         _block(script, code, "python"),
         *(
             _block(str(file.relative_to(ROOT / "examples")), file.read_text(encoding="utf-8").strip("\n"))
@@ -144,7 +144,7 @@ def table(results: dict[str, dict[str, Any]], title: bool = True) -> str:
         "found, ± standard deviation",
         "error",
         "95 % interval",
-        "holds the truth",
+        "contains the truth",
     ]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for name, found in results.items():

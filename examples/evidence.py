@@ -4,7 +4,7 @@
 
 Three parameters are unknown: the rates of infection and of recovery, and the share that was infected at first. Their
 log-likelihood is below -50 over much of their prior distribution. With ``--alone`` only the fine solver is used. The
-truth is by a million points.
+truth comes from a million points.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 u' = k u'' on [0, 1] with u = 0 at both ends, from sin(πx) + a sin(3πx), for a diffusivity k and an amplitude a that are
 uniform; the output is ∫ u at the time 0.1. Steps are implicit, so that errors shrink with the square of the width of
 a cell, and with the length of a step. There are four numbers of cells and three of steps: twelve sources, of which the
-run evaluates those that pay. The limit is known.
+run evaluates those that are worth their cost. The limit is known.
 """
 
 import argparse

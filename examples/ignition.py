@@ -5,7 +5,7 @@
 Fuel is burnt at a rate that rises with the temperature, and heats the gas until it ignites. Temperature, activation
 energy and pressure are uncertain, and the delay spans three orders of magnitude: all that is declared is that it is
 positive. The simulator integrates the equations of temperature and fuel; the formula of Frank-Kamenetskii costs a
-fiftieth. Sobol' indices say how much of the variance each input explains. The truth is by Gauss rules.
+fiftieth. Sobol' indices say how much of the variance each input explains. The truth comes from Gauss rules.
 """
 
 import matplotlib.pyplot as plt

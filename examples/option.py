@@ -5,7 +5,7 @@
 In half a year we may buy, for 8, a put on a share that may be exercised at any time in the year after. Today's price is
 the discounted average of what that right is worth in half a year, over the price of the share and its volatility by
 then, which rises when the share falls. An American put has no formula: a tree with 2,000 steps prices it, one with 40
-steps nearly. The truth is by the fine tree at the nodes of Gauss rules, up to where the right is worth nothing.
+steps nearly does. The truth comes from the fine tree at the nodes of Gauss rules, up to where the right is worthless.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,7 @@
 
 Snow lies on a timber beam that is also compressed along its axis, and whose stiffness differs from beam to beam. The
 analysis has 64 elements and accounts for the compression, which makes the beam sag more; the handbook's formula ignores
-it. Evaluations are chosen for what is asked: the probability that the beam sags by more than 45 mm. The truth is by the
+it. Evaluations are chosen to learn the probability that the beam sags by more than 45 mm. The truth comes from the
 exact solution for four million random beams.
 """
 

@@ -3,9 +3,9 @@
     python examples/windfarm.py
 
 Nine turbines stand in three rows. The simulator has smooth wakes, which are wider in turbulent air, and averages the
-wind over every rotor; the cheap model has wakes with sharp edges, looks at the hubs only, and knows no turbulence.
-Speed, direction and turbulence are dependent: strong winds come from the west, and are less turbulent. The truth is by
-the simulator in 32,768 winds.
+wind over every rotor; the cheap model has wakes with sharp edges, takes the wind at the hubs, and ignores turbulence.
+Speed, direction and turbulence are dependent: strong winds come from the west, and are less turbulent. The truth is the
+average of the simulator over 32,768 winds.
 """
 
 import matplotlib.pyplot as plt

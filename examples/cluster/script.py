@@ -4,8 +4,8 @@
 
 The program, well.awk, knows nothing of Python: it reads a deck, and prints a report. For each evaluation, the deck is
 written from the template well.deck into a directory of its own, and the drawdown is read from the report. Two workers
-of a Dask cluster on this machine run two evaluations at a time; with `dask_jobqueue.SLURMCluster` in the place of
-`LocalCluster`, they are jobs of SLURM. The truth is by the formula of Theis.
+of a Dask cluster on this machine run two evaluations at a time; with `dask_jobqueue.SLURMCluster` instead of
+`LocalCluster`, they are jobs of SLURM. The truth comes from the formula of Theis.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 
     python examples/epidemic/script.py
 
-The simulator draws 2,000 epidemics, event by event; differential equations are 2,000 times cheaper, and have too many
-ill people too early. Both outputs come from each evaluation. The truth is from the probabilities of all states.
+The simulator draws 2,000 epidemics, event by event; differential equations are 2,000 times cheaper, and predict too
+many ill people, too early. Each evaluation returns both outputs. The truth comes from the probabilities of all states.
 """
 
 import sys
