@@ -716,7 +716,7 @@ BAD = {
     "another number of sources": (
         lambda: Integrator(sources(), UNIT, model=fixed(L=3)),
         ValueError,
-        "one of 3 sources, but there are 2",
+        "for 3 sources, but there are 2",
     ),
     "another measure": (
         lambda: Integrator(sources(), amsbq.Uniform(0, 2), model=fixed()),

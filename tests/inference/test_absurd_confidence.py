@@ -79,7 +79,7 @@ def test_one_observation_of_the_primary_source():
         ([(0, 0.3, 1.0)], "how fine varies"),
         ([(1, 0.3, 1.0)], "unknown, because fine has no value"),
         ([(0, 0.3, 1.0), (0, 0.6, 1.0)], "observations of fine are equal"),
-        ([(0, 0.3, 1.0), (0, 0.6, 2.0), (1, 0.5, 1.0), (1, 0.5, 2.0)], "coarse gave different values"),
+        ([(0, 0.3, 1.0), (0, 0.6, 2.0), (1, 0.5, 1.0), (1, 0.5, 2.0)], "coarse returned different values"),
     ],
 )
 def test_warnings_call_sources_by_their_names(observations, message):
