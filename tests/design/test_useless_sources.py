@@ -33,7 +33,7 @@ def test_a_source_that_tells_nothing_counts_little(tmp_path):
     sources = [fine, amsbq.Source(unrelated, cost=0.1)]
     journal = tmp_path / "run.jsonl"
     result = amsbq.integrate(sources, [(0, 1)] * 2, budget=9, journal=journal)
-    assert result.integrator.learner.posterior.others < 0.2
+    assert result.integrator.learner.posterior.secondary_weight < 0.2
     made = [e for e in result.evaluations if e.source == 0]
     alone = amsbq.estimate([0] * len(made), [e.x for e in made], [e.value for e in made], [(0, 1)] * 2)
     # next to nothing of the other source is left in the answer, and draws were carried along
@@ -58,7 +58,7 @@ def test_what_tells_nothing_of_one_output_may_tell_of_another():
             it.observe(0, x, [useful[k], useful[k]])
         it.observe(1, x, [1.1 * useful[k] + 0.1 * x[0], unrelated[k]])
     mean, std = it.learner.posterior.predict(1, X[20:])
-    of = [it.learner.posterior[m].others for m in (0, 1)]
+    of = [it.learner.posterior[m].secondary_weight for m in (0, 1)]
     assert of[0] > 0.99
     assert of[1] < 0.2
     np.testing.assert_allclose(mean[:, 0], 1.1 * useful[20:] + 0.1 * X[20:, 0], atol=1e-4)
@@ -80,4 +80,4 @@ def test_what_counts_depends_on_the_values(related):
         it.observe(0, x, primary(x))
     for x in X:
         it.observe(1, x, secondary(x))
-    assert (it.learner.posterior.others > 0.5) is related
+    assert (it.learner.posterior.secondary_weight > 0.5) is related

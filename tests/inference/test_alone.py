@@ -43,7 +43,7 @@ def test_it_counts_by_how_well_it_predicts():
 
 
 def test_the_better_others_are_the_more_they_count():
-    counted = [learner(observed(6, related)).learner.posterior.others for related in (0.0, 0.9, 0.9999)]
+    counted = [learner(observed(6, related)).learner.posterior.secondary_weight for related in (0.0, 0.9, 0.9999)]
     assert counted[0] < 0.5 < counted[2]
     assert counted[0] <= counted[1] <= counted[2]
 

@@ -101,7 +101,7 @@ def test_components_of_two_functions_are_two_and_fit_all_outputs():
     np.testing.assert_allclose(basis.centre + scores @ basis.loadings.T, data.y, atol=1e-12)
     np.testing.assert_allclose(scores.T @ scores / 8, np.eye(2), atol=1e-10)  # uncorrelated, of unit variance
     assert (noise == 0).all()
-    assert basis.left.max() < 1e-20
+    assert basis.residual.max() < 1e-20
 
 
 def test_noise_of_components_is_that_of_the_outputs():
@@ -138,7 +138,7 @@ def test_what_the_components_leave_out_is_in_the_bars():
     assert basis.directions.shape == (24, SETTINGS.most)
     bars = posterior_of(basis, [channel([0.0], [0.0])] * SETTINGS.most).estimate.std
     kept = (data.y - basis.centre) - basis.scores(data.y, data.noise_var)[0] @ basis.loadings.T
-    np.testing.assert_allclose(bars, basis.scale * np.sqrt(basis.left / 40), rtol=1e-12)
+    np.testing.assert_allclose(bars, basis.scale * np.sqrt(basis.residual / 40), rtol=1e-12)
     assert np.sum(bars**2) > np.sum(np.mean(kept**2, axis=0) / 40)  # more than the basis leaves that was made of all
 
 

@@ -303,7 +303,7 @@ def test_a_wrong_value_of_a_source_that_counts_little_is_found_beside_a_skewed_o
     for i, x in enumerate(measure.sobol(14, 5)):
         it.observe(1, x, -500.0 if i == 6 else float(-50 + 5 * np.sin(7 * x[1]) * np.cos(9 * x[0])))
     assert not it.learner.posterior.components[0].transform.affine
-    assert it.learner.posterior.others < 0.5
+    assert it.learner.posterior.secondary_weight < 0.5
     assert outlier(it).evaluation == 22 + 6
 
 
