@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -40,6 +40,7 @@ class AnalysisSettings:
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
     quick: int = 400  #: most observations with which a forecast, or a distribution, is quick enough for a page
     points: int = 512  #: sample size for the distribution of the inputs
+    tail_points: int = 2**13  #: sample size for its tails
     #: factor by which "far" exceeds the 95 % quantile of distances to the same number of evenly spread evaluations
     far: float = 1.5
     #: smallest share worth mentioning: of the input distribution, of structure weights, of the evaluations of a source
@@ -215,6 +216,38 @@ def uncovered(it: Decisions) -> tuple[float, Array]:
     usual, _ = scipy.spatial.cKDTree(it.measure.sobol(len(evaluated), rng=2) / width).query(X / width)
     distances, _ = scipy.spatial.cKDTree(evaluated / width).query(X / width)
     return float(np.mean(distances > SETTINGS.far * np.quantile(usual, 0.95))), X[distances.argmax()]
+
+
+class Unexplored(NamedTuple):
+    """A part of the inputs from which the primary source has no value: its probability, and one of its locations."""
+
+    share: float
+    x: Array
+
+
+def _part(X: Array, inside: Array) -> Unexplored:
+    return Unexplored(float(np.mean(inside)), X[np.argmax(inside)])
+
+
+@once_per_state
+def unsearched(it: Decisions) -> Unexplored:
+    """Return the tails of the inputs that are outside the box in which locations are searched."""
+    X = it.measure.sobol(SETTINGS.tail_points, rng=1)
+    u, (low, high) = np.linalg.solve(it.measure.axes, (X - it.measure.median).T).T, it.measure.reach.T
+    slack = 1e-9 * (high - low)
+    return _part(X, ((u < low - slack) | (u > high + slack)).any(axis=1))
+
+
+@once_per_state
+def failing(it: Decisions) -> Unexplored:
+    """Return the inputs that are closer to a failed evaluation of the primary source than to any value of it."""
+    X, width = it.measure.sobol(SETTINGS.tail_points, rng=1), it.measure.width
+    evaluated = it.learner.data.values.of_source(0).X
+    failed = np.array([e.x for e in it.evaluations if e.source == 0 and e.status == "failed" and not e.excluded])
+    if not len(failed) or not len(evaluated):
+        return _part(X, np.zeros(len(X), dtype=bool))
+    (to_value, _), (to_failure, _) = (scipy.spatial.cKDTree(at / width).query(X / width) for at in (evaluated, failed))
+    return _part(X, to_failure < to_value)
 
 
 @once_per_state

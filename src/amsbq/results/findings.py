@@ -34,12 +34,14 @@ from ..posterior.targets import Exceedance
 from .analysis import (
     SETTINGS,
     correlations,
+    failing,
     next_choice,
     outlook,
     posterior_of,
     refinement,
     residuals,
     uncovered,
+    unsearched,
     views,
 )
 from .outliers import hidden_noise, outlier, repeated_noise
@@ -303,6 +305,25 @@ def _extrapolation(case: Case) -> Iterator[Sentence]:
             f"farthest at {case.at(farthest)}: there the answer is extrapolated.",
             _settled_by(case, "Evaluate it there."),
         )
+
+
+def _unexplored(case: Case) -> Iterator[Sentence]:
+    it, y = case.it, _values(case.it).y
+    if len(y) < 2 or not math.isfinite(spread := float(np.ptp(y))) or it.problem.logarithms[0]:
+        return
+    name, beyond = it.names[0], case.estimate.std if it.problem.targets[0] == "mean" else math.inf
+    for part, where in (
+        (unsearched(it), "in tails that are not searched"),
+        (failing(it), "closest to failed evaluations"),
+    ):
+        if part.share * spread > beyond:
+            yield (
+                "note",
+                f"{100 * part.share:.2g} % of the input distribution is {where}, such as {case.at(part.x)}: the error "
+                f"bar assumes that {name} continues smoothly there. If its values differ from that by the range of "
+                f"those so far, {case.value(spread, 2)}, the integral differs by {case.value(part.share * spread, 2)}.",
+                "Evaluate it there if it may behave differently.",
+            )
 
 
 def _fit(case: Case) -> Iterator[Sentence]:
@@ -598,6 +619,7 @@ CHECKS: dict[str, Callable[[Case], Iterator[Sentence]]] = {
     "rise": _rise,
     "disagreement": _disagreement,
     "extrapolation": _extrapolation,
+    "unexplored": _unexplored,
     "fit": _fit,
     "outlier": _outlier,
     "order": _order,
