@@ -69,12 +69,14 @@ def dense_variances(problem, gp, s_new, X_new):
 TEXTBOOK = {"mi": lambda r: -np.log(1 - r), "ivr": lambda r: r, "ip": lambda r: 1 / (1 - r), "nv": lambda r: r - 1}
 
 
-@pytest.mark.parametrize("between", [0.0, 0.03])
+@pytest.mark.parametrize(("between", "weights"), [(0.0, None), (0.03, None), (0.03, [0.8, 0.2])])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_rates_against_the_dense_joint_gaussian(name, between):
-    """The variance of the integral: the average of those of two models, and the variance of their means."""
+def test_rates_against_the_dense_joint_gaussian(name, between, weights):
+    """The variance of the integral: the weighted average of those of two models, and the variance of their means."""
     problem = PROBLEMS[name]
-    plain = replace(rate_of(problem, "mi", n=2), between=between)
+    plain = replace(
+        rate_of(problem, "mi", n=2), between=between, weights=None if weights is None else np.array(weights)
+    )
     last, X = problem.gp.n_sources - 1, problem.X_new[:4]
     s_new = np.arange(4) % problem.gp.n_sources
     costs = [plain.costs[Option(last)].function(x) for x in X]
@@ -82,10 +84,11 @@ def test_rates_against_the_dense_joint_gaussian(name, between):
 
     def share(s, x):
         """The share of the variance of the integral that is expected to go."""
-        gone, variance = np.mean([dense_variances(problem, gp, s, x) for gp in gps_of(problem, 2)], axis=0)
+        gone, variance = np.average([dense_variances(problem, gp, s, x) for gp in gps_of(problem, 2)], 0, weights)
         return gone / (variance + between)
 
-    variance = np.mean([dense_variances(problem, gp, s_new, X)[1] for gp in gps_of(problem, 2)])
+    variance = np.average([dense_variances(problem, gp, s_new, X)[1] for gp in gps_of(problem, 2)], weights=weights)
+    assert plain.variance() == pytest.approx(variance, rel=1e-6)
     assert plain.within == pytest.approx(variance / (variance + between), rel=1e-6)
     single, joint = np.array([share([last], x[None]) for x in X]), share(s_new, X)
     for kind, u in TEXTBOOK.items():

@@ -1,14 +1,15 @@
 """Acquisition rates: how informative observations would be about the integral, per unit of cost (Section 3.2).
 
 Notation:  ρ² (K,) or (K, n)     squared correlation of the integral with future observations, for each of K posteriors
-           p (K,)                share of the variance of the integral that is the variance of each posterior
+           p (K,)                share of the variance of the integral that is the weighted variance of each posterior
            ρ̄² = Σ_k p_k ρ²_k     expected relative reduction of the variance of the integral
            u(ρ̄²)                 utility, increasing in ρ̄²
            c̃ (n,)                effective cost of an observation at each of n points
            α = u(ρ̄²)/c̃           the rate
 
-The variance of the integral is the average variance of the posteriors, which have different hyperparameters, plus the
-variance of their means: what is maximised is the reduction of the reported error bar. For one posterior, ρ̄² = ρ².
+The variance of the integral is the weighted average of the variances of the posteriors, which have different
+hyperparameters, plus the variance of their means: what is maximised is the reduction of the reported error bar. For one
+posterior, ρ̄² = ρ².
 
 A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of the set S that are already chosen leave a share
 1 - ρ²_S of the variance; another one, with ρ² conditional on S, leaves (1 - ρ²_S)(1 - ρ²).
@@ -103,6 +104,8 @@ class Rate:
     costs : dict of Cost by Option
     kind : str
         The name of the utility.
+    weights : (K,) array, optional
+        The weights of the posteriors, which sum to one; by default all are equal.
     between : float
         The variance of the K posterior means of the integral, which adds to the variance of each posterior.
     left : (K,) array, optional
@@ -121,6 +124,7 @@ class Rate:
     posteriors: PosteriorBatch
     costs: Mapping[Option, Cost]
     kind: str = "mi"
+    weights: Array | None = None
     between: float = 0.0
     left: Array | None = None
     paid: float = 0.0
@@ -251,7 +255,7 @@ class Rate:
 
     def variance(self) -> Array:
         """Return the variance of the integral, averaged over the posteriors, in their units: shape ()."""
-        return np.asarray(np.mean(self.posteriors.integral()[1]))
+        return np.asarray(np.average(self.posteriors.integral()[1], weights=self.weights))
 
     def _informative(self, sources: IntArray) -> NDArray[np.bool_]:
         """Return which of these sources (n,) are informative about the integral."""
@@ -279,9 +283,10 @@ class Rate:
         """The shares p as a column, shape (K, 1)."""
         if self.shares is not None:
             return self.shares
-        variances = self.posteriors.integral()[1]
-        total = float(variances.sum() + len(variances) * self.between)
-        return np.asarray(variances[:, None] / total if total > 0 else np.full((len(variances), 1), 1 / len(variances)))
+        weights = np.full(K := len(self.posteriors.models), 1 / K) if self.weights is None else self.weights
+        variances = weights * self.posteriors.integral()[1]
+        total = float(variances.sum() + self.between)
+        return np.asarray(variances / total if total > 0 else weights)[:, None]
 
     @property
     def within(self) -> float:

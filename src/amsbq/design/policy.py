@@ -310,12 +310,14 @@ class Policy:
 
     def _rate_of(self, part: Deciding) -> Rate:
         posteriors = targeted(part, self.problem.targets[part.important])
-        between, used = float(np.var(posteriors.integral()[0])), posteriors.models.n_sources
+        means, used = posteriors.integral()[0], posteriors.models.n_sources
+        between = float(part.weights @ (means - part.weights @ means) ** 2)
         knobs = self.problem.model.fidelities
         rate = Rate(
             posteriors.expecting_noise() if knobs is None else posteriors.expecting_noise(knobs.noise_of_all),
             self.ledger.costs.of_options(),
             self.problem.acquisition,
+            part.weights,
             between,
             paid=self.ledger.decisions.expected,
             given=tuple(source for source in self.in_bulk.sources if source < used),

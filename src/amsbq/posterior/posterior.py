@@ -30,6 +30,7 @@ class Deciding(NamedTuple):
     """Basis of decisions: posteriors of a channel, its weight, and the outputs that it is a part of."""
 
     posteriors: PosteriorBatch
+    weights: Array  # of these posteriors, (K,)
     weight: float
     outputs: Sequence[int]
     important: int  # the output in which it weighs most, and its component
@@ -181,10 +182,11 @@ class Posterior:
             important = int(np.argmax(weights * shares[:, r]))
             for i, weight in channel.leading:
                 most = max(round(weight * LATENT.deciding / (every * len(known))), fewest)
-                posteriors = Latent.of(channel.alternatives[i].process).thinned(most).parts[0]
+                process = Latent.of(channel.alternatives[i].process).thinned(most)
                 component = self._outputs[important][i]
                 members, weight = component.latent.thinned(most), weight * float(weights @ shares[:, r])
-                found.append(Deciding(posteriors, weight, self.basis.outputs_of(r), important, component, members))
+                of = self.basis.outputs_of(r)
+                found.append(Deciding(process.parts[0], process.weights, weight, of, important, component, members))
         return found
 
     def shrinkage(self, ratios: Array) -> Array:
