@@ -126,7 +126,7 @@ CASES = {
     ),
     "progress as text": (
         lambda: amsbq.integrate(abs, amsbq.Uniform(0, 1), budget=3, progress="bar"),
-        "progress must be True, False, None or a function of the Integrator, got 'bar'",
+        "progress must be True, False, None or a callable that takes the Integrator, got 'bar'",
     ),
     "weights negative": (lambda: amsbq.Empirical([[0], [1]], [1, -1]), "weights must not be negative"),
     "weights zero": (lambda: amsbq.Empirical([[0], [1]], [0, 0]), "not all be zero"),
@@ -182,7 +182,7 @@ def test_the_edge_of_the_support_survives_rounding():
 
 
 def test_what_is_no_stop_rule_and_no_level():
-    with pytest.raises(TypeError, match="stop must be functions of the Integrator"):
+    with pytest.raises(TypeError, match="stop must be callables that take the Integrator"):
         amsbq.integrate(lambda x: x[0], (0, 1), budget=3, stop="now")
     estimate = amsbq.Estimate([1.0], [0.1])
     for asked, name in ((estimate.interval, "level"), (estimate.quantile, "p")):

@@ -65,7 +65,7 @@ class Rows:
             lambda: amsbq.integrate(spent, {"a": (0, math.inf)}, budget=3),
             r"a is \(0, inf\), but the ends .* are finite",
         ),
-        (lambda: amsbq.integrate(spent, SQUARE, budget=3, stop=3), "stop must be functions of the Integrator"),
+        (lambda: amsbq.integrate(spent, SQUARE, budget=3, stop=3), "stop must be callables that take the Integrator"),
         (lambda: amsbq.integrate(spent, {}, budget=3), "a dictionary of inputs must have one at least"),
         (
             lambda: amsbq.integrate(spent, {"a": 0.3, "b": 0.7}, budget=3),
@@ -243,7 +243,7 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
         assert main([str(argument) for argument in arguments]) == 0
     content = journal.read_bytes()
     for arguments, said in (
-        (["certify", journal, "--budget", 0.1], "0.1 for a certificate covers no evaluations of fine, at 1 each"),
+        (["certify", journal, "--budget", 0.1], "a certificate budget of 0.1 covers no evaluations of fine, at 1 each"),
         (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a whole number, not negative"),
         (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
         (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),
@@ -402,7 +402,7 @@ def test_categories_in_another_order_are_no_change_that_can_be_accepted(tmp_path
     journal = tmp_path / "run.jsonl"
     amsbq.integrate(f, amsbq.Product([{"x": 0.5, "y": 0.5}]), budget=2, journal=journal, progress=False)
     before = journal.read_bytes()
-    with pytest.raises(amsbq.JournalError, match="the categories of an input were x, y, and now are y, x"):
+    with pytest.raises(amsbq.JournalError, match="the categories of an input were x, y, but now are y, x"):
         amsbq.integrate(
             f,
             amsbq.Product([{"y": 0.1, "x": 0.9}]),

@@ -144,12 +144,16 @@ def integrate(
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
     if not isinstance(progress, bool | None) and not callable(progress):
-        raise TypeError(f"progress must be True, False, None or a function of the Integrator, got {brief(progress)}")
+        raise TypeError(
+            f"progress must be True, False, None or a callable that takes the Integrator, got {brief(progress)}"
+        )
     if journal is not None and not isinstance(journal, str | PathLike):
         raise TypeError(f"journal must be the name of a file, got {brief(journal)}")
     rules: list[StopRule] = [stop] if callable(stop) else list(stop) if isinstance(stop, Sequence) else [stop]
     if not all(map(callable, rules)):
-        raise TypeError(f"stop must be functions of the Integrator that return a reason or None, got {brief(stop)}")
+        raise TypeError(
+            f"stop must be callables that take the Integrator and return a reason or None, got {brief(stop)}"
+        )
     if all(end is None for end in (budget, rel_tol, abs_tol, error_cost, max_evaluations)) and not rules:
         raise ValueError(
             "nothing would end the run: pass a budget, a tolerance (rel_tol, abs_tol), an error_cost or max_evaluations"

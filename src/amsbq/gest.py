@@ -35,10 +35,10 @@ class Generator(Standard):  # type: ignore[misc]
     Parameters
     ----------
     vocs : gest_api.vocs.VOCS
-        Its variables are the inputs and, with several sources, one more, discrete, whose values are the names or
-        numbers of the sources (optimas passes only numbers). Its objectives are the outputs whose integrals are
-        wanted. The observables "variance" (for several outputs "peak_variance") and "cost" are the variance of the
-        noise on a value and the cost of an evaluation. Constants are passed on. Constraints are not supported.
+        Its variables are the inputs; with several sources, a further, discrete variable selects the source by name or
+        number (optimas passes only numbers). Its objectives are the outputs to be integrated. The observables
+        "variance" (for several outputs "peak_variance") and "cost" give the noise variance of a value and the cost of
+        an evaluation. Constants are passed on. Constraints are not supported.
     inputs : optional
         The distribution of the inputs, as for `Integrator`, in the order of the variables or by their names; the
         domains of the variables must contain its support. By default it is uniform on the domains.

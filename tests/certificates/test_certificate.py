@@ -285,7 +285,7 @@ def test_secondary_sources_do_most_of_the_work():
         (
             lambda r: amsbq.certify(r, 1.5),
             ValueError,
-            "1.5 for a certificate covers 1 evaluation of fine.* give it 2 or more",
+            "a certificate budget of 1.5 covers 1 evaluation of fine.* allow at least 2",
         ),
         (lambda r: amsbq.certify(r, -1), ValueError, "budget must be positive"),
         (lambda r: amsbq.certify(r, 4, target="median"), ValueError, "target must be"),

@@ -155,7 +155,7 @@ def test_a_share_of_the_budget_is_kept(tmp_path):
     [
         ({"budget": 5, "certify": 1.0}, "certify must be a share of the budget, such as 0.2, got 1.0"),
         ({"rel_tol": 0.1, "certify": 0.2}, "certify reserves a share of the budget: pass a budget"),
-        ({"budget": 5, "certify": 0.2}, "1 for a certificate covers 1 evaluation"),
+        ({"budget": 5, "certify": 0.2}, "a certificate budget of 1 covers 1 evaluation"),
     ],
 )
 def test_a_share_that_cannot_be_kept_is_refused_at_once(about, text):
@@ -187,7 +187,7 @@ def test_a_problem_file_keeps_a_share(of_file, capsys):
     assert calls() == before + 4 + 2 + 4
     assert "--budget 16" in capsys.readouterr().out
     assert main(["resume", str(folder / "kept.jsonl"), "--budget", "2"]) == 2
-    assert "--budget: 1 for a certificate covers 1 evaluation of fine" in capsys.readouterr().err
+    assert "--budget: a certificate budget of 1 covers 1 evaluation of fine" in capsys.readouterr().err
 
 
 def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
@@ -211,9 +211,9 @@ def test_a_share_of_a_run_that_is_evaluated_elsewhere(tmp_path, capsys):
         ("certify = 'half'\n", "certify: must be a share of the budget"),
         (
             "certify = 0.3\n",
-            r"1\.2 for a certificate covers 1 evaluation of fine.*by a larger budget or certify = 0\.5$",
+            r"a certificate budget of 1\.2 covers 1 evaluation of fine.*with a larger budget or certify = 0\.5$",
         ),
-        ("certify = 0.37\ntarget = 'variance'\n", r"an interval needs 3: give it 3 or more, by .* or certify = 0\.75$"),
+        ("certify = 0.37\ntarget = 'variance'\n", r"an interval needs 3: allow at least 3, .* or certify = 0\.75$"),
         ("certify = 0.5\ntarget = 'variance'\n", "certify: .*an interval needs 3"),
     ],
 )

@@ -268,8 +268,8 @@ def test_inputs_and_outputs_in_another_order_are_not_taken_for_each_other(tmp_pa
         (["b", "a"], ["p", "q"], r"the inputs .* in another order: pass them as \['a', 'b'\]"),
         (["b", "c"], ["p", "q"], "the inputs .* in another order"),
         (["a", "b"], ["q", "p"], r"the outputs .* in another order: pass them as \['p', 'q'\]"),
-        (["a", "b"], ["p", "q", "r"], r"of the outputs \['p', 'q'\], and now there are the outputs"),
-        (["a", "b"], None, "and now there is one output: such a change cannot be accepted"),
+        (["a", "b"], ["p", "q", "r"], r"with the outputs \['p', 'q'\], but the problem now has the outputs"),
+        (["a", "b"], None, "but the problem now has one output: such a change cannot be accepted"),
     ):
         with pytest.raises(JournalError, match=said):
             attempt(inputs, outputs, accept_changes=True)

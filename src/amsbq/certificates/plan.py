@@ -298,11 +298,11 @@ def _check_pays(
     needed = 3 if "variance" in targets else 2
     if budget * (1 + 1e-12) < needed * cost:
         made, share = int(budget / cost * (1 + 1e-12)), math.ceil(1000 * needed * cost / (whole or math.inf)) / 1000
-        how = "" if whole is None else f", by a larger budget{f' or certify = {share:g}' if share < 1 else ''}"
+        how = "" if whole is None else f", with a larger budget{f' or certify = {share:g}' if share < 1 else ''}"
         raise ValueError(
-            f"{budget:.6g} for a certificate covers {made or 'no'} evaluation{'s' * (made != 1)} of "
-            f"{problem.names[0]}, at {cost:.3g} each, and an interval needs {needed}: give it {needed * cost:.6g} or "
-            f"more{how}"
+            f"a certificate budget of {budget:.6g} covers {made or 'no'} evaluation{'s' * (made != 1)} of "
+            f"{problem.names[0]}, at {cost:.3g} each, but an interval needs {needed}: allow at least "
+            f"{needed * cost:.6g}{how}"
         )
 
 

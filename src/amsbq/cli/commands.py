@@ -91,7 +91,7 @@ def integrator_of(problem: ProblemFile, budget: float | None) -> Integrator:
 
 
 def _header(journal: Path) -> dict[str, Any]:
-    """Return the header of a journal without warnings: they come when the journal is opened later."""
+    """Return the header of a journal, suppressing warnings: they are issued when the journal is opened later."""
     with collected_warnings():
         return read_journal(journal)[0]
 

@@ -164,7 +164,9 @@ def init_command(options: argparse.Namespace) -> int:
     made = files(kind, inputs, problem.name)
     present = [name for name in made if (problem.parent / name).exists()]
     if present:
-        raise UserError(f"{problem.parent / present[0]} already exists, and is not overwritten: choose another folder")
+        raise UserError(
+            f"{problem.parent / present[0]} already exists and will not be overwritten: choose another folder"
+        )
     problem.parent.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
         (problem.parent / name).write_text(text, encoding="utf-8")

@@ -260,8 +260,8 @@ def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequen
     n_sources, observed = len(state.sources), state.header["problem"].get("observed", len(it.learner))
     if n_sources != len(it.sources) or observed != len(it.learner):
         raise JournalError(
-            f"the journal is of {n_sources} sources and {observed} observations from before, and now there are "
-            f"{len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; start a new journal"
+            f"the journal was recorded with {n_sources} sources and {observed} prior observations, but the problem now "
+            f"has {len(it.sources)} and {len(it.learner)}: such a change cannot be accepted; start a new journal"
         )
     before = state.header["problem"]
     _check_names(state, it, inputs)
@@ -298,9 +298,9 @@ def _check_categories(before: Event, it: Integrator) -> None:
         now = it.measure.categories.get(d, ())
         if now[: len(labels)] != labels:
             raise JournalError(
-                f"the categories of an input were {', '.join(labels)}, and now are {', '.join(now) or 'none'}: the "
-                "journal has their numbers, so such a change cannot be accepted; give them in their order, or begin a "
-                "new journal"
+                f"the categories of an input were {', '.join(labels)}, but now are {', '.join(now) or 'none'}: the "
+                "journal stores only their numbers, so such a change cannot be accepted; give them in the earlier "
+                "order, or start a new journal"
             )
 
 
@@ -313,8 +313,8 @@ def _check_names(state: RunState, it: Integrator, inputs: Sequence[str] | None) 
     if (state.outputs is None) != (outputs is None) or len(state.outputs or ()) != len(outputs or ()):
         was, now = (f"the outputs {brief(names)}" if names else "one output" for names in (state.outputs, outputs))
         raise JournalError(
-            f"the journal is of {was}, and now there {'are' if outputs else 'is'} {now}: such a change cannot be "
-            "accepted; start a new journal"
+            f"the journal was recorded with {was}, but the problem now has {now}: such a change cannot be accepted; "
+            "start a new journal"
         )
     for what, known, named in (("inputs", state.header.get("inputs"), inputs), ("outputs", state.outputs, outputs)):
         if _moved(known, None if named is None else list(named)):

@@ -280,7 +280,7 @@ class Runner:
         self._running[started.future] = query, started
 
     def _start(self, source: int, x: Array, name: str) -> Started:
-        """Start an evaluation of a source without a query; its work directory gets that name."""
+        """Start an evaluation of a source that belongs to no query; its work directory gets that name."""
         of = self.it.sources[source]
         function: Any = of.function
         if hasattr(function, "numbered"):
@@ -288,7 +288,7 @@ class Runner:
         return self._dispatcher.start(function, x, of.timeout)
 
     def _waited_for(self, source: int, started: Started) -> Outcome:
-        """Return the outcome of an evaluation without a query, once it has ended or exceeds its timeout."""
+        """Wait for an evaluation that belongs to no query, and return its outcome once it has ended or timed out."""
         while not started.future.done():
             left = started.seconds_left()
             if left <= 0:

@@ -157,7 +157,7 @@ def packed_positions(n: int) -> IntArray:
 
 
 def packed_diagonal(n: int) -> IntArray:
-    """Return the positions of the diagonal in a packed triangle, row by row, shape (n,)."""
+    """Return the positions of the diagonal entries, in row order, within a packed triangle, shape (n,)."""
     return np.diagonal(packed_positions(n))
 
 

@@ -63,7 +63,7 @@ class Member:
 
 
 def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
-    """Return the structures with their weights, from draws for each of them given the same observations."""
+    """Return the structures with their weights, from draws for each, all conditioned on the same observations."""
     if len(draws) == 1:
         return (Member(draws[0], 1.0),)
     log_densities = _log_densities(draws)

@@ -192,7 +192,7 @@ class LogPosterior:
         return self.permuted(_even_draws(n, self.layout.size, seed))
 
     def permuted(self, values: Array) -> Array:
-        """Return random numbers (n, P) for θ, permuted along with a relabelling of the sources and inputs."""
+        """Return random numbers (n, P) for θ, permuted to match a relabelling of the sources and inputs."""
         return np.asarray(values[:, self._columns])
 
     def _relations(self, relations: Array | None) -> Array:

@@ -234,9 +234,9 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
 
 
 def measure_of_inputs(measure: NamedMeasureLike, names: Sequence[str], present: Measure) -> Measure:
-    """Return another measure of named inputs; a dictionary may have entries for some of them, in any order.
+    """Return a new measure for the named inputs; a dictionary may specify only some of them, in any order.
 
-    The other inputs keep their distributions in the ``present`` measure.
+    The other inputs keep their distributions from ``present``, the current measure.
 
     >>> measure_of_inputs({"size": (2, 3), "load": (0, 1)}, ["load", "size"], Uniform([0, 0], 1))
     Uniform([0.0, 2.0], [1.0, 3.0])

@@ -239,7 +239,7 @@ class Measure(ABC):
         return self
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D).
+        """Return a warning for each input that may make the error bar too small, given observations at X (n, D).
 
         A model with one lengthscale cannot describe an input that spans many scales, and the source is unknown where
         much of the mass is far from all observations.

@@ -108,7 +108,7 @@ class Transformed(Measure):
         return self.base.for_learning()
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input of the base whose error bar may be too small."""
+        """Return a warning for each input of the base that may make the error bar too small."""
         return self.base.cautions(X)
 
     def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
@@ -207,7 +207,7 @@ class Mixture(Measure):
         return read_only(np.quantile(u, [SETTINGS.tail_probability, 1 - SETTINGS.tail_probability], axis=1).T)
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        """Return a warning for each input that may make the error bar too small, given observations at X (n, D)."""
         return self._cloud.cautions(X)
 
     def over(self, inputs: Sequence[int]) -> Mixture:

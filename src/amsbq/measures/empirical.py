@@ -231,7 +231,7 @@ class Empirical(Measure):
         return order
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        """Return a warning for each input that may make the error bar too small, given observations at X (n, D)."""
         sentences: list[str] = []
         samples, weights = self.whole.samples, self.whole.weights
         for i, (column, seen, spread) in enumerate(zip(samples.T, X.T, self._spreads, strict=True)):

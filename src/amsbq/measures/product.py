@@ -105,7 +105,7 @@ class Product(MarginalMeasure):
         return cls([distribution_from_dict(d) for d in content["distributions"]])
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        """Return a warning for each input that may make the error bar too small, given observations at X (n, D)."""
         if not len(X):
             return []
         inputs = enumerate(zip(self.distributions, self._spreads, X.T, strict=True))
@@ -277,7 +277,7 @@ class Independent(Measure):
         return self._to_learn_by
 
     def cautions(self, X: Array) -> list[str]:
-        """Return a sentence for each input whose error bar may be too small, given observations at X (n, D)."""
+        """Return a warning for each input that may make the error bar too small, given observations at X (n, D)."""
         pairs = zip(self.measures, self.columns, strict=True)
         return [sentence for m, group in pairs for sentence in m.cautions(X[:, group])]
 

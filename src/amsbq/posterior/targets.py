@@ -116,7 +116,7 @@ def checked_targets(target: Any, outputs: Sequence[str] | None) -> list[Target]:
 
 
 def targets_to_json(targets: Sequence[Target], outputs: Sequence[str] | None) -> Any:
-    """Return targets as JSON types: one if all are equal, else a list."""
+    """Return targets as JSON types: a single one if all are equal, otherwise a list."""
     plain = [_to_dict(target) for target in targets]
     return plain[0] if outputs is None or all(each == plain[0] for each in plain) else plain
 

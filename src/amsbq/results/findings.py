@@ -387,9 +387,9 @@ def _gradients(case: Case) -> Iterator[Sentence]:
         if ignored:
             yield (
                 "warning",
-                f"{name} has {_evaluations(len(ignored))} without a usable gradient. The last one: {ignored[-1]}. "
-                "Their values are used.",
-                "Return a number for each input, NaN where it is not known.",
+                f"{name} has {_evaluations(len(ignored))} without a usable gradient. The most recent: {ignored[-1]}. "
+                "Their values are still used.",
+                "Return one derivative per input, with NaN where it is unknown.",
             )
         elif each.gradient is True and made and source not in known:
             yield (

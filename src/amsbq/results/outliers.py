@@ -99,7 +99,7 @@ def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
 
 
 def _stepped(it: Decisions, data: Data, noise: Noise) -> tuple[PosteriorBatch, StandardUnits]:
-    """Return the posterior of functions with steps, at the most probable hyperparameters, and its standard units."""
+    """Return the posterior over functions with steps, at the most probable hyperparameters, and its standard units."""
     prior = replace(chain([0], it.measure.dim), kernel=SETTINGS.stepped)
     few, every = (
         LogPosterior(prior, it.measure, rows, [noise], integrated=False)

@@ -135,7 +135,7 @@ class Result:
     def target(self) -> AnyEstimate:
         """Estimate of the target of the run: mean, variance, probability or quantile, for each output.
 
-        Any target but the mean takes a second or two, once.
+        Any target other than the mean takes a second or two the first time.
         """
         if all(target == "mean" for target in targets(self)):
             return self.estimate
@@ -204,8 +204,8 @@ class Result:
         """Return the distribution of the primary source's output under the distribution of the inputs.
 
         Its ``variance()``, ``std()``, ``probability(above=...)``, ``quantile(p)``, ``cdf(grid)`` and ``density(grid)``
-        are estimates from the same evaluations as the integral. The first of them takes a second or two. With several
-        outputs, ``output`` is the name or number of one.
+        are estimates from the same evaluations as the integral. The first call to any of them takes a second or two.
+        With several outputs, ``output`` selects one by name or number.
         """
         return output_distribution(self._model("to ask for a distribution", output))
 

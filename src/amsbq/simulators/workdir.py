@@ -193,7 +193,7 @@ class WorkDirectory:
 
 
 def _template_files(template: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the name in the work directory and the path of each file of a template."""
+    """For each file of a template, yield its name in the work directory and its path."""
     if not template.is_dir():
         yield template.name, template
         return
