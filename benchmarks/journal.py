@@ -51,7 +51,7 @@ def coarse(x: Any) -> float:
 
 
 def integrator(kind: type[amsbq.Integrator], n: int) -> amsbq.Integrator:
-    """Return an integrator with a budget for n evaluations, every tenth of which is of the primary source."""
+    """Return an integrator with a budget for n evaluations, every tenth of which belongs to the primary source."""
     sources = [amsbq.Source(fine, noise=1e-4), amsbq.Source(coarse, cost=0.1, noise=1e-4)]
     return kind(sources, amsbq.Uniform([0, 0], 1), budget=0.19 * n + 1e-9, initial=[])
 

@@ -1,4 +1,4 @@
-"""Measure the errors of the default on given observations of a hierarchy of levels, beside those of multilevel BQ.
+"""Measure the errors of the default on given observations of a hierarchy of levels, and those of multilevel BQ.
 
     python -m benchmarks.levels                       # all hierarchies, five designs each: ten minutes on two cores
     python -m benchmarks.levels --only column sde --seeds 1

@@ -1,4 +1,4 @@
-"""Measure estimates of the limit of levels: coverage, and the error beside that of the finest level alone.
+"""Measure estimates of the limit of levels: coverage, and the error compared with that of the finest level alone.
 
     python -m benchmarks.limit                        # 13 problems, two budgets, two seeds: five minutes of one core
     python -m benchmarks.limit --only oscillator --budgets 5 --seeds 1

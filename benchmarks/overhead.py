@@ -14,7 +14,7 @@ GPy and Emukit are measured if installed. They need a separate environment:
   the triangular factor.
 - *steps*: ask and tell, with the scheduled refits: averages from one refit to the next, the faster of two runs if these
   are short.
-- *runs*: ask, tell and estimate from the first evaluation on: processor time of the mean and of the longest step, in
+- *runs*: ask, tell and estimate from the first evaluation on: CPU time of the mean and of the longest step, in
   Cholesky factorisations of a 1,000 × 1,000 matrix.
 - The code of the paper's authors is not public. Its times, per step and for one acquisition value, were measured on
   another machine together with GPy's log evidence; GPy's time here shows how fast this machine is.
@@ -88,7 +88,7 @@ def shortest(function: Callable[[], Any], seconds: float = 0.5) -> float:
 
 
 def observations(n: int, dim: int, n_sources: int) -> Data:
-    """Return noisy observations of sources that differ a little; every fourth is of the primary one."""
+    """Return noisy observations of sources that differ a little; every fourth belongs to the primary one."""
     X = np.random.default_rng(0).uniform(size=(n, dim))
     s = np.where(np.arange(n) % 4 == 0, 0, 1 + np.arange(n) % (n_sources - 1))
     return Data(s, X, np.array([value(source, x) for source, x in zip(s, X, strict=True)]), np.zeros(n))

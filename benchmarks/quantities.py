@@ -2,7 +2,7 @@
 
     python -m benchmarks.quantities                             # the validation half, one seed: half an hour
     python -m benchmarks.quantities --half development --families smooth rough --seeds 2
-    python -m benchmarks.quantities --targets                   # runs for a target beside runs for the mean
+    python -m benchmarks.quantities --targets                   # runs for a target, and runs for the mean
 
 The variance, probabilities and quantiles of the primary source's output and its Sobol' indices are estimated from
 active runs. The truth is from many Sobol points. The errors of the runs are compared with those of as many evaluations
@@ -144,7 +144,7 @@ def _geometric(values: list[float]) -> float:
 
 
 def _ratios(rows: list[dict[str, Any]], peer: str) -> Iterator[float]:
-    """Yield the error of a competitor beside that of each run: root mean squares over all quantities of a kind.
+    """Yield the error of a competitor with that of each run: root mean squares over all quantities of a kind.
 
     They are over all quantities, as a single one, such as a share of ten evaluations, may be right by chance.
     """

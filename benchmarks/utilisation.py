@@ -1,4 +1,4 @@
-"""Measure the utilisation of workers: evaluations take simulated time, decisions their real processor time.
+"""Measure the utilisation of workers: evaluations take simulated time, decisions their real CPU time.
 
     python -m benchmarks.utilisation    # five minutes
 

@@ -2,7 +2,7 @@
 
 - Text and examples at the left margin after a section are moved out of that section.
 - A "Returns" section of one sentence becomes text; mkdocstrings would take it for a type.
-- A comment ``#: ...`` beside an attribute or above it becomes the docstring of the attribute.
+- A comment ``#: ...`` next to an attribute or above it becomes the docstring of the attribute.
 """
 
 import re
@@ -81,7 +81,7 @@ class Docstrings(griffe.Extension):
 
 
 def _comment(attribute) -> str:
-    """Return the comment ``#: ...`` beside or above an attribute as a sentence; empty if there is none."""
+    """Return the comment ``#: ...`` next to or above an attribute as a sentence; empty if there is none."""
     lines = attribute.lines_collection[attribute.filepath]
     beside = re.search(r"#: ?(.*)$", lines[attribute.lineno - 1])
     if beside:

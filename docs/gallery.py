@@ -106,7 +106,7 @@ def as_markdown(name: str) -> str:
         f"![{title}]({name}.png)",
         f"``` {{.text .output .no-copy}}\n{found['printed'].rstrip()}\n```",
         table({name: found}, title=False),
-        f"## The code\n\n`{command.strip()}`, {found['seconds']:.0f} s of processor time, most of it for decisions.",
+        f"## The code\n\n`{command.strip()}`, {found['seconds']:.0f} s of CPU time, most of it for decisions.",
         _block(script, code, "python"),
         *(
             _block(str(file.relative_to(ROOT / "examples")), file.read_text(encoding="utf-8").strip("\n"))
@@ -137,7 +137,7 @@ def truths() -> str:
 
 
 def table(results: dict[str, dict[str, Any]], title: bool = True) -> str:
-    """Return what was found beside the truth, as a Markdown table."""
+    """Return the results alongside the truth, as a Markdown table."""
     head = ["example"] * title + [
         "quantity",
         "truth",

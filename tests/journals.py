@@ -6,7 +6,7 @@ from amsbq.common.serialisation import to_json
 
 
 def lines_of(events, chained=True):
-    """Return the lines of events, the header first; ``chained`` unless it is of a format before 3."""
+    """Return the lines of events, the header first; ``chained`` unless its format is older than 3."""
     lines, after = [], ""
     for number, event in enumerate(events, 1):
         body = event if isinstance(event, bytes) else to_json(event).encode()

@@ -57,7 +57,7 @@ def test_nothing_above_the_posterior_asks_what_kind_it_is():
 
 
 def test_only_where_models_are_made_is_asked_what_was_given():
-    """A process with given hyperparameters is a model like others: it has one particle, and says so itself."""
+    """A process with given hyperparameters is a model like others: it has one particle, and states this itself."""
     asked = {
         name
         for name in MODULES

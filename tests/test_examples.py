@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run a script with arguments, as Python does: modules beside it can be imported, and figures are not shown."""
+    """Run a script with arguments, as Python does: modules next to it can be imported, and figures are not shown."""
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.delitem(sys.modules, "simulators", raising=False)  # that of another problem
 

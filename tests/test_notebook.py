@@ -60,7 +60,7 @@ def executed():
 
 
 def outputs(cells, start):
-    """The outputs of the first cell that contains a text."""
+    """The outputs of the first cell that contains ``text``."""
     return next(cell["outputs"] for cell in cells if start in "".join(cell["source"]) and cell["cell_type"] == "code")
 
 

@@ -45,13 +45,18 @@ REJECTED = {
     r"what came of": "the outcome, the answer",
     r"observations to come": "future observations",
     r"tells? too little": "is worth too little for its cost",
-    r"say so by": "declare it by",
+    r"says? so": "report this, a warning is issued, an error is raised; declare it by",
+    r"from which on": "at and above which, after which, fewest",
+    r"from ([0-9,]+|one|two|three|four|five|ten) [a-z ]{3,45} on(?=[,:])": "once there are N, above N, with N or more",
+    r"beside (the|this|that|these|those|it|them|each|other)": "next to, alongside, compared with, besides",
+    r"but for (rounding|a few|those|the one)": "up to rounding, except for",
+    r"processor time": "CPU time",
 }
 PATTERN = re.compile("|".join(rf"\b(?:{phrase})(?!\w)".replace(" ", r"\s+") for phrase in REJECTED), re.I)
 
 
 def rejected_in(text):
-    """Return the rejected phrases of a text as (line, phrase), also those that are broken over two lines."""
+    """Return the rejected phrases of ``text`` as (line, phrase), also those that are broken over two lines."""
     flat = re.sub(r"\n[ \t]*(?:#:? ?)?", lambda gap: " " * len(gap[0]), text)
     return [(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split())) for found in PATTERN.finditer(flat)]
 

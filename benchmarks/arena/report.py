@@ -36,7 +36,7 @@ def basis(records: Collection[Record]) -> str:
         made = f"All results are from release {RELEASE}."
     return (
         f"{len({record.job for record in records}):,} runs on {len(results.problems)} of {len(problems())} problems, "
-        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 3600:.0f} hours of processor time. {made} "
+        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 3600:.0f} hours of CPU time. {made} "
         f"Whole families held out for validation: {', '.join(HELD_OUT)}."
     )
 

@@ -85,7 +85,7 @@ class Results:
 
     @property
     def seconds(self) -> float:
-        """The total processor time."""
+        """The total CPU time."""
         return sum(r.seconds for r in self.records)
 
     def losses(self, loss: Loss) -> dict[str, dict[int, float]]:

@@ -1,4 +1,4 @@
-"""Runs: which are wanted, which are already stored, and execution of the others in separate processes."""
+"""Runs: which are needed, which are already stored, and execution of the others in separate processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(job: Job) -> list[Record]:
 
 
 def is_current(record: Record) -> bool:
-    """Return whether a record is of the current problem and by the current code."""
+    """Return whether a record belongs to the current problem and the current code."""
     return record.fingerprint == fingerprint(record.problem) and record.digest == digest(record.method)
 
 

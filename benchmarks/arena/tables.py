@@ -143,7 +143,7 @@ def verdicts(found: Sequence[Contest]) -> str:
 
 
 def advice(results: Results) -> str:
-    """Return in words how the default does on validation beside the best peers, and in which families it is better."""
+    """Return in words how the default compares with the best peers on validation, and where it is better."""
     validation = results.of_half("validation")
     rivals = {name: best_peers(results, name).of_half("validation") for name in MAKERS}
     everyone = Results(tuple(record for rival in rivals.values() for record in rival.records))

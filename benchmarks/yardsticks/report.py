@@ -33,7 +33,7 @@ PEERS = PLAYERS[1:]
 TITLES = {
     "asian-options": (
         "Asian options of QMCPy and fastgps",
-        "The published figures cost 474 times our budget of 10, and are of one run each.",
+        "The published figures cost 474 times our budget of 10, and come from one run each.",
     ),
     "pyapprox-ensembles": (
         "Ensembles of pyapprox-benchmarks",
@@ -215,7 +215,7 @@ def results_part(records: Collection[Record]) -> str:
     parts += [
         "## What the numbers rest on",
         f"{len({record.job for record in records}):,} runs on {len(results.problems)} of {len(problems())} problems, "
-        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 60:.0f} minutes of processor time; {stale:,} of "
+        f"{seeds} seed{'s' * (seeds != 1)}, {results.seconds / 60:.0f} minutes of CPU time; {stale:,} of "
         f"{len(records):,} results are from older code. {len(failed)} run{'s' * (len(failed) != 1)} failed"
         + (":\n\n" + "\n".join(failed) if failed else "."),
     ]
@@ -248,7 +248,7 @@ def draw(found: Sequence[Contest], path: Path) -> None:
 
 
 def write(folder: Path = DOCS) -> None:
-    """Write the results into docs/yardsticks.md, and the figure beside it."""
+    """Write the results into docs/yardsticks.md, and the figure next to it."""
     records = list(load(STORED, FILE).values())
     draw(contests(Results.of(records)), folder / "yardsticks" / "ratios.svg")
     file = folder / "yardsticks.md"

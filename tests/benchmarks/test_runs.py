@@ -147,7 +147,7 @@ def record(problem="smooth/1", method="auto", seed=0, error=0.1, half=0.3, diges
     "key", ["smooth/1", "boundary-value/0", "transformed/1", "transformed/2", "discrete/1", "free/3"]
 )
 def test_given_values_are_those_of_the_problem(key):
-    """Its functions are of the locations of the measure, also where sources are called with a function of these."""
+    """Its functions take the locations of the measure, even if sources are called with a function of these."""
     problem = problem_named(key)
     data = designs.at_stage(problem, "small data", seed=3)
     for source, function in enumerate(problem.functions):

@@ -7,7 +7,7 @@ from benchmarks import utilisation
 
 
 def test_workers_are_busy_but_for_decisions(monkeypatch):
-    """One worker waits for each decision; with times that are given, its share follows by hand."""
+    """One worker waits for each decision; for fixed times, its share can be calculated by hand."""
     clock = iter(range(1000))
     monkeypatch.setattr(utilisation.time, "process_time", lambda: float(next(clock)))  # whatever is decided takes 1 s
     monkeypatch.setattr(amsbq, "Integrator", lambda *_, **more: Once(more["budget"]))

@@ -120,7 +120,7 @@ def test_shares_are_exact(n, p):
 @pytest.mark.parametrize("n", [2, 5, 8])
 @pytest.mark.parametrize("shares", [(0.3, 0.1, 0.05), (0.02, 0.0, 0.3), (0.5, 0.5, 0.0), (0.99, 0.01, 0.01)])
 def test_disagreements_are_exact(n, shares):
-    """All outcomes of n draws, of which each is of one of four kinds, are enumerated."""
+    """All outcomes of n draws, each of one of four kinds, are enumerated."""
     predicted, wrong_in, wrong_out = (
         shares  # of the inputs; of those that are, and are not, predicted to be in the class
     )

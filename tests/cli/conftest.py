@@ -20,7 +20,7 @@ def typed(capsys):
 
 @pytest.fixture(autouse=True)
 def nothing_imported_from_problems():
-    """Forget the modules beside problem files after a test."""
+    """Forget the modules next to problem files after a test."""
     before = list(sys.path)
     yield
     for name in ("my_simulators", "simulators"):

@@ -73,7 +73,7 @@ def environment(**more):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A problem file beside the journal of its run, and the process that ran it."""
+    """A problem file next to the journal of its run, and the process that ran it."""
     problem = write_problem(tmp_path_factory.mktemp("finished"))
     command = [sys.executable, "-m", "amsbq", "run", str(problem)]
     return problem, subprocess.run(command, capture_output=True, text=True, env=environment())

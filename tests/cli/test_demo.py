@@ -39,7 +39,7 @@ def test_the_demo_prints_the_estimate_beside_the_truth(printed):
 
 
 def test_the_demo_ends_with_a_success(printed):
-    """The run's error is small beside that of Monte Carlo at the same cost."""
+    """The run's error is small compared with that of Monte Carlo at the same cost."""
     last = printed.split("true value")[0].strip().splitlines()[-1]
     made = [int(n) for n in re.match(r"(\d+) of f₁ and (\d+) of f₂", last).groups()]
     assert 5 <= made[0] + 0.05 * made[1] <= 6

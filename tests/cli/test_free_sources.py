@@ -50,7 +50,7 @@ def write(tmp_path, monkeypatch):
 
 def test_a_run_with_a_formula(write, tmp_path, capsys):
     assert main(["run", str(write(FORMULA))]) == 0
-    assert "16388" in capsys.readouterr().out  # in bulk, and beside four evaluations
+    assert "16388" in capsys.readouterr().out  # in bulk, and alongside four evaluations
     result = read_result(tmp_path / "problem.jsonl")
     assert [e.source for e in result.evaluations] == [0] * 4
     low, high = result.interval()

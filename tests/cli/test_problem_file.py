@@ -561,7 +561,7 @@ def test_every_key_is_on_the_page():
 
 
 def test_dependent_and_discrete_inputs():
-    """The example: a copula of two inputs, and a category beside it; the others of a file stay where they are."""
+    """The example: a copula of two inputs, and a category besides; the others of a file stay where they are."""
     problem = load_problem(EXAMPLES / "turbine" / "problem.toml")
     assert problem.names == ["wind", "turbulence", "mode"]
     measure = problem.measure

@@ -39,7 +39,7 @@ def problem(tmp_path):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The journal of a finished run, beside its problem file."""
+    """The journal of a finished run, next to its problem file."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "fine.sh").write_text(SCRIPT)
     (folder / "problem.toml").write_text(TOP + FINE + COARSE)
@@ -448,8 +448,8 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
     new = journal.with_name("new.toml")
     for text, said in (
         ((TOP + FINE + COARSE).replace("x = {", "y = {").replace("{x}", "{y}"), "the inputs of .* are x, and now"),
-        (TOP + FINE, "has values of coarse, and now there are fine"),
-        ((TOP + FINE + COARSE).replace("0.2 }'", "0.3 }'"), "of another simulator: coarse command was"),
+        (TOP + FINE, "has values of coarse, but the sources are now fine"),
+        ((TOP + FINE + COARSE).replace("0.2 }'", "0.3 }'"), "come from another simulator: coarse command was"),
     ):
         new.write_text(text)
         error = typed("run", new, "--from", journal, code=2).err

@@ -286,7 +286,7 @@ def triples(n: int) -> list[tuple[Feature, ...]]:
 
 
 def covering(refused: Sequence[frozenset[Feature]]) -> list[Setup]:
-    """Return setups that together have every pair of levels, but for those that are refused.
+    """Return setups that together have every pair of levels, except those that are refused.
 
     Greedy: each is the best of a few that are built level by level, around a pair that no other has yet.
     """

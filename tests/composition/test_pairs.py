@@ -1,4 +1,4 @@
-"""Every pair of features, and some triples: they compose, but for a few that a page of the documentation explains."""
+"""Every pair of features, and some triples: they compose, except for a few that a documentation page explains."""
 
 from dataclasses import replace
 

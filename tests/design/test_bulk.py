@@ -72,7 +72,7 @@ def test_a_good_formula_is_worth_many_evaluations():
     assert with_it.spent == 6
     assert [e.source for e in with_it.evaluations] == [0] * 6
     assert with_it.bulk[0].n == SETTINGS.most
-    assert sizes == [SETTINGS.most // SETTINGS.replicates] * SETTINGS.replicates + [1] * 6  # and beside each evaluation
+    assert sizes == [SETTINGS.most // SETTINGS.replicates] * SETTINGS.replicates + [1] * 6  # and with each evaluation
     for e in with_it.evaluations:
         assert e.free == ((formula(e.x[None])[0], 0.0),)
     assert str(SETTINGS.most + 6) in str(with_it)

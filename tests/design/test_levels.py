@@ -47,7 +47,7 @@ def test_a_range_is_a_geometric_grid():
 
 
 def test_ranges_of_several_knobs_have_fewer_levels():
-    """Every combination is a source: at most 25 of them, but for three levels of each range."""
+    """Every combination is a source: at most 25 of them, unless each range has only three levels."""
 
     def sizes(**knobs):
         made = amsbq.levels(by_name, **knobs)

@@ -75,7 +75,7 @@ def test_points_of_others_are_data():
 
 
 def test_sources_by_their_numbers():
-    """optimas hands over numbers, and no texts."""
+    """optimas passes numbers, and no strings."""
     named = amsbq.gest.Generator(problem(), sources=SOURCES, seed=1, model="icm")
     numbered = amsbq.gest.Generator(
         problem(variables={"x": [0, 1], "source": {0, 1}}), sources=SOURCES, seed=1, model="icm"

@@ -33,7 +33,7 @@ def test_integrals_on_the_line(name, make):
     """Means, variances and gradients, with lengthscales from a fiftieth to fifty times the spread."""
     line = LINES[name]
     spread = float(line.scipy.ppf(0.75) - line.scipy.ppf(0.25))
-    # a thousand widths from the origin, the rounding of x itself is seen beside a singularity
+    # a thousand widths from the origin, the rounding of x itself is seen next to a singularity
     rtol = 1e-9 if name == "shifted arcsine" else 5e-12
     x, measures = line.scipy.ppf(QUANTILES), list(measures_of(name))
     for scale in spread * np.array([0.02, 0.3, 0.4, 3.0, 10.0, 50.0]):
@@ -51,7 +51,7 @@ def test_integrals_on_the_line(name, make):
 def check_gradients_on_a_line(of, line, x, scale):
     """Compare the gradients of an embedding with differences.
 
-    Steps must be short beside the kernel and beside what is between x and the ends of the support.
+    Steps must be short compared with the kernel, and with the distance between x and the ends of the support.
     """
     step = 2e-3 * np.minimum(scale, np.minimum(x - line.scipy.ppf(0.001), line.scipy.ppf(0.9995) - x))
     in_x = [

@@ -108,7 +108,7 @@ def test_posterior_is_that_of_a_dense_joint_gaussian():
         assert its_variance[0, 0] == pytest.approx(variance[i], rel=1e-6, abs=1e-7)
 
 
-#: of the first four sources it is a power of each knob, but for the one that is known; the last one has its own
+#: of the first four sources it is a power of each knob, except for the one that is known; the last one has its own
 NOISE = ["learn", 0.0, "learn", "learn", "learn"]
 
 

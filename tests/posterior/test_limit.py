@@ -1,4 +1,4 @@
-"""The limit to which fidelities tend: one more source, without observations, whose integral is wanted."""
+"""The limit to which fidelities tend: one more source, without observations, whose integral is estimated."""
 
 from dataclasses import replace
 

@@ -86,7 +86,7 @@ def test_known_integrals_of_given_data():
 
 
 def test_the_known_integral_of_a_non_negative_source_counts():
-    """Beside f = g²/2 with a given process g, to first order: against joint draws of g, weighted by the observation."""
+    """With f = g²/2 for a given process g, to first order: against joint draws of g, weighted by the observation."""
     gp = amsbq.MultiSourceGP([amsbq.Term([[1.0, 0.999], [0.999, 1.0]], amsbq.RBF([0.5, 0.5]))], SQUARE, mean=3.0)
     s, x = np.array([0, 0, 1, 1, 0, 1, 1]), SQUARE.sobol(8, 3)[:7]
     g = 3 + np.sin(3 * x[:, 0]) * x[:, 1]

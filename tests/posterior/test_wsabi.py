@@ -69,7 +69,7 @@ def test_gradients_of_rates():
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_sums_over_points_agree_with_products_of_rules(dim):
-    """The error of the sum over low-discrepancy points is in the bar, and small beside it."""
+    """The error of the sum over low-discrepancy points is in the bar, and small compared with it."""
     measure = amsbq.Uniform([0] * dim, [1] * dim)
     gp = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.5))], measure, mean=0.5)
     x = measure.sobol(8, 2)

@@ -176,7 +176,7 @@ def wait_for(folder, name):
     return "done"
 signal.signal(signal.SIGINT, lambda *_: None)
 with ResilientProcessPool(2) as pool:
-    pool.submit(os.getpid).result()  # one that is idle, beside one that is busy
+    pool.submit(os.getpid).result()  # one that is idle, besides one that is busy
     print(pool.submit(wait_for, sys.argv[1], "go").result(), pool.submit(divmod, 17, 5).result(), flush=True)
     pool.submit(wait_for, sys.argv[1], "never").result()
 """

@@ -47,7 +47,7 @@ def test_tails_that_are_not_searched(inputs, share):
 
 
 def test_it_is_said_where_it_matters():
-    """What the tails could change, by the range of the values, beside the error bar."""
+    """What the tails could change, by the range of the values, compared with the error bar."""
     it = run(lambda x: np.sin(x[0]), stats.norm())
     (found,) = note(it)
     values = [e.value for e in it.evaluations]

@@ -70,7 +70,7 @@ def results(runs):
 
 @pytest.fixture(scope="module")
 def pages(runs):
-    """The pages of the journals, beside them."""
+    """The pages of the journals, next to them."""
     return {name: report(path, path.with_suffix(".html")) for name, path in runs.items()}
 
 

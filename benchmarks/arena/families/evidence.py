@@ -57,7 +57,7 @@ def by_log_product(
 
 
 def evidence() -> list[Problem]:
-    """Return log-likelihoods of 1 to 3 inputs, of which the logarithm of the evidence is wanted."""
+    """Return log-likelihoods of 1 to 3 inputs, for which the logarithm of the evidence is estimated."""
     box, cube = [U(-2, 4)] * 2, unit_cube(2)
     centre, widths = np.array([0.37, 0.62]), np.array([0.02, 0.05])
     m3, P3 = np.array([0.8, -0.5, 1.0]), np.array([[30.0, -24.0, 0.0], [-24.0, 30.0, 6.0], [0.0, 6.0, 12.0]])

@@ -32,7 +32,7 @@ class Equation:
     start: float
     payoff: Function
     kink: float
-    interval: tuple[float, float]  # that holds the path, but for a negligible probability
+    interval: tuple[float, float]  # that contains the path, except with negligible probability
 
     def simulate(self, steps: int, Z: Array) -> Array:
         """Return the payoff (n,) for standard normal increments Z (n, D), summed to a number of steps."""

@@ -131,7 +131,7 @@ def add_journal(parser: CommandParser) -> None:
 
 
 def journal_path(text: str) -> Path:
-    """Return the path of a journal; raise an error for a problem file, which names the journal beside it."""
+    """Return the path of a journal; for a problem file, raise an error that names its journal."""
     path = Path(text)
     if path.suffix == ".toml":
         beside = path.with_suffix(".jsonl")

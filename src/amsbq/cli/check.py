@@ -38,7 +38,7 @@ class CheckSettings:
 
     #: lines shown of each filled template, and of the output of a failed evaluation
     lines: int = 20
-    #: smallest factor between declared and measured cost ratios that is reported
+    #: smallest reported factor between declared and measured cost ratios
     disagreement: float = 5.0
     #: seconds below which times say nothing about costs: starting a program takes as long
     shortest: float = 0.1

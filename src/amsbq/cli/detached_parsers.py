@@ -45,9 +45,9 @@ examples:
     parser.add_argument("--pending", action="store_true", help="print the queries that have no answer yet")
     parser.add_argument("--template", type=Path, metavar="JOB", help="write a job file for each, instead of JSON")
     parser.add_argument(
-        "--into", type=Path, metavar="FOLDER", help="folder of the job files (default: jobs/, beside the journal)"
+        "--into", type=Path, metavar="FOLDER", help="folder of the job files (default: jobs/, next to the journal)"
     )
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: next to the problem file)")
     parser.add_argument("--budget", type=positive, metavar="B", help="replaces the budget of the problem file")
     parser.add_argument("--retry", action="store_true", help="also ask for sources that have failed repeatedly")
     parser.add_argument("--accept-changes", action="store_true", help="continue although the problem has changed")

@@ -29,9 +29,9 @@ budget = 10.0               # in units of cost: here ten evaluations of the simu
 
 SOURCES = {
     "python": """
-[[sources]]                 # the first one is the simulator whose expected output is wanted
+[[sources]]                 # the first one is the simulator whose expected output is estimated
 name = "fine"
-python = "simulators:fine"  # simulators.py, beside this file
+python = "simulators:fine"  # simulators.py, next to this file
 cost = 1.0                  # in any unit that all sources share, or "measured"
 # timeout = 600             # seconds after which an evaluation has failed
 # valid = [0, 100]          # a value outside is a failed evaluation
@@ -42,7 +42,7 @@ python = "simulators:coarse"
 cost = 0.05
 """,
     "command": """
-[[sources]]                 # the first one is the simulator whose expected output is wanted
+[[sources]]                 # the first one is the simulator whose expected output is estimated
 name = "fine"
 command = ["./simulator.sh", "100"]
 template = "deck.in"        # filled in and written into a work directory for each evaluation
@@ -63,7 +63,7 @@ output = { file = "result.csv", column = "peak", row = -1 }
 cost = 0.05
 """,
     "umbridge": """
-[[sources]]                 # the first one is the simulator whose expected output is wanted
+[[sources]]                 # the first one is the simulator whose expected output is estimated
 name = "fine"
 umbridge = { url = "http://127.0.0.1:4242", model = "forward", config = { level = 0 }, output = 0 }
 cost = 1.0                  # in any unit that all sources share, or "measured"
@@ -179,7 +179,7 @@ def init_command(options: argparse.Namespace) -> int:
 
 
 def files(kind: str, inputs: Sequence[str], problem: str) -> dict[str, str]:
-    """Return the texts of the files to write, by name; ``problem`` is the name of the problem file."""
+    """Return the contents of the files to write, by name; ``problem`` is the name of the problem file."""
     width = max(len(name) for name in inputs)
     table = [f"{name:{width}} = {{ low = 0.0, high = 1.0 }}" for name in inputs]
     table[0] += '     # or { distribution = "gamma", a = 5, scale = 0.1 }'

@@ -49,7 +49,7 @@ rate = { distribution = "gamma", a = 5, scale = 4 }
 dose = { low = 0.0, high = 1.0 }
 [[sources]]                     # the primary source comes first
 name = "fine"
-python = "simulators:fine"      # simulators.py, beside the problem file
+python = "simulators:fine"      # simulators.py, next to the problem file
 [[sources]]
 name = "coarse"
 command = ["./coarse", "{rate}", "{dose}"]  # prints a number
@@ -109,7 +109,7 @@ def _add_run(subparsers: Subparsers) -> CommandParser:
         """\
 Evaluate the sources of a problem file until its budget is used up, its
 tolerance is reached, or nothing left is worth its cost. Every event is written
-to a journal, by default beside the problem file (problem.jsonl); if it already
+to a journal, by default next to the problem file (problem.jsonl); if it already
 exists, the run continues from it. Interrupt once to stop after the running
 evaluations, twice to stop immediately: finished evaluations are never lost.""",
         f"""\
@@ -121,7 +121,7 @@ examples:
 """,
     )
     add_problem(parser)
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: next to the problem file)")
     parser.add_argument("--fresh", action="store_true", help="rename an old journal and start again")
     parser.add_argument(
         "--from", dest="origin", type=Path, metavar="OLD.jsonl", help="start from the values of another run's journal"
@@ -169,7 +169,7 @@ current model of the run. The run may be in progress.""",
         "example:\n  amsbq run problem.toml --budget 3 && amsbq forecast problem.toml --budget 20",
     )
     parser.add_argument("run", type=Path, metavar="problem.toml|run.jsonl", help="problem file or journal of the run")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: beside the problem file)")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="journal file (default: next to the problem file)")
     parser.add_argument(
         "--budget",
         type=positive,

@@ -46,7 +46,7 @@ examples:
 """,
     )
     add_journal(parser)
-    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: beside the journal)")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="HTML file (default: next to the journal)")
     parser.add_argument("--of", metavar="NAME", help="the only output to show, if there are several (default: all)")
     parser.add_argument("--watch", action="store_true", help="write it again while the run continues")
     parser.add_argument(

@@ -36,7 +36,7 @@ def definition_of(function: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """Return a number or a text unchanged, and the name of the type of any other argument."""
+    """Return a number or a string unchanged, and the name of the type of any other argument."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | int | float | None) else type(value).__qualname__
 
@@ -63,7 +63,7 @@ class Composition:
 
 @dataclass(frozen=True)
 class NoGradient:
-    """A reason in place of a missing gradient: the value beside it is paid for, and is kept."""
+    """A reason in place of a missing gradient: the value that came with it is paid for, and is kept."""
 
     reason: str
 

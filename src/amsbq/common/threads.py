@@ -13,9 +13,10 @@ from functools import cache, partial
 
 from .shared_context import SharedContext
 
-#: number of observations from which on more threads are worth last digits that depend on their number. Hyperparameters
-#: are learned from 256 observations at most, so that a second thread gained nothing measurable at 1,000; at 10,000,
-#: where a refit takes minutes, most of it are factorisations. The break-even in between was not measured.
+#: number of observations at and above which more threads are worth last digits that depend on their number.
+#: Hyperparameters are learned from 256 observations at most, so that a second thread gained nothing measurable at
+#: 1,000; at 10,000, where a refit takes minutes, most of it are factorisations. The break-even in between was not
+#: measured.
 MANY_OBSERVATIONS = 4000
 
 

@@ -25,7 +25,7 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 #: Entries of a symmetric matrix may differ by this share of their scale: more than rounding, less than any mistake.
 SYMMETRY_TOLERANCE = 1e-10
 
-#: Most characters of a value in an error message: fits on one line beside the explanation.
+#: Most characters of a value in an error message: fits on one line together with the explanation.
 BRIEF_LENGTH = 60
 
 
@@ -187,7 +187,7 @@ def brief(value: Any) -> str:
 
 
 def cut_short(text: str) -> str:
-    """Return a text, shortened to fit on a line of an error message beside the explanation."""
+    """Return ``text``, shortened to fit on a line of an error message together with the explanation."""
     return text if len(text) <= BRIEF_LENGTH else text[: BRIEF_LENGTH - 3] + "..."
 
 

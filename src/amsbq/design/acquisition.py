@@ -109,14 +109,14 @@ class Rate:
     between : float
         The variance of the K posterior means of the integral, which adds to the variance of each posterior.
     left : (K,) array, optional
-        The share of the variance that is left by the already chosen observations of a set, which the posteriors are
-        conditioned on. By default there are none.
+        The share of the variance left by the already chosen observations of a set, on which the posteriors are
+        conditioned. By default there are none.
     paid : float
         The effective cost of those observations.
     shares : (K, 1) array, optional
         p before those observations; by default that of the posteriors.
     given : tuple of int
-        Sources that are observed wherever another one is, at no cost.
+        Sources observed wherever another one is, at no cost.
     uninformative : frozenset of int
         Sources that are not informative about this integral, as they lack the output.
     """

@@ -87,7 +87,7 @@ class Bulk:
     reason: str = ""
 
     def with_those_beside(self, evaluations: Sequence[Evaluation]) -> tuple[int, float]:
-        """Return the number and cost of all evaluations of the source, in bulk and beside those of other sources."""
+        """Return the number and cost of all evaluations of the source, in bulk and alongside those of other sources."""
         beside = sum(bool(e.free) for e in evaluations)
         return self.n + beside, self.cost * (1 + beside / self.n)
 

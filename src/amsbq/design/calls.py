@@ -139,7 +139,7 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
 
 
 def _signature(function: Any, called: str) -> inspect.Signature | None:
-    """Return the signature of a function without parameters that are already bound; None for a compiled function."""
+    """Return the signature of a function, omitting parameters already bound; None for a compiled function."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

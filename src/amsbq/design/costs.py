@@ -52,7 +52,7 @@ ONE_SOURCE = read_only(np.zeros((0, 1)))  #: the logarithms of the knobs of a so
 
 
 def affordable(cost: Any, budget: float) -> Any:
-    """Return whether a sum of costs, or each of an array of them, is within a budget but for rounding."""
+    """Return whether a sum of costs, or each of an array of them, is within a budget, up to rounding."""
     return cost <= budget * (1 + SETTINGS.rounding)
 
 

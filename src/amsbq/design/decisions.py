@@ -265,7 +265,7 @@ class Decisions(Run):
         if made.reason:
             self.stopped = self.policy.failed(made) or self.stopped
             return
-        # There are no values beside a corrected failure, or if nothing was evaluated in bulk before this answer.
+        # No values accompany a corrected failure, nor an answer before which nothing was evaluated in bulk.
         for other, (value, variance) in zip(self.in_bulk.sources, made.free, strict=True) if made.free else ():
             known, reason = usable(self.sources[other].valid, self.outputs, value, variance)
             if not reason:

@@ -167,7 +167,7 @@ def failure_kind(reason: str) -> str:
 
 
 def recorded_reason(reason: object) -> str:
-    r"""Return a failure's reason in the form that is recorded: one line of limited length, no control characters.
+    r"""Return a failure's reason in its recorded form: one line of limited length, no control characters.
 
     Messages of simulators may contain anything. What cannot be printed, such as undecodable bytes or terminal commands,
     is written as an escape sequence. A recorded reason stays unchanged.
@@ -185,7 +185,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _without_middle(text: str) -> str:
-    """Return a text, shortened to its beginning and end if it is too long for a reason."""
+    """Return ``text``, shortened to its beginning and end if it is too long for a reason."""
     gap = " ... "
     begin = REASON_LENGTH - REASON_END - len(gap)
     return text if len(text) <= REASON_LENGTH else f"{text[:begin]}{gap}{text[-REASON_END:]}"

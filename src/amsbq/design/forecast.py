@@ -36,7 +36,7 @@ class ForecastSettings:
     #: power of the expected shrinkage of variances where hyperparameters are learned: knowing them better, error bars
     #: shrink a little faster than if they stayed as they are (chosen on the development problems of docs/arena.md)
     learning: float = 1.1
-    #: rows that are printed of a forecast
+    #: most rows of a printed forecast
     printed: int = 12
     #: outputs whose standard deviations are printed side by side: as many fit on a line
     columns: int = 8
@@ -136,7 +136,7 @@ class Forecast(list[tuple[float, Values]]):
         return [(self._named(self.labels.label(names[round(m)]), round(m)), round(m)) for m in every.tolist()]
 
     def _named(self, text: str, m: int = 0) -> str:
-        """Return a text with the unit of the standard deviation of an output."""
+        """Return ``text`` with the unit of the standard deviation of an output."""
         return with_unit(text, self.labels.target_unit(self.targets[m], (self.outputs or [""])[m]))
 
     def _some(self, columns: Sequence[tuple[str, int]]) -> str:

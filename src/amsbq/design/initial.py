@@ -37,7 +37,7 @@ class InitialDesignSettings:
     gradient_locations: int = 5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
-    #: inputs from which on locations are spread out while there are fewer observations than inputs
+    #: fewest inputs for which locations are spread out while there are fewer observations than inputs
     many_inputs: int = 10
 
 

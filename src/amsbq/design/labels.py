@@ -1,4 +1,4 @@
-"""`Labels`: title of a run, names and units of its inputs, outputs and costs, and texts made of these.
+"""`Labels`: title of a run, names and units of its inputs, outputs and costs, and the texts made of these.
 
 They change no number. Terminal, figures and pages all take their words from here.
 """

@@ -119,7 +119,7 @@ class Policy:
         return plain + [Option(source, True) for source in sources if of[source].gradient is not None]
 
     def next(self, n: int) -> tuple[list[Choice], StopReason | None]:
-        """Return the next choices if n evaluations are wanted, or why nothing more is to be asked.
+        """Return the next choices if n evaluations are requested, or why nothing more is to be asked.
 
         They are part of the initial design or of a jointly chosen set, or have the best rate.
         """

@@ -42,7 +42,7 @@ class Source:
     cost : float, callable or "measured"
         Cost of an evaluation, in any unit that all sources share: a positive number, or zero for a secondary source; a
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
-        that evaluations take or from the costs that are reported.
+        that evaluations take or from reported costs.
     name : str, optional
         Name of the source; by default that of the function.
     noise : float or "learn", or a dictionary of them by output

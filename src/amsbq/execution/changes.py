@@ -57,7 +57,7 @@ def _are_lists_of_one_length(one: Any, other: Any) -> bool:
 
 
 def _with_recorded_digests(now: Any, before: Any) -> Any:
-    """Return the description of a function without digests if an older journal does not have them."""
+    """Return the description of a function, omitting digests if an older journal does not have them."""
     if isinstance(now, dict) and isinstance(before, dict) and "digests" not in before:
         return {key: value for key, value in now.items() if key != "digests"}
     return now
@@ -81,7 +81,7 @@ def _sources_that_only_failed(events: Sequence[Event]) -> set[Any]:
 
 
 def _is_of(event: Event, *kinds: str) -> bool:
-    """Return whether an event is of these kinds and has a number; the reader of the state reports others."""
+    """Return whether an event has one of these kinds and a number; the reader of the state reports others."""
     return event["event"] in kinds and isinstance(event.get("id"), int) and isinstance(event.get("source", 0), int)
 
 

@@ -61,7 +61,7 @@ class TimedCall:
 
     A function with a timeout is called in a separate thread. At the timeout the call returns, and its worker is free.
     The programs of the function are killed: those of a `Command`, and in a process of a pool all others as well. A
-    thread cannot be killed; one that does not return continues, and the reason of the failure says so. It blocks
+    thread cannot be killed; one that does not return continues, and the reason for the failure mentions this. It blocks
     neither its worker nor the exit of the interpreter.
 
     Parameters

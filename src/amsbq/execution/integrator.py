@@ -29,7 +29,7 @@ class Integrator(Decisions):
     Parameters
     ----------
     sources : function, `Source`, or list of them
-        The primary one, whose integral is wanted, first. Plain callables are sources of cost 1.
+        The primary one, whose integral is estimated, comes first. Plain callables are sources of cost 1.
     inputs : measure, or anything that `as_measure` takes, or a dictionary
         The distribution of the inputs. A dictionary has a distribution or a (low, high) pair for each input by name.
     budget : float, optional

@@ -2,7 +2,7 @@
 
 The first line is a header: the version of the format and a description of the run. The other events are
 
-    asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if that is wanted, and
+    asked    id, source, x, cost, rate         a query, before it is evaluated; gradient, if requested, and
                                                decision, if that has a cost
     printed  id, stdout, stderr, folder        the output of an evaluation, and its work directory, if there is one
     told     id, value, variance, cost         its value, and gradient, before the integrator uses it; note, if the

@@ -282,14 +282,14 @@ def taken_evaluations(
     wanted = {state.names[e.source] for e in made}
     missing = sorted(wanted - set(it.names))
     if missing:
-        raise JournalError(f"{path} has values of {missing[0]}, and now there are {', '.join(it.names)}")
+        raise JournalError(f"{path} has values of {missing[0]}, but the sources are now {', '.join(it.names)}")
     now = described_problem(it, path).get("functions") or []
     before = state.header["problem"].get("functions") or [None] * len(state.names)
     for old, name in zip(before, state.names, strict=True):
         changes = function_changes(old, now[it.names.index(name)], name) if name in wanted else []
         if changes and not accept_changes:
             raise JournalError(
-                f"the values of {path} are of another simulator: {'; '.join(changes)}. If they are still valid, use "
+                f"the values of {path} come from another simulator: {'; '.join(changes)}. If they are still valid, use "
                 "--accept-changes"
             )
     taken = []

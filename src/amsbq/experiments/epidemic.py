@@ -1,6 +1,6 @@
 """The simulation of infections of Section 4.2 (Figures 5, 6, 11 and 12): a stochastic epidemic and its equations.
 
-Two quantities are wanted, both averaged over the uncertain infection rate: the largest number of people who are
+Two quantities are of interest, both averaged over the uncertain infection rate: the largest number of people who are
 infected at the same time ("peak"), and when that is ("time"). The primary source averages over many simulations of the
 stochastic SEIR model; the secondary source solves the differential equations of the simpler SIR model.
 

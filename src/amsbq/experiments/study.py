@@ -166,7 +166,7 @@ def _errors_of_run(one_run: DataFrame, costs: Array) -> Array:
 
 
 def costs_of_accuracy(runs: DataFrame, accuracy: float) -> list[float]:
-    """Return for each run (one per seed) the cost from which on its relative error stays at or below ``accuracy``.
+    """Return for each run (one per seed) the cost after which its relative error stays at or below ``accuracy``.
 
     It is infinite for a run that never does.
     """
@@ -179,7 +179,7 @@ def costs_of_accuracy(runs: DataFrame, accuracy: float) -> list[float]:
 
 
 def cost_to_stay_below(costs: Array, errors: Array, accuracy: float) -> float:
-    """Return the first of increasing costs from which on no error exceeds ``accuracy``; infinity if there is none."""
+    """Return the least of increasing costs such that no later error exceeds ``accuracy``; infinity if there is none."""
     too_large = np.flatnonzero(~(errors <= accuracy))
     after = too_large[-1] + 1 if len(too_large) else 0
     return float(costs[after]) if after < len(costs) else math.inf

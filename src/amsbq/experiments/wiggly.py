@@ -279,7 +279,7 @@ def _draw_final(table: DataFrame, by_precision: DataFrame, method: str) -> Figur
 
 EXPERIMENT = Experiment(
     "wiggly",
-    "the wigglified Forrester pair: error against cost, beside vanilla BQ and percentiles; IP stuck (Figs. 4, 10)",
+    "the wigglified Forrester pair: error against cost, also of vanilla BQ, with percentiles; IP stuck (Figs. 4, 10)",
     jobs,
     claims,
     figures,

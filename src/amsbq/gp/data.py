@@ -24,7 +24,7 @@ VALUE = -1
 class Sites:
     """The sites of n observations: source, location, and whether a value, a derivative or an integral is observed."""
 
-    s: IntArray  # (n,), or (1,) if all are of one source
+    s: IntArray  # (n,), or (1,) if all belong to one source
     X: Array  # (n, D), NaN for an integral
     by: IntArray  # (n,): the input d of a derivative ∂f_s/∂x_d, else `VALUE`
 

@@ -59,7 +59,7 @@ class _Correlation(NamedTuple):
 
 
 class Border(NamedTuple):
-    """New observations beside the old ones."""
+    """New observations in addition to the old ones."""
 
     base: PosteriorBatch  # the posteriors given the old ones, with as much jitter as the new ones need
     A: Array  # C⁻¹ cov[y, f(X_new)], (K, N, n)

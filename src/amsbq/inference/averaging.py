@@ -42,11 +42,11 @@ class AveragingSettings:
     #: draws whose integral is more than this many half widths of the 95 % interval from its middle are left out: one of
     #: a few dozen draws is overweighted there, and would make up most of the standard deviation
     farthest: float = 2.0
-    #: primary values from which on the primary source is also learned alone
+    #: fewest primary values with which the primary source is also learned alone
     fewest_primary: int = 3
     #: least gain, in the log density of all primary values together, for which the model with secondary sources counts
-    #: as much as the one without. It is larger where they cost next to nothing, as every primary value has values of
-    #: these beside it
+    #: as much as the one without. It is larger if these cost next to nothing, as every primary value is then
+    #: accompanied by values of theirs
     least_gain: float = 1.0
     least_gain_free: float = 3.0
 

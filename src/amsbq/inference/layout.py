@@ -63,7 +63,7 @@ class _Maps:
     own: Array  # (P, Q, L), of log η
     weights: Array  # (P, Q, L), of w
     scales: Array  # (P, Q, D), of log λ
-    noise: Array  # (P, n), of the log noise variances that are learned
+    noise: Array  # (P, n), of the learned log noise variances
     with_own: Array  # bool: whether η is learned; otherwise it is zero
     related: Array  # bool: whether w is the source's relation, not learned
 

@@ -21,7 +21,7 @@ from .log_posterior import LogPosterior
 class ModeSearchSettings:
     """How modes are searched for; differences are of log densities unless stated otherwise."""
 
-    screened: int = 64  #: prior draws that are screened as starts, beside the starts of the layout
+    screened: int = 64  #: prior draws that are screened as starts, besides the starts of the layout
     kept: int = 8  #: best ones that are used: with four, one search in twenty missed the highest mode by far
     #: most observations to search with: with more, the search starts from the modes for a part of them
     most_observations: int = 96

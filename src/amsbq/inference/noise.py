@@ -31,7 +31,7 @@ class NoiseSettings:
     30 % of their spread, that is at least twice the error with which the function could be predicted.
     """
 
-    #: values of a source from which on noise may show: 15 of one input show it in nine of ten problems
+    #: fewest values of a source that may show noise: 15 values show it in nine of ten problems with one input
     enough: int = 12
     most_observations: int = 64  #: most that are tested: more take longer
     #: prior of the log variance of the noise in units of the squared spread, for noise that can be seen

@@ -17,7 +17,7 @@ from ..measures.base import Measure
 from .locations import shares_of_spread
 from .structures import Noise
 
-#: values that differ by at most this share of their size are equal but for rounding
+#: values that differ by at most this share of their size are equal up to rounding
 ROUNDING = 1e-14
 #: digits of the keys that inputs are ordered by: rounding does not change their order
 ORDERED_DIGITS = 9
@@ -206,12 +206,12 @@ def regularised(
 
 
 def is_constant(y: Array) -> bool:
-    """Return whether all values are equal but for rounding."""
+    """Return whether all values are equal up to rounding."""
     return bool(np.ptp(y) <= ROUNDING * np.abs(y).max())
 
 
 def primary_is_constant(data: Data) -> bool:
-    """Return whether there are several primary values, all equal but for rounding, with zero derivatives."""
+    """Return whether there are several primary values, all equal up to rounding, with zero derivatives."""
     of_primary = data.of_source(0)
     primary, slopes = of_primary.values.y, of_primary.y[of_primary.sites.differentiated]
     return len(primary) > 1 and is_constant(primary) and not slopes.any()

@@ -3,7 +3,7 @@
 The structures of the default, "auto", were chosen by measurement (docs/arena.md). With levels m_l of the sources,
 numbered in order of fidelity, a fast process g and a slow process h:
 
-    common and own    f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
+    shared, private   f_l = m_l + A_l (e^{γ/2} (g + √ζ_l c_l) + h + √η_l d_l)    c_l on the scale of g, d_l on that of h
     chain             f_l = m_l + ρ_l (f_{l+1} - m_{l+1}) + δ_l           the last one is A (g + e^{γ/2} h); h and δ_l
                                                                           have linear trends
     star              f_l = m_l + ρ_l (f_0 - m_0) + δ_l                   the primary one is A (g + e^{γ/2} h)

@@ -33,7 +33,7 @@ NORMAL_WIDTH = 4 * float(ndtri(0.75))
 class MeasureSettings:
     """Tolerances and thresholds that all measures share."""
 
-    #: Probability of each tail that is left out of the box in which locations are searched: a thousandth hardly
+    #: Probability of each tail outside the box in which locations are searched: a thousandth hardly
     #: changes an integral, and simulators often fail at extreme inputs.
     tail_probability: float = 1e-3
     #: Sobol points keep this distance from the faces of the unit cube, where quantiles may be infinite.

@@ -12,7 +12,7 @@ import scipy
 
 from ..common.validation import Array, brief, read_only
 
-#: Probability of either tail that is left out where there are infinitely many values; the rest is normalised again.
+#: Probability of either tail that is cut off if there are infinitely many values; the rest is normalised again.
 LEFT_OUT = 1e-13
 #: Values of one input, at most: kernel variances are sums over all pairs of them.
 MOST_VALUES = 5_000

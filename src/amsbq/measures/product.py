@@ -341,6 +341,6 @@ def _width(distribution: Distribution, spread: Spread) -> float:
 
 
 def _range(distribution: Distribution, tail: float) -> float:
-    """Return the range of a distribution without a tail of that probability on either side."""
+    """Return the range of a distribution, omitting a tail of that probability on either side."""
     with SILENCE, np.errstate(all="ignore"):
         return float(distribution.ppf(1 - tail) - distribution.ppf(tail))

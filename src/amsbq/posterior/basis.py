@@ -26,13 +26,13 @@ class ReductionSettings:
 
     outputs: int = 10  #: most outputs with models of their own; more are reduced
     most: int = 12  #: most components: a step takes about as long as with as many outputs
-    residual: float = 1e-6  #: share of the variance of all outputs, in standard units, that is left to the residual
+    residual: float = 1e-6  #: share of the variance of all outputs, in standard units, left to the residual
     #: evaluations, and primary values, up to which each one updates the basis, and growth of their number from one
     #: update to the next beyond
     every_one_until: int = 6
     growth: float = 1.3
     left_out: int = 8  #: latest evaluations of a source that are left out in turn to measure the residual
-    #: primary values from which on the residual is measured by them; with fewer, by the values of all sources
+    #: fewest primary values by which the residual is measured; with fewer, the values of all sources are used
     enough: int = 3
 
 

@@ -68,7 +68,7 @@ class Estimate:
         no_bar = np.full_like(self.centres, np.nan)
         self.scales = no_bar if scales is None else non_negative(numbers(scales, "scales"), "scales")
         shares = np.ones_like(self.centres) if weights is None else numbers(weights, "weights")
-        total = shares.sum()  # one but for rounding in a stored estimate, which stays the same to the last bit
+        total = shares.sum()  # one, up to rounding, in a stored estimate, which stays the same to the last bit
         self.weights = read_only(shares if abs(total - 1) < 1e-12 else shares / total)
         self.dof, self.effective_draws, self.within = dof, effective_draws, (float(within[0]), float(within[1]))
         if not len(self.centres):

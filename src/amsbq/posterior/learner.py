@@ -36,7 +36,7 @@ from .transforms import IDENTITY, OutputRange, Shape, Transform
 
 @dataclass(frozen=True)
 class _Refit:
-    """The channel learned from the first n observations, and the warnings issued meanwhile."""
+    """The channel learned from the first n observations, and the warnings issued by the refit."""
 
     n: int
     channel: Channel
@@ -319,7 +319,7 @@ class Learner:
 
     @property
     def alone(self) -> bool:
-        """Whether the posterior is of the primary source alone: others are uninformative, or not to be used."""
+        """Whether the posterior covers the primary source alone: others are uninformative, or not to be used."""
         posterior = self.posterior
         return posterior is not None and posterior.n_sources < len(self.noise[0])
 

@@ -19,7 +19,7 @@ from pathlib import Path
 #: Seconds between checks whether the parent still exists: rare enough to take no time from a simulator.
 PARENT_CHECK_SECONDS = 1.0
 
-#: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the targets that are left.
+#: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the remaining targets.
 SCRIPT = """
 targets=
 while read -r sign target; do

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """Sample sizes, and thresholds from which on there is a finding."""
+    """Sample sizes, and thresholds at which a finding is reported."""
 
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
     quick: int = 400  #: most observations with which a forecast, or a distribution, is quick enough for a page
@@ -45,12 +45,12 @@ class AnalysisSettings:
     far: float = 1.5
     #: smallest share worth mentioning: of the input distribution, of structure weights, of the evaluations of a source
     material: float = 0.1
-    #: multiple of ``material`` from which on a share is serious
+    #: multiple of ``material`` at which a share becomes serious
     serious: float = 3.0
-    #: standard deviations between two answers, or a value and its prediction, from which on they disagree
+    #: standard deviations between two answers, or a value and its prediction, at which they count as different
     disagreement: float = 2.0
-    #: ratio of standard deviations without and with evaluations from which on these were informative: of the output at
-    #: a point; of the integral at equal cost, where runs made without a source had half to twice the forecast
+    #: ratio of standard deviations without and with evaluations at which these count as informative: of the output at a
+    #: point; of the integral at equal cost, where runs made without a source had half to twice the forecast
     min_informative: float = 2.0
     #: ratio of standard deviations without and with evaluations below which these made little difference
     helpful: float = 1.25
@@ -68,7 +68,7 @@ class AnalysisSettings:
     #: variance that is then left to the others
     values_per_extreme: int = 6
     max_rest_variance: float = 0.01
-    #: ratio of the error bar now to its smallest before, from which on it has risen
+    #: ratio of the error bar now to its smallest before, at which it counts as risen
     min_rise: float = 1.05
     #: ratio of the error bar now to that of the forecast, below which more evaluations gain little
     min_narrowing: float = 1.15
@@ -76,12 +76,12 @@ class AnalysisSettings:
     min_correlation: float = 0.5
     #: weight of models with other sources below which the primary one is predicted no better with them
     min_model_weight: float = 0.5
-    #: share of the total cost from which on a source that did not pay off is worth mentioning
+    #: share of the total cost at which a source that did not pay off is worth mentioning
     min_cost_share: float = 0.02
-    #: root mean square of standardised residuals (ideally one) from which on the model does not fit
+    #: root mean square of standardised residuals (ideally one) above which the model does not fit
     misfit: float = 1.6
     #: parts of the range of an input in which residuals are compared, and the ratio of those in one part to those in a
-    #: typical one from which on a source is not stationary
+    #: typical part above which a source is not stationary
     parts: int = 4
     min_unevenness: float = 3.5
     #: lower end of the interval of the convergence exponent below which errors may not shrink; and fewest values of a
@@ -90,7 +90,7 @@ class AnalysisSettings:
     min_knob_values: int = 3
     #: kernel of functions that may have steps; with it, each value of a source is predicted from the others
     stepped: ProductKernel = field(default_factory=lambda: Matern(0.5, 1.0))
-    #: standard deviations between an outlier and its prediction by such functions. Beside a step, or at the end of a
+    #: standard deviations between an outlier and its prediction by such functions. Next to a step, or at the end of a
     #: steep function, correct values may reach 9; a value that is wrong by ten times the spread of all reaches 12
     outlier_by_steps: float = 10.0
     #: standard deviations between an outlier and its prediction by the model, refitted without it

@@ -110,7 +110,7 @@ class Case:
 
     @property
     def error_bar(self) -> str:
-        """The name of the integral's standard deviation, which says so if the target is not the mean."""
+        """The name of the integral's standard deviation; it mentions the mean if the target is another quantity."""
         return "standard deviation" if self.it.problem.targets[0] == "mean" else "standard deviation of the mean"
 
     @property

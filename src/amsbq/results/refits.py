@@ -101,9 +101,9 @@ def _kept(it: Decisions, left_out: int) -> list[int]:
 
 
 def _rehearsed(it: Decisions, kept: Sequence[int], others: Decisions, choices: Sequence[Choice]) -> float:
-    """Return the standard deviation from the sources that are kept, after more evaluations with the expected values.
+    """Return the standard deviation from the remaining sources, after more evaluations with the expected values.
 
-    The expected values are predictions from all observations, including those of the source that is left out; their
+    The expected values are predictions from all observations, including those of the source left out; their
     noise is that of the other values. A forecast alone would not account for what more evaluations add to the knowledge
     of the hyperparameters.
     """

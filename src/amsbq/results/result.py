@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     import pandas
 
 
-#: columns of a table of evaluations, beside the inputs
+#: columns of a table of evaluations, besides the inputs
 COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", "reason", "mean", "std")
 
 
 #: why a result has no integrator
-NO_MODEL = "the result is of a method without one, or its journal does not hold enough to rebuild it"
+NO_MODEL = "the result comes from a method without one, or its journal does not hold enough to rebuild it"
 #: why runs stop, in words
 REASONS = {
     "budget": "the remaining budget pays for no useful evaluation",

@@ -1,4 +1,4 @@
-"""Answers of simulators: an observation or an error message, and the output printed meanwhile."""
+"""Answers of simulators: an observation or an error message, and what was printed."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""Return a text on one line, cut to `AnswerSettings.quoted` characters, for a message.
+    r"""Return ``text`` on one line, cut to `AnswerSettings.quoted` characters, for a message.
 
     >>> one_line("no\n  licence\n")
     'no licence'

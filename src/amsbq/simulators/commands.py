@@ -66,7 +66,7 @@ class Command:
     environment : dict of str, optional
         Environment variables in addition to those of this process; ``{name}`` stands for an input, as in the arguments.
     delimiters : (str, str)
-        The texts before and after the name of an input in a template.
+        The strings before and after the name of an input in a template.
     outputs : list of str
         Names of several outputs, each with a rule of that name in ``output``. Without rules, the last printed line has
         a number for each, or is a JSON object of them.
@@ -217,7 +217,7 @@ class Command:
             return False
 
     def filled(self, x: Array) -> tuple[list[str], dict[str, str]]:
-        """Return the arguments and the texts of filled-in templates, by name, for x of shape (D,)."""
+        """Return the arguments and the contents of filled-in templates, by name, for x of shape (D,)."""
         inputs = self._inputs(x)
         made = {} if self._directory is None else self._directory.filled(inputs)
         texts = {name: text for name, (_, text) in made.items() if text is not None}

@@ -11,7 +11,7 @@ LARGEST = 2**26
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return digests by path of these files in a folder, and of all files in subfolders that are named.
+    """Return digests by path of these files in a folder, and of all files in the named subfolders.
 
     Missing files are left out.
     """

@@ -14,7 +14,7 @@ NUMERAL = r"[-+]?(?:\d*\.\d+[-+]\d{3}(?!\d)|(?:\d+\.?\d*|\.\d+)(?:[eEdDqQ][-+]?\
 #: a unit after a number, with or without a space; not what may be part of the number: 1e, 0x10, 1.6 x10^3
 UNIT = r"(?:\s*(?![eEdDqQxX][-+\d]))(?:(?<=\s)|(?![eEdDqQ]\b))(?P<unit>(?:[^\W\d_]|[%°])(?:[^\W_]|[%°/*·^().-])*)"
 
-#: a number in a text, not part of another word or number, and its unit
+#: a number within text, not part of another word or number, and its unit
 APART = re.compile(rf"(?<![\w.+-])(?P<number>{NUMERAL})(?![\d_]|\.\d)(?:{UNIT})?")
 
 #: one number, alone or with its unit
@@ -33,12 +33,12 @@ class Quantity:
 
 
 def decimal_comma(text: str) -> str:
-    """Return a hint for a number with a decimal comma; an empty text for any other."""
+    """Return a hint for a number with a decimal comma; an empty string for any other."""
     return "; write a decimal point, not a comma" if re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", text) else ""
 
 
 def quantity(text: str, what: str) -> Quantity:
-    """Return the quantity in a text; if it is not one, a ValueError that begins with ``what``.
+    """Return the quantity that ``text`` consists of, or raise a ValueError that begins with ``what``.
 
     >>> quantity("1.234D+00", "the value"), quantity(" 1.6 m", "the value")
     (Quantity(value=1.234, unit=''), Quantity(value=1.6, unit='m'))
@@ -52,7 +52,7 @@ def quantity(text: str, what: str) -> Quantity:
 
 
 def last_quantity(text: str) -> Quantity | None:
-    """Return the last number in a text, or None if it has none.
+    """Return the last number in ``text``, or None if there is none.
 
     >>> last_quantity("step 3: peak = 1.6 m")
     Quantity(value=1.6, unit='m')

@@ -285,7 +285,7 @@ def quoted_end(output: str) -> str:
 
 
 def _last_lines(text: str, lines: int = 5) -> str:
-    """Return the last lines of a text on one line: the message of a traceback, and its origin."""
+    """Return the last lines of ``text`` on one line: the message of a traceback, and its origin."""
     return " | ".join(text.strip().splitlines()[-lines:])
 
 

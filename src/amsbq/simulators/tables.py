@@ -91,7 +91,7 @@ def _is_quantity(cell: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """Return the JSON value of a text, or of its last line; ValueError if neither is JSON."""
+    """Return the JSON value of ``text``, or of its last line; ValueError if neither is JSON."""
     for candidate in (text, (text.strip().splitlines() or [""])[-1]):
         try:
             return json.loads(candidate)
@@ -101,7 +101,7 @@ def json_value(text: str) -> object:
 
 
 def is_json_path(path: str) -> bool:
-    """Return whether a text is a path such as "a.b[0]"."""
+    """Return whether a string is a path such as "a.b[0]"."""
     return not STEP.sub("", path).strip(".")
 
 

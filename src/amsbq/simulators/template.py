@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 #: values of the inputs by name; for checks, any number will do. Job files also have text.
 Inputs: TypeAlias = Mapping[str, float] | Mapping[str, float | str]
-#: the two texts before and after the name of an input
+#: the two strings before and after the name of an input
 Delimiters: TypeAlias = Sequence[str]
 
 #: {{text}} in group 1, without the outer braces; {text} in group 2
@@ -24,7 +24,7 @@ BRACES = re.compile(r"\{(\{[^{}]*\})\}|\{([^{}]*)\}")
 #: them. Statements and objects of other languages, such as { print $1 } and {"a": 1}, do not look like this.
 NAME_LIKE = re.compile(r"[\w+%-]([\w .!+*/%^-]*[\w%])?(:[^\w\s]?[<>=^]?[-+ ]?#?0?\d*[,_]?(\.\d+)?[eEfFgGn%]?)?")
 
-#: similarity from which on any other text in braces counts as a misspelt name of an input
+#: similarity at and above which any other text in braces counts as a misspelt name of an input
 MISSPELT = 0.8
 
 
@@ -78,7 +78,7 @@ def filled_template(text: str, inputs: Inputs, where: str, delimiters: Delimiter
     where : str
         The name of the template, for messages.
     delimiters : (str, str)
-        The texts before and after a name.
+        The strings before and after a name.
 
     Raises
     ------

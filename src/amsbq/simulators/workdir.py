@@ -62,7 +62,7 @@ class WorkDirectory:
     inputs_file : str, optional
         The name of a file to write, with the inputs as a JSON object.
     delimiters : (str, str)
-        The texts before and after the name of an input in a template.
+        The strings before and after the name of an input in a template.
     keep : str
         "failed" keeps the directories of failed evaluations, including those with invalid values; "all" keeps all,
         "none" none.

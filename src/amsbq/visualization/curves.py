@@ -54,7 +54,7 @@ SETTINGS = CurveSettings()
 SHOWN_QUANTILES = (0.05, 0.5, 0.95)
 #: points of a density curve: few, as it is smooth and each point takes hundredths of a second
 DENSITY_POINTS = 61
-#: fewest outputs with numbers for names that are drawn as a profile
+#: fewest outputs with numbers for names for which a profile is drawn
 SHORTEST_PROFILE = 3
 NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half width of a Gaussian's 95 % interval, in standard deviations
 

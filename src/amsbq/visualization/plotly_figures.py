@@ -23,7 +23,7 @@ from . import curves
 from .style import BAND_NAME, DENSE, GREY, PAYS, RATE_NAMES, effect_name, needs_log_scale, source_style
 
 DIGITS = 6  #: significant digits of numbers that are only drawn: finer than a screen, and half the file size
-LABEL_LENGTH = 18  #: letters of a source's name that fit beside an axis
+LABEL_LENGTH = 18  #: letters of a source's name that fit next to an axis
 SHADE = "rgba(128,136,145,0.2)"  #: GREY, transparent
 
 Trace: TypeAlias = dict[str, Any]

@@ -153,7 +153,7 @@ def _rates(result: Result, ax: Axes, d: int, seen: curves.Rates) -> None:
 
 
 def sequence(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw which source was evaluated when, with its shares of the evaluations and of the cost beside it.
+    """Draw which source was evaluated when, with its shares of the evaluations and of the cost next to it.
 
     Failed evaluations are crosses. Returns the Axes.
     """
@@ -434,7 +434,7 @@ def sensitivity(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def compare(runs: Mapping[str, Run]) -> Figure:
-    """Draw several runs: their estimates and bands against cost, and beside them the final estimates.
+    """Draw several runs: their estimates and bands against cost, and next to them the final estimates.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ def furthest_outputs(result: Result) -> list[str]:
 
 
 def details(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
-    """Return the details of one output: findings, estimates beside the mean, and figures.
+    """Return the details of one output: findings, estimates besides the mean, and figures.
 
     The distribution of the output, which takes seconds, is included only if ``whole``.
     """
@@ -265,7 +265,7 @@ class Answer:
 
     @classmethod
     def of(cls, result: Result) -> Answer:
-        """Return the answer of a run, which says so if there is no estimate or no error bar."""
+        """Return the answer of a run; without an estimate or an error bar, it states what is missing."""
         estimate = result.estimate
         if math.isnan(estimate.mean):
             failed = [e for e in result.evaluations if e.source == 0 and e.status == "failed"]
