@@ -95,20 +95,22 @@ def integrate(
     journal : path, optional
         A file to which every event is written as it happens. If it exists, the run is resumed from it without
         repeating any evaluation; a run that has stopped only returns its result. A larger budget continues it.
-    progress : bool or function of the `Integrator`, optional
+    progress : bool or callable, optional
         True shows progress, in a notebook as a figure that is updated in place; False shows none; None shows it on a
-        terminal; a function is called after each query and each evaluation.
+        terminal; a callable is called with the `Integrator` after each query and each evaluation.
     max_evaluations : int, optional
         Stop after that many evaluations, including failed ones.
-    stop : function of the `Integrator`, or a list of them, optional
-        The run stops when one of them returns a reason (a string) instead of None.
+    stop : callable or list of callables, optional
+        Stop rules, called with the `Integrator`: the run stops when one of them returns a reason (a string) instead of
+        None.
     on_interrupt : "raise" or "return"
         What to do after Ctrl-C. The first one waits for running evaluations and records them in the journal; a second
         one stops immediately. Then either `KeyboardInterrupt` is raised, with the partial `Result` as its attribute
         ``result`` (None if no evaluation was successful), or the partial result is returned, if there is one.
     accept_changes : bool
-        Whether to resume a journal although the problem has changed, because its evaluations are still valid: another
-        cost, a function that was renamed. The journal then records the changes. By default such a journal is refused.
+        Whether to resume a journal although the problem has changed, for example if a cost is different or a function
+        was renamed, but the evaluations are still valid. The journal then records the changes. By default such a
+        journal is refused.
     names : list of str, optional
         Names of the inputs, for the result, its figures and the journal.
     outputs, weights

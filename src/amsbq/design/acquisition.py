@@ -11,8 +11,8 @@ The variance of the integral is the weighted average of the variances of the pos
 hyperparameters, plus the variance of their means: what is maximised is the reduction of the reported error bar. For one
 posterior, ρ̄² = ρ².
 
-A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². Those of the set S that are already chosen leave a share
-1 - ρ²_S of the variance; another one, with ρ² conditional on S, leaves (1 - ρ²_S)(1 - ρ²).
+A set of observations has α = u(ρ̄²)/Σ c̃ with its joint ρ². The already chosen observations S leave a share 1 - ρ²_S of
+the variance; one more, with ρ² conditional on S, leaves (1 - ρ²_S)(1 - ρ²).
 """
 
 from __future__ import annotations

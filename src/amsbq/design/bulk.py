@@ -1,8 +1,9 @@
 """Sources that cost next to nothing: formulas, surrogates, coarse codes.
 
 Such a source is evaluated in bulk, at low-discrepancy points of the measure, before anything else is asked. Its
-integral is kept, with a standard error, and a few of the values, from which the model learns how it varies. From then
-on it is evaluated wherever another source is: that shows how the two differ, which is all that is left to learn.
+integral is kept, with a standard error; so are a few of the values, from which the model learns how the source varies.
+From then on, it is evaluated wherever another source is: this shows how the two differ, which is all that is left to
+learn.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ class InBulk:
         return self.ledger.costs.expected(source, self.problem.measure.median)
 
     def may_be_slow(self, source: int) -> bool:
-        """Return whether bulk evaluation, if it proves slow, may be given up, as the user has not asked for it."""
+        """Return whether bulk evaluation may be given up if it proves slow: unless the user has asked for it."""
         of = self.problem.sources[source]
         return of.bulk is None and self.price_of(source) > 0 and not of.vectorized
 
@@ -242,7 +243,7 @@ class InBulk:
         return Bulk.from_dict({**about, "mean": mean, "std": std, "X": X[0][some], "values": kept, "variances": noise})
 
     def begun(self) -> None:
-        """Fix the set of sources in bulk to those that were evaluated when the run began.
+        """Fix the set of sources in bulk to those evaluated in bulk when the run began.
 
         Sources that cost nothing are an exception, as they cannot be queried.
         """

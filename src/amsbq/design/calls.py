@@ -102,7 +102,7 @@ def parameters_by_name(function: Any, names: Sequence[str], called: str = "the f
     """Return the inputs that a function takes by name; none if it takes an array.
 
     It takes them by name if it has two or more parameters without defaults, all of them names of inputs, or if it
-    cannot be called with an array. If it can be called neither way, there is an error, in which its name is ``called``.
+    cannot be called with an array. If it can be called neither way, an error is raised that refers to it as ``called``.
 
     >>> parameters_by_name(lambda speed, angle, drag=0.3: 0.0, ["speed", "angle", "wind"])
     ('speed', 'angle')

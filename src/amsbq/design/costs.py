@@ -3,7 +3,7 @@
 A rate divides by cost, so an uncertain cost c enters by E[1/c]: its *effective* cost is 1 / E[1/c]. The budget reserves
 the *expected* cost E[c]. If the cost is known, both are the cost itself. If it is learned, by a Gaussian process over
 log c with mean μ and variance σ², they are exp(μ - σ²/2) and exp(μ + σ²/2). Costs of levels of one simulator, with
-knobs h_lk, are learned together: log c_l(x) = a - Σ_k b_k log h_lk + u_l + g_l(x).
+knobs h_lk, are learned jointly: log c_l(x) = a - Σ_k b_k log h_lk + u_l + g_l(x).
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def log_cost_prior(log_knobs: Array) -> ModelPrior:
 
 
 class LearnedCosts:
-    """Posterior of the log costs of the levels of one simulator, or of a single source, at the mode.
+    """Posterior of the log costs of one simulator's levels, or of a single source, at the mode of its hyperparameters.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class MeasuredCost(Cost):
     measure : Measure
         The distribution of the inputs.
     learned : LearnedCosts, optional
-        The posterior of their costs; None while there are no evaluations.
+        The posterior of the costs; None while there are no evaluations.
     level : int
         The level of this source.
     otherwise : float, optional
@@ -279,7 +279,7 @@ class CostWithGradient(Cost):
 class SourceCosts:
     """The costs of all sources; "measured" ones are relearned whenever the schedule refits hyperparameters.
 
-    Costs of levels of one simulator are learned together, as functions of its knobs.
+    Costs of levels of one simulator are learned jointly, as functions of its knobs.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ class SourceCosts:
         return ConstantCost(self.measure, cost.effective(at)[0]) if isinstance(cost.of_value, ConstantCost) else cost
 
     def dearest_first(self) -> list[int] | None:
-        """Return the primary source and then the others by their costs at the median; None if one is "measured"."""
+        """Return the primary source, then the others by falling cost at the median; None if a cost is "measured"."""
         if any(isinstance(cost, MeasuredCost) for cost in self._costs):
             return None
         prices = [self.expected(source, self.measure.median) for source in range(len(self._costs))]

@@ -22,7 +22,7 @@ AVOIDED_FOR = 4
 #: most characters of a recorded reason: room for a long message with the end of a traceback, but journals stay small
 REASON_LENGTH = 2000
 
-#: how many of these are from the end, where tracebacks and programs say what was wrong
+#: how many of these are taken from the end, where tracebacks and programs say what was wrong
 REASON_END = 800
 
 #: largest absolute value, and largest variance: floats end at 1.8e308, and nearly singular models have weights of
@@ -89,7 +89,7 @@ class Failures:
 
 
 def rejection(value: float, valid: tuple[float, float] | None, variance: float = 0.0) -> str:
-    """Return why a value cannot be used, or an empty text if it can.
+    """Return why a value cannot be used, or an empty string if it can.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def rejection(value: float, valid: tuple[float, float] | None, variance: float =
 
 
 def wrong_range(reasons: Sequence[str]) -> str:
-    """Return a sentence saying that a range is probably wrong, if all evaluations failed because of it; else "".
+    """Return a sentence saying that a range is probably wrong, if all evaluations failed because of it; otherwise "".
 
     >>> wrong_range([rejection(212.0, (0, 100)), rejection(188.0, (0, 100))])
     'all values are outside the range that was declared, 0 to 100: they are between 188 and 212. That range is probably

@@ -31,10 +31,11 @@ class ForecastSettings:
 
     #: most evaluations ahead: each takes as long as a decision
     steps: int = 300
-    #: every how many of the posteriors to decide by take part: a forecast is many decisions, and needs less precision
+    #: only one in so many of the posteriors behind a decision is used: a forecast is many decisions, but may be less
+    #: precise
     every: int = 2
-    #: power of the expected shrinkage of variances where hyperparameters are learned: knowing them better, error bars
-    #: shrink a little faster than if they stayed as they are (chosen on the development problems of docs/arena.md)
+    #: power of the expected shrinkage of variances if hyperparameters are learned: as these become better known, error
+    #: bars shrink a little faster than with fixed ones (chosen on the development problems of docs/arena.md)
     learning: float = 1.1
     #: most rows of a printed forecast
     printed: int = 12
@@ -164,7 +165,7 @@ Following: TypeAlias = Callable[[Rates, int, float], Choice | None]
 def planned_first(
     planned: Sequence[Choice], price: Callable[[Choice], float], budget: float, best: Following
 ) -> Following:
-    """Return a rule for the next choice: first the plan, as far as the budget pays for it, then the best ones."""
+    """Return a rule for the next choice: first the plan, as far as the budget pays for it, then the best choices."""
     left = list(planned)
 
     def following(rate: Rates, n: int, cost: float) -> Choice | None:
@@ -194,10 +195,10 @@ def forecast_rows(
     std : float; with several outputs an array (M,)
         Standard deviation of the integral now.
     before : (channels,) array
-        Variance of the integral of each channel, by the posteriors that the rate is made of, conditioned on all
+        Variance of the integral of each channel, according to the posteriors behind the rate, conditioned on all
         observations.
     rate : Rates
-        The acquisition rate by the same posteriors, extended by the pending queries.
+        The acquisition rate according to the same posteriors, also conditioned on the pending queries.
     cost : float
         The cost that is spent or reserved for pending queries.
     next_choice : function of a Rate, the number of choices before, and the cost so far
@@ -223,7 +224,7 @@ def forecast_rows(
 
 
 def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float, price: float, planned: int) -> float:
-    """Return the utility of the best cheap evaluations that a price pays for together, extrapolated from a few.
+    """Return the joint utility of the best cheap evaluations that a price pays for, extrapolated from a few of them.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float,
     points : (n, D) array
         Candidate locations.
     committed, price : float
-        The cost that is spent or reserved, and the cost that they may have.
+        The cost that is spent or reserved, and the most that the cheap evaluations may cost.
     planned : int
         How many of them are chosen; the rest is extrapolated.
     """

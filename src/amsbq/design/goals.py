@@ -44,9 +44,9 @@ def checked_weights(weights: Weights, outputs: Sequence[str] | None) -> Array:
 def tolerances(
     relative: Tolerance | None, absolute: Tolerance | None, outputs: Sequence[str] | None
 ) -> tuple[Array, Array]:
-    """Return the relative and the absolute tolerance of each output, shape (M,), or of the only one, shape ().
+    """Return the relative and the absolute tolerance of each output, shape (M,), or of the only output, shape ().
 
-    A tolerance that is not given is zero. An output that dictionaries leave out of both has an infinite one.
+    A tolerance that is not given is zero. An output that is missing from both dictionaries has an infinite tolerance.
     """
     share, size = (of_outputs(*each, outputs) for each in ((relative, "rel_tol"), (absolute, "abs_tol")))
     if (share >= 1).any():
@@ -77,7 +77,7 @@ def spreads(values: Array) -> Array:
 
 
 def cheapest(rows: Sequence[tuple[float, Values]], error_cost: Array) -> int:
-    """Return the number of the row (cost, std) at which the cost plus what the standard deviation costs is least."""
+    """Return the number of the row (cost, std) for which the cost plus that of the standard deviation is least."""
     return int(np.argmin([cost + np.sum(error_cost * std) for cost, std in rows]))
 
 
@@ -129,9 +129,9 @@ class Goals:
     def distances(self, estimates: Estimates, primary: Array) -> Array:
         """Return how far each output is from its goal, shape (M,); infinite where the integral is unknown.
 
-        The distance is the standard deviation divided by the tolerance; without tolerances, what it costs the user, if
-        that is known; otherwise it is divided by the absolute mean, or by the spread of the values of the primary
-        source (n, M) if that is larger.
+        The distance is the standard deviation divided by the tolerance. Without tolerances, it is the cost of the
+        standard deviation to the user, if known; otherwise, the standard deviation divided by the absolute mean, or by
+        the spread of the values of the primary source (n, M) if that is larger.
         """
         mean, std = np.abs(estimates.mean), estimates.std
         if self.relative is not None and self.absolute is not None:

@@ -1,4 +1,4 @@
-"""The initial design: the evaluations before there is a model to choose by.
+"""The initial design: the evaluations made before there is a model to choose them.
 
 By default all sources are evaluated at the same few locations, where their relation shows best. A user may give other
 evaluations instead.
@@ -51,10 +51,10 @@ def candidate_locations(measure: Measure, rng: np.random.Generator) -> Array:
 
 
 def spread_out(measure: Measure, rng: np.random.Generator, n: int, taken: Sequence[Array]) -> Array | None:
-    """Return the only location (1, D) to consider next, if there are many inputs and fewer observations than inputs.
+    """Return the only location (1, D) to consider next if inputs are many and outnumber the observations.
 
-    It is the next unused one of the locations that cover the measure. The largest rate would be at the ends of inputs
-    that may not matter at all. None if all locations are to be considered.
+    It is the next unused one of the locations that cover the measure, because the largest rate would be at the ends of
+    inputs that may not matter at all. None means that all locations are to be considered.
     """
     if measure.dim < SETTINGS.many_inputs or n >= measure.dim:
         return None
@@ -70,7 +70,7 @@ def first_sources(sources: Sequence[int], fidelities: Fidelities | None) -> list
 def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger: Ledger, primary: str) -> list[Choice]:
     """Return evaluations of all sources at shared locations.
 
-    Locations at which the primary source was already observed come first, and existing observations are left out. There
+    Locations at which the primary source was already observed come first; existing observations are not repeated. There
     is at least one location; more are added as long as half of the budget pays for all of them.
 
     Parameters

@@ -1,6 +1,6 @@
 """`Labels`: title of a run, names and units of its inputs, outputs and costs, and the texts made of these.
 
-They change no number. Terminal, figures and pages all take their words from here.
+No number depends on them. The terminal, figures and pages all take their words from here.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def squared(unit: str) -> str:
 
 
 def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -> dict[str, str]:
-    """Check a dictionary of texts by name and return it; ``what`` is its name in errors."""
+    """Check a dictionary of strings by name and return it; ``what`` is its name in errors."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):

@@ -65,7 +65,7 @@ class DecisionCosts:
         return cost
 
     def charged(self, cost: float) -> None:
-        """Record the cost of a decision, unless it is zero: it was then part of another decision."""
+        """Record the cost of a decision, unless it is zero, which means that it was part of another decision."""
         if cost:
             self._charged.append(cost)
 
@@ -105,7 +105,7 @@ class Ledger:
 
     @property
     def reserved(self) -> float:
-        """The expected cost of all pending queries, set aside, so that together they cannot exceed the budget."""
+        """The expected cost of all pending queries, set aside so that together they cannot exceed the budget."""
         return math.fsum(query.cost + query.decision for query in self.pending.values())
 
     @property

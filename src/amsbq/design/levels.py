@@ -22,13 +22,13 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
     ----------
     function : callable
         The simulator: called like the function of a `Source`, and with the value of each knob by name, as in
-        ``solve(x, h=1/32)`` or ``solve(speed, angle, h=1/32)``. Not needed where evaluations are made elsewhere.
+        ``solve(x, h=1/32)`` or ``solve(speed, angle, h=1/32)``. Not needed if evaluations are made elsewhere.
     **settings
-        For each knob, by its name, a list of values, the finest first: numbers that rise tend to zero with the error,
-        as the width of a cell, and numbers that fall do so by their inverse, as the number of cells. With several knobs
-        every combination is a source. A tuple (finest, coarsest) is a range, divided into at most 17 levels with equal
-        ratios, of which the run evaluates those that are worth their cost. With several knobs there are fewer levels,
-        so that there are at most 25 combinations, but at least three levels of each range.
+        For each knob, by its name, a list of values, the finest first. Rising values tend to zero with the error, like
+        the width of a cell; falling values do so by their inverse, like the number of cells. With several knobs, every
+        combination is a source. A tuple (finest, coarsest) is a range, divided into at most 17 levels with equal
+        ratios, of which the run evaluates those that are worth their cost. With several knobs, a range has fewer
+        levels, but at least three, so that there are at most 25 combinations if possible.
 
         ``cost`` and ``noise`` may be functions of the knobs, called with them by name. ``cost``, ``noise``, ``timeout``
         and all other parameters of `Source` apply to all levels. With a ``name``, the names of all sources begin with
@@ -37,7 +37,7 @@ def levels(function: Callable[..., Any] | None = None, **settings: Any) -> list[
     Returns
     -------
     list of Source
-        The first of them is the primary source of a run.
+        The first one is the primary source of a run.
 
     Examples
     --------

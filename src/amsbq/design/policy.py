@@ -35,7 +35,7 @@ from .search import Search
 class DecisionSettings:
     """Settings for spending the rest of a budget."""
 
-    #: nothing more is asked if the rest of the budget, at the current rate, would reduce the log variance of the
+    #: nothing more is asked if the rest of the budget, spent at the current rate, would reduce the log variance of the
     #: integral by less than this
     worthwhile: float = 0.01
     #: cheap evaluations to plan ahead before they use up the cost of an evaluation of the primary source
@@ -99,12 +99,12 @@ class Policy:
 
     @property
     def worth_asking(self) -> list[int]:
-        """The available sources that the model uses."""
+        """The available ones among the sources that the model uses."""
         return [source for source in self.available if source in self.used]
 
     @property
     def foreseen(self) -> bool:
-        """Whether the next query does not depend on any answer, as part of the initial design or of a set."""
+        """Whether the next query is part of the initial design or of a set, and so does not depend on any answer."""
         return bool(self._set) or any(self._possible(choice) for choice in self.initial_design())
 
     @property
@@ -146,7 +146,7 @@ class Policy:
             self._planned = None
 
     def rate(self, posterior: Posterior, every: int = 1) -> Rates:
-        """Return the acquisition rate by a posterior, using one in ``every`` of its members."""
+        """Return the acquisition rate according to a posterior, using one in ``every`` of its members."""
         weights = np.ones(1)
         if self.problem.outputs is not None:
             weights = self.problem.goals.weights(posterior.estimate, self.learner.data.of_source(0).y)
@@ -246,7 +246,7 @@ class Policy:
         return [], "budget" if more else "exhausted"
 
     def _next_of_set(self) -> list[Choice]:
-        """Return the next evaluation of a set, unless it is not affordable or strands one of the primary source."""
+        """Return the next evaluation of a set, unless it is unaffordable or strands one of the primary source."""
         primary = Choice(0, self.problem.measure.median)
         possible = self._set and self._possible(self._set[0])
         if possible and not self.ledger.strands(self._set[0], self.ledger.price(primary)):
@@ -277,7 +277,7 @@ class Policy:
         return [], "budget" if too_expensive else "exhausted"
 
     def _or_set(self, choice: Choice, rate: Rates, search: Search) -> list[Choice]:
-        """Return the choice; if it costs much less than a decision, extend it to a set whose others are asked next."""
+        """Return the choice; if it costs much less than a decision, extend it to a set, to be asked one by one."""
         cheap = self.ledger.price(choice) <= (1 + SETTINGS.far_cheaper) * self.ledger.decisions.expected
         first, *self._set = (search.rising_set(rate, SETTINGS.largest_set) if cheap else []) or [choice]
         return [first]
@@ -288,10 +288,10 @@ class Policy:
         return not pathological and (choice.rate <= 0 or choice.rate * rest < SETTINGS.worthwhile)
 
     def _or_last_primary(self, cheap: Choice, rate: Rates, search: Search) -> Choice:
-        """Return a cheap choice, or the best evaluation of the primary source if that would be stranded by cheap ones.
+        """Return a cheap choice, or the best evaluation of the primary source if cheap ones would strand that.
 
-        It is stranded if they leave too little budget for it. It is chosen if the cheap evaluations that its cost would
-        pay for are worth less.
+        An evaluation is stranded if cheap ones leave too little budget for it. It is chosen if the cheap evaluations
+        that its cost would pay for are worth less.
         """
         of_primary, ledger = self.options([0]), self.ledger
         unlimited = self.problem.acquisition in PATHOLOGIES or math.isinf(ledger.budget)

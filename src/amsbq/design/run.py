@@ -29,7 +29,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def locked(method: Method) -> Method:
-    """Make a method, or a function of a run, hold the run's lock: only one thread at a time executes locked ones."""
+    """Make a method, or a function of a run, hold the run's lock, so that only one thread at a time is in such code."""
 
     @wraps(method)
     def one_at_a_time(self: Run, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +91,7 @@ class Run(ABC):
     @property
     @locked
     def reserved(self) -> float:
-        """The expected cost of all pending queries, set aside, so that together they cannot exceed the budget."""
+        """The expected cost of all pending queries, set aside so that together they cannot exceed the budget."""
         return self.ledger.reserved
 
     @property
@@ -219,7 +219,7 @@ class Run(ABC):
 def answer(
     it: Run, query: Query, found: Observation | None, reason: str, cost: float, free: Sequence[Beside] = ()
 ) -> Evaluation:
-    """Make an evaluation of a query and its answer, for `record`; it counts as failed if the answer is unusable.
+    """Combine a query and its answer into an evaluation, for `record`; it counts as failed if the answer is unusable.
 
     ``found`` is None if the source returned nothing; ``free`` has the values of the sources that are evaluated in bulk.
     """

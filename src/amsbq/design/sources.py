@@ -36,9 +36,9 @@ class Source:
     Parameters
     ----------
     function : callable, optional
-        Called with x of shape (D,), or, if it has two or more parameters that are names of inputs, with these by name;
-        returns a number, or an `Observation`; with several outputs M numbers, as an array, a sequence or a dictionary
-        by name. Not needed where evaluations are made elsewhere and told to an `Integrator`.
+        Called with x of shape (D,) or, if it has two or more parameters that are names of inputs, with these by name.
+        It returns a number, or an `Observation`; with several outputs M numbers, as an array, a sequence or a
+        dictionary by name. Not needed if evaluations are made elsewhere and told to an `Integrator`.
     cost : float, callable or "measured"
         Cost of an evaluation, in any unit that all sources share: a positive number, or zero for a secondary source; a
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
@@ -55,12 +55,13 @@ class Source:
     vectorized : bool
         Whether ``function`` is called with X of shape (n, D) and returns n numbers, or an array (n, M).
     bulk : bool or int, optional
-        Whether to evaluate a secondary source in bulk, or how often; by default if it costs nothing, or if 512
-        evaluations of it cost no more than a tenth of the budget and than one evaluation of the primary source.
+        Whether to evaluate a secondary source in bulk, or how often. By default, it is evaluated in bulk if it costs
+        nothing, or if 512 evaluations of it cost no more than a tenth of the budget and no more than one evaluation of
+        the primary source.
     gradient : callable or True, optional
         A function of x (D,) that returns the derivatives of the value by each input, NaN where they are not known. It
-        is called after ``function`` where the gradient is worth its cost. True if ``function`` returns gradients with
-        each value, as an `Observation`, or if they are told with each value.
+        is called after ``function`` whenever the gradient is worth its cost. True if ``function`` returns gradients
+        with each value, as an `Observation`, or if they are told with each value.
     gradient_cost : float, optional
         Cost of a gradient, on top of that of the value; by default as much as the value. Gradients that come with each
         value cost nothing more.
@@ -68,8 +69,8 @@ class Source:
         The outputs that it has, if it lacks some of those of the run; it then returns only these, in that order, or NaN
         for the others.
     inputs : list of str, optional
-        The inputs that it uses, by name, if these are fewer than those of the run: x then has only these, in that
-        order, and so has the array of its derivatives.
+        The names of the inputs that it uses, if it does not use all inputs of the run: x, and the array of its
+        derivatives, then have only these, in that order.
     fidelity : dictionary of float, optional
         Its fidelity: for each knob of the simulator a number that tends to zero with the error, such as
         ``{"h": 1/32}`` for the width of its cells. `amsbq.levels` makes several sources at once.
@@ -142,7 +143,7 @@ class Source:
         return None if self.function is None else definition_of(self.function)
 
     def after(self, transformation: Function | None) -> Source:
-        """Return the source with its functions, also that for the cost, applied to the output of a transformation."""
+        """Return the source with its functions, including the cost, applied to the output of a transformation."""
         if transformation is None:
             return self
         other = copy(self)

@@ -1,4 +1,4 @@
-"""Stop rules: functions of the integrator that return a reason to stop, or None to go on."""
+"""Stop rules: functions of the integrator that return a reason to stop, or None to continue."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class ToleranceSettings:
     """Settings for when a tolerance counts as met."""
 
     level: float = 0.95  #: level of the interval whose half width is compared with the tolerance
-    #: number of latest evaluations after all of which the tolerance must have been met, and of values of the primary
-    #: source among them; or number of values of the primary source that suffices. The first narrow interval of a run
-    #: may be narrow by chance, and covers the truth less often. Chosen on the arena's development problems.
+    #: number of latest evaluations after each of which the tolerance must have been met, and how many of these must be
+    #: values of the primary source; or the number of latest values of the primary source that suffices. The first
+    #: narrow interval of a run may be narrow by chance, and covers the truth less often. Chosen on the arena's
+    #: development problems.
     confirmed: int = 5
     primary: int = 2
     primary_alone: int = 3
@@ -33,7 +34,7 @@ class ToleranceSettings:
 
 SETTINGS = ToleranceSettings()
 
-#: how many evaluations that do not pay by themselves are followed by others that may
+#: number of evaluations to look ahead: together they may pay, although the next one does not pay by itself
 LOOK_AHEAD = 20
 
 
@@ -42,11 +43,11 @@ def tolerance(
 ) -> StopRule:
     """Return a rule that stops when half the width of the 95 % interval stays within a tolerance.
 
-    It must have been met after each of the latest five evaluations, with two of the primary source among them, or after
-    each of the latest three of the primary source, as the first narrow interval may be narrow by chance. The rule waits
-    until the initial design is evaluated. It does not wait for outputs whose values were all equal, unless all outputs
-    are such: how much they vary is a guess. With fixed hyperparameters, and for targets other than the mean, the first
-    narrow interval suffices.
+    The tolerance must have been met after each of the latest five evaluations, with two of the primary source among
+    them, or after each of the latest three of the primary source, as the first narrow interval may be narrow by chance.
+    The rule waits until the initial design is evaluated. It does not wait for outputs whose values are all equal,
+    because how much these vary is a guess, unless this is so for all outputs. With fixed hyperparameters, and for
+    targets other than the mean, the first narrow interval suffices.
 
     Parameters
     ----------
@@ -70,8 +71,9 @@ def error_cost(price: Tolerance, outputs: Sequence[str] | None = None) -> StopRu
     """Return a rule that stops when further evaluations cost more than the smaller error bar is worth.
 
     What is minimised is the cost of the evaluations plus ``price`` times the standard deviation of the integral, or of
-    the target of the run, summed over the outputs. The run stops when the `Integrator.forecast` says that neither the
-    next evaluation nor the next twenty together reduce this sum. The rule waits until the initial design is evaluated.
+    the target of the run, summed over the outputs. The run stops when, according to `Integrator.forecast`, neither the
+    next evaluation nor the next twenty together would reduce this sum. The rule waits until the initial design is
+    evaluated.
 
     Parameters
     ----------

@@ -19,13 +19,13 @@ from ..design.run import Run
 from ..design.sources import Source
 from .evaluate import Outcome, evaluate_each
 
-#: function that evaluates a source, given its number, at X (n, D) and yields the outcomes in order
+#: function of the number of a source and X (n, D) that evaluates the source there and yields the outcomes in order
 Many: TypeAlias = Callable[[int, Array], Sequence[Outcome]]
 
 
 @dataclass(frozen=True)
 class SlownessSettings:
-    """When a slow source is not evaluated in bulk by default: all evaluations together would take hours."""
+    """Limits beyond which a source is not evaluated in bulk by default: all evaluations would take hours."""
 
     tried: int = 8  #: number of trial calls with one location at a time
     longest: float = 0.01  #: seconds that each trial call may take
@@ -44,7 +44,7 @@ def evaluated_here(it: Any, source: int, X: Array) -> list[Outcome]:
 
 
 def evaluate_in_bulk(it: Any, many: Many) -> Iterator[Bulk]:
-    """Evaluate sources in bulk, unless that was done before, and yield each bulk once the integrator has it."""
+    """Evaluate sources in bulk, unless this was done before, and yield each bulk once the integrator has it."""
     for source in it.in_bulk.wanted:
         if it.sources[source].function is None:
             raise ValueError(f"{it.names[source]} is evaluated in bulk: pass a function, or another cost")

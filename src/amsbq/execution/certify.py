@@ -21,7 +21,7 @@ from .state import interpreted
 
 
 class CertificateLog(EventLog):
-    """Writer of the evaluations of a certificate to a journal, each before it is used."""
+    """Writer of a certificate's evaluations to a journal, each before it is used."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -49,7 +49,7 @@ def certificate_of(
     """Evaluate the queries of a plan, and return the certificate.
 
     If a source has no function, the certificate is returned without evaluations, for ask and tell. With a journal, an
-    unfinished certificate of the same request continues, and a finished one is returned.
+    unfinished certificate for the same request is continued, and a finished one is returned.
     """
     it = result.integrator
     assert it is not None
@@ -118,7 +118,7 @@ def _append(path: JournalPath, made: Evaluation) -> None:
 
 
 def _same_request(one: Plan, other: Plan) -> bool:
-    """Return whether two plans have the same state of a run, budget, targets and seed."""
+    """Return whether two plans agree in the state of the run, budget, targets and seed."""
 
     def request(plan: Plan) -> tuple[object, ...]:
         return plan.observations, plan.budget, plan.seed, tuple(plan.targets), plan.under, plan.primary_only

@@ -16,7 +16,7 @@ from .format1 import described
 from .integrator import Integrator
 from .journal import Event, JournalPath
 
-#: lists in the description of a problem with an entry for each source, and the name of an entry
+#: lists with an entry for each source in the description of a problem, and the name of an entry
 PER_SOURCE = {"sources": "", "functions": " function"}
 
 
@@ -25,8 +25,8 @@ def problem_changes(
 ) -> tuple[list[str], list[str]]:
     """Return the changes of a problem since its last description in a journal, in words, and the serious ones.
 
-    Only what the journal records is compared. What errors cost is not serious, nor the change of a function that has
-    always failed: it was fixed.
+    Only what the journal records is compared. A change of what errors cost is not serious, nor is that of a function
+    that has always failed: it has been fixed.
     """
     accepted = [event for event in events if event["event"] == "accepted"]
     before = accepted[-1] if accepted else header

@@ -94,8 +94,8 @@ def evaluate(function: Callable[[Array], Any], x: Array) -> Outcome:
 def evaluate_together(function: Any, X: Array) -> list[Outcome]:
     """Call the function of a vectorized source once at all X_i, shape (n, D), and return the outcomes.
 
-    If that call fails, they are evaluated one by one, so that each failure has its own reason; if the returned value
-    has a wrong shape, that is the reason of all of them.
+    If that call fails, the locations are evaluated one by one, so that each failure has its own reason. If the returned
+    value has a wrong shape, all of them fail for this reason.
     """
     try:
         return evaluate_all(function, X)

@@ -32,9 +32,9 @@ class ExecutorSettings:
 
     #: grace period of a thread after the programs that it waits for were killed
     ending: float = 0.5
-    #: between checks whether an evaluation with a timeout has started in a pool, which does not notify
+    #: between checks of whether an evaluation with a timeout has started in a pool, which does not notify
     look_again: float = 0.05
-    #: beyond the longest timeout, without any call that begins or ends: all workers of an executor then hang, or are
+    #: beyond the longest timeout, without any call beginning or ending: all workers of an executor then hang, or are
     #: busy with other calls; long enough for most of these to end
     stalled: float = 600.0
 
@@ -60,7 +60,7 @@ class TimedCall:
     """An evaluation that is sent to an executor, and ends at its timeout wherever it is evaluated.
 
     A function with a timeout is called in a separate thread. At the timeout the call returns, and its worker is free.
-    The programs of the function are killed: those of a `Command`, and in a process of a pool all others as well. A
+    The programs that the function runs are killed: those of a `Command`, and in a process of a pool all others too. A
     thread cannot be killed; one that does not return continues, and the reason for the failure mentions this. It blocks
     neither its worker nor the exit of the interpreter.
 
@@ -116,11 +116,11 @@ class Started:
     Attributes
     ----------
     future : Future
-        Has the outcome at the end.
+        It has the outcome at the end.
     timeout : float
-        Seconds after which it must be ended from outside; infinite if it has no timeout, or ends by itself.
+        Seconds after which the evaluation must be ended from outside; infinite if it has no timeout, or ends by itself.
     end : function
-        Ends it as far as possible.
+        Ends the evaluation as far as possible.
     thread : Thread or None
         The thread of the dispatcher that calls the function, if there is one.
     """
@@ -241,7 +241,7 @@ class Dispatcher:
         self._watched.clear()
 
     def _watch(self, pids: Sequence[int]) -> None:
-        """Watch the processes of a pool, to be killed if this process dies; they would wait for calls forever."""
+        """Watch the processes of a pool, to kill them if this process dies; else they would wait for calls forever."""
         new = [target for pid in pids for target in (pid, -pid) if target not in self._watched]
         self._watched.update(new)
         GUARDIAN.watch(*new)

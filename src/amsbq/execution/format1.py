@@ -1,7 +1,7 @@
 """Journals of format 1, translated into format 2.
 
 Format 1 stored measures and Gaussian processes as the text of their ``repr``, infinity and NaN as null, values outside
-the valid range unchanged, costs as null where they were the expected ones, and draws of the tempered posterior under
+the valid range unchanged, costs as null if they were the expected ones, and draws of the tempered posterior under
 another name. All code for format 1 is here.
 """
 
@@ -133,7 +133,7 @@ def _rebuilt_measure(header: Event) -> Measure | None:
 
 
 def _rebuilt(text: str, kind: type) -> Any:
-    """Return the object of that kind whose ``repr`` is the text; None if it cannot be rebuilt."""
+    """Return the object of that kind with this ``repr``; None if it cannot be rebuilt."""
     try:
         made = _evaluated(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, TypeError, AttributeError, KeyError):

@@ -50,13 +50,13 @@ class Integrator(Decisions):
         The numbers of all sources from the most to the least accurate one, the primary one first. By default they are
         sorted by their fidelities, if all have one, or by their costs, the cheapest last.
     rng : int or numpy.random.Generator, optional
-        Alternative to ``seed``: an integer is the seed, a generator draws it.
+        Alternative to ``seed``: an integer is used as the seed, a generator draws one.
     names : list of str, optional
         Names of the inputs, for results and figures.
     target : "mean", "variance", Exceedance or Quantile
-        The quantity that evaluations are chosen for: the mean of the output, its variance, with ``Exceedance(limit)``
+        The quantity for which evaluations are chosen: the mean of the output, its variance, with ``Exceedance(limit)``
         the probability that it is above a limit, or with ``Quantile(p)`` a quantile. `Result.distribution` has the
-        estimates of all but the first.
+        estimates of all of these but the mean.
     output_range : (low, high), optional
         The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
         negative. Values outside are failed evaluations, and estimates and intervals never leave it.
@@ -69,9 +69,9 @@ class Integrator(Decisions):
     weights : list of float, or dictionary by output, optional
         Weight of each output. By default evaluations are chosen so that all reach the same relative accuracy.
     decision_cost : float
-        The cost of a second of learning and deciding, in the unit of all costs; 0 by default. It is
-        charged with the evaluation that was decided on, and included in rates: a source that costs much less than a
-        decision is evaluated in sets. Runs then depend on the speed of the computer.
+        The cost of a second of learning and deciding, in the unit of all costs; 0 by default. It is charged with the
+        evaluation that was decided on, and included in rates: a source that costs much less than a decision is
+        evaluated in sets. With such a cost, runs depend on the speed of the computer.
     limit : bool
         Whether to estimate the integral of the limit of the sources as their fidelities tend to zero. The limit cannot
         be evaluated: the error bar includes the error of the finest source. Two or more sources must have a fidelity;

@@ -24,9 +24,9 @@ The first line is a header: the version of the format and a description of the r
 Every line ends with its number, the checksum of the previous line and its own. Damage, missing lines and reordered
 lines are therefore detected, but lines missing at the end are not. A last line that was not finished when the
 process died is removed when the file is opened again, and reported as missing when it is read; any other damage is an
-error, and the file is left unchanged. So is a file that does not begin like a journal. A byte-order mark, Windows line
-endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2, whose lines have
-only their own checksums, are continued in their format.
+error, and the file is left unchanged. A file that does not begin like a journal is treated alike. A byte-order mark,
+Windows line endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2, whose
+lines have only their own checksums, are continued in their format.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class JournalError(Exception):
 
 
 class AnotherRunError(JournalError):
-    """The journal of another problem; the message has the changes and the remedy in Python, ``in_shell`` in a shell."""
+    """A journal of another problem; the message has the changes, and the remedy in Python (``in_shell``: shell)."""
 
     def __init__(self, path: JournalPath, changes: Sequence[str]) -> None:
         changed = f"{path} is the journal of another run, where {'; '.join(changes)}."
@@ -103,7 +103,7 @@ class Journal:
     patience : float
         Seconds to wait for another process that has locked it.
     shared : bool
-        Whether processes on other hosts may write to it, too: it is then refused where locks hold on one host only.
+        Whether processes on other hosts may write to it, too: it is then refused if locks hold on one host only.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def locked(path: JournalPath) -> Iterator[None]:
 
 
 def _check_beginning(content: bytes, path: Path) -> None:
-    """Raise a JournalError unless a file begins like a journal, or, if it is shorter, like the beginning of one."""
+    """Raise a JournalError unless a file begins like a journal; a shorter one must be the beginning of a journal."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise JournalError(f"{path} is UTF-16 text, but journals are UTF-8: an editor may have changed it")
     if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
@@ -372,7 +372,7 @@ def numbers_of(recorded: Any) -> Values:
 
 
 def beside_of(event: Event) -> tuple[Beside, ...]:
-    """Return the values and variances of the sources in bulk in an event."""
+    """Return the values and variances that an event has of the sources in bulk."""
     values = [numbers_of(value) for value in event.get("free", ())]
     variances = [numbers_of(value) for value in event.get("free_variance", ())] or [
         0.0 * np.nan_to_num(v) for v in values

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-#: errors of the operating system if another process has locked a file; all others mean that it cannot be locked
+#: errors that mean that another process has locked a file; all others mean that it cannot be locked
 LOCKED_BY_ANOTHER = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
 
 #: where Linux lists what is mounted, with the options
@@ -78,7 +78,7 @@ def close(file: IO[bytes]) -> None:
 
 
 def one_host_only(file: IO[bytes]) -> str:
-    """Return the type and the mount option of a file system whose locks hold on one host only; else an empty text."""
+    """Return the type and the mount option of a file system whose locks hold on one host only; else ""."""
     device = os.fstat(file.fileno()).st_dev
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -96,7 +96,7 @@ def one_host_only(file: IO[bytes]) -> str:
 
 
 def _leave_to_parent() -> None:
-    """Close all locked files in a forked process: its copies of them would keep them locked.
+    """Close all locked files in a forked process, whose copies would keep them locked.
 
     The lock itself stays with the parent. Programs that are started get no copies in the first place.
     """

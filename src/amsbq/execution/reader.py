@@ -27,10 +27,10 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         The journal.
     model : bool
         Whether to restore the integrator of the run, which is needed for diagnoses, predictions and most figures, and
-        takes a moment. It is None anyway if the journal does not contain enough: if the measure or the model
-        contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside
+        takes a moment. The integrator is None anyway if the journal does not contain enough: if the measure or the
+        model contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside
         the journal. It is always restored if evaluations were revised, or were told while no process was running,
-        because the integral must be updated.
+        because the integral must then be updated.
 
     >>> read_result("nowhere.jsonl")
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
 
 
 def result_of(state: RunState, it: Integrator | None = None) -> Result:
-    """Return the result of a run in a state, with the integrator restored to it, if there is one."""
+    """Return the result of a run in a state; its integrator, if there is one, is restored to this state."""
     evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(

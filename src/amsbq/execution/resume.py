@@ -28,8 +28,8 @@ from .state import LABELLED, NONSENSE, RunState, interpreted, nonsense_error
 class LogSettings:
     """How much is written."""
 
-    #: growth of the number of observations between written refits; the last one of a run is always written. Refits
-    #: make up nearly all of a journal, and those between can be recomputed from the values.
+    #: growth of the number of observations between written refits; the last refit of a run is always written. Refits
+    #: make up nearly all of a journal, and those in between can be recomputed from the values.
     growth: float = 2.0
 
 
@@ -55,7 +55,7 @@ class EventLog:
         """Log a value or a failure, and its cost without the decision, before the integrator uses it."""
 
     def known(self, latest: int = 1) -> None:
-        """Log the integral after each of the latest answers, and the refit: they could be recomputed."""
+        """Log the integral after each of the latest answers, and the refit, all of which could be recomputed."""
 
     def stopped(self, reason: StopReason, result: Result | None) -> None:
         """Log the end of the run, with the integral and the target if they are known."""
@@ -73,7 +73,7 @@ class JournalLog(EventLog):
     refitted_at : int
         The number of observations at the latest refit in the journal; 0 if there is none.
     stopped : str
-        Why the run has stopped, if that is the last event of the journal; else empty.
+        Why the run has stopped, if that is the last event of the journal; otherwise empty.
     """
 
     def __init__(self, journal: Journal, it: Integrator, refitted_at: int = 0, stopped: StopReason = "") -> None:
@@ -175,8 +175,8 @@ def begin_or_resume(
     about : dict, optional
         Further entries of the header of a new journal; ``inputs`` are the names of the inputs.
     accept_changes : bool
-        Whether to resume although the problem is not the one of the journal; the journal then records the changes. A
-        changed function of a source that has always failed is accepted anyway: it was fixed.
+        Whether to resume although the problem differs from that of the journal, which then records the changes. If a
+        source has always failed, a change of its function is accepted anyway: it has been fixed.
     taken : list of Evaluation
         Values of another journal with which a new one begins.
     reinstate : bool
@@ -289,7 +289,7 @@ def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequen
 
 
 def _check_categories(before: Event, it: Integrator) -> None:
-    """Raise JournalError if categories differ from those of a journal, which contains only their numbers."""
+    """Raise JournalError if categories differ from those of a journal, which stores only their numbers."""
     try:
         known = measure_from_dict(before["measure"]).categories
     except (KeyError, ValueError):  # only a digest is stored: samples, which have no categories

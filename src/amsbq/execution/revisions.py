@@ -44,8 +44,8 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     """Append answers to pending queries to a journal, and return the new ones.
 
     Answers that are already in the journal are skipped, so that a growing table can be passed again and again. Values
-    outside a source's range are failed evaluations, as in a run; values that are not numbers are refused, as by an
-    Integrator.
+    outside a source's range are failed evaluations, as in a run; values that are not numbers are refused, as an
+    Integrator refuses them.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     Raises
     ------
     JournalError
-        If one of the answers is invalid: to a query that was not asked, that has another answer, or whose cost is
-        measured and missing. Then none of them is written.
+        If an answer is invalid, because its query was not asked or has another answer, or because its cost is measured
+        but missing. None of the answers is then written.
     """
     with collected_warnings():  # they are issued again
         read_state(path)  # raises if there is no journal; opening one would make it
@@ -235,7 +235,7 @@ def _there_are(numbers: Sequence[int | None]) -> str:
 def _of_outputs(
     evaluation: Evaluation, before: Sequence[str] | None, now: Sequence[str] | None, path: JournalPath
 ) -> Evaluation:
-    """Return an evaluation with the outputs of another run, matched by name: NaN for those that it lacks."""
+    """Return an evaluation with the outputs of another run, matched by name, NaN for those that it lacks."""
     if before is None and now is None:
         return evaluation
     if before is None or now is None or not set(before) & set(now):

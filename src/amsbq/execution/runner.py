@@ -42,7 +42,7 @@ from .resume import EventLog, begin_or_resume
 class RunnerSettings:
     """Limits; time is in seconds."""
 
-    #: between checks whether an executor still works, as not all of them notify
+    #: between checks of whether an executor still works, as not all of them report failures
     check_executor: float = 1.0
     #: the shortest duration that counts as a cost: clocks may show zero, and costs must be positive
     shortest: float = 1e-9
@@ -131,7 +131,7 @@ def run(
 
 
 def no_result_error(it: Run, stopped: StopReason, recorded: bool = False) -> BaseException:
-    """Return the error to raise if no evaluation was successful; ``recorded`` if a journal can be resumed."""
+    """Return the error to raise if no evaluation was successful; with ``recorded``, a journal can be resumed."""
     if stopped == "interrupted":
         return RunInterrupted()
     last = f"; the last one: {it.evaluations[-1].reason}" if it.evaluations else ""
@@ -242,7 +242,7 @@ class Runner:
         return None
 
     def _has_room(self, together: Sequence[Query]) -> bool:
-        """Return whether more can be asked: a vectorized source takes all unanswered queries in one call."""
+        """Return whether more can be asked, as a vectorized source takes all unanswered queries in one call."""
         if len(self._running) + len(together) < self.workers:
             return True
         room = len(self._running) < self.workers and 0 < len(together) < SETTINGS.together

@@ -23,7 +23,7 @@ from .format1 import translated
 from .integrator import Integrator
 from .journal import Event, JournalError, JournalPath, beside_of, gradient_of, numbers_of, read_journal
 
-#: reasons to stop that an integrator would reproduce with the same budget
+#: reasons to stop that an integrator would find again with the same budget
 DECIDED_AGAIN = ("budget", "exhausted")
 
 #: errors raised while reading inconsistent events
@@ -73,12 +73,12 @@ class RunState:
     bulk : list of Bulk
         Evaluations in bulk.
     observed : list of Evaluation
-        Values that were taken from another journal.
+        Values taken from another journal.
     evaluations : list of Evaluation
         All answers, in the order in which they were told, with the user's revisions.
     unknown : int
-        The number of last evaluations without an estimate of the integral after them: those told while no process was
-        running, and the one after which the process died before the estimate was computed.
+        The number of evaluations at the end that have no estimate of the integral: those told while no process was
+        running, and the one after which the process died before computing the estimate.
     budget : float
         The latest budget, infinite if there is none.
     fitted : dict or None
@@ -138,7 +138,7 @@ class RunState:
 
     @classmethod
     def from_events(cls, header: Event, events: Sequence[Event]) -> RunState:
-        """Return the state after all events of a journal of any format; one of `NONSENSE` if they are inconsistent.
+        """Return the state after all events of a journal of any format; raise one of `NONSENSE` if inconsistent.
 
         Events of an unknown kind are ignored.
         """
@@ -192,7 +192,7 @@ class RunState:
     def restore(self, it: Integrator) -> None:
         """Set a fresh integrator of the same problem to this state.
 
-        A reason to stop that the integrator would reproduce is restored if the budget is the same.
+        A reason to stop that the integrator itself would find again is restored if the budget is the same.
         """
         again = self.stopped in DECIDED_AGAIN and not self.by_rule and self.budget == it.budget
         stopped = self.stopped if again else None

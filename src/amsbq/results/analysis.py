@@ -59,10 +59,11 @@ class AnalysisSettings:
     #: fewest evaluations of a source before and after a jump, and the gap between them, in units of their range
     min_run: int = 3
     jump: float = 5.0
-    #: fewest observations of a source whose residuals show how the model fits, or one of which can be an outlier; and
-    #: fewest samples of an input whose density is drawn
+    #: fewest observations of a source that are needed to judge the fit by its residuals, or to find an outlier; and
+    #: fewest samples of an input that are needed to draw its density
     min_observations: int = 8
-    #: evaluations of the primary source, beyond those that its relation to others is fitted to, until it has settled
+    #: evaluations of the primary source, besides those to which its relation to the other sources is fitted, after
+    #: which this relation has settled
     settling: int = 2
     #: one value in so many may hold nearly all the variance of the primary source's values; and the share of the
     #: variance that is then left to the others
@@ -131,7 +132,7 @@ def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
 
 
 def quickly_known(it: Decisions | None) -> bool:
-    """Return whether the distribution of the output is known within seconds: one output, not too many observations."""
+    """Return whether the output's distribution can be computed in seconds: one output and few enough observations."""
     return it is not None and it.outputs is None and it.learner.has_primary and len(it.learner) <= SETTINGS.quick
 
 
@@ -204,10 +205,10 @@ def forecast(it: Decisions, budget: float | None = None, sources: Sequence[int] 
 
 @once_per_state
 def uncovered(it: Decisions) -> tuple[float, Array]:
-    """Return the probability that inputs are far from all evaluations of the primary source, and the farthest, (D,).
+    """Return the probability of inputs far from all evaluations of the primary source, and the farthest location (D,).
 
-    Distances are in units of the widths of the inputs, and compared with those to the same number of evenly spread
-    points.
+    Distances are in units of the widths of the inputs. They are judged against the distances to the same number of
+    evenly spread points.
     """
     X = it.measure.sobol(SETTINGS.points, rng=1)
     evaluated, width = it.learner.data.values.of_source(0).X, it.measure.width
@@ -219,7 +220,7 @@ def uncovered(it: Decisions) -> tuple[float, Array]:
 
 
 class Unexplored(NamedTuple):
-    """A part of the inputs from which the primary source has no value: its probability, and one of its locations."""
+    """A region of the inputs without a value of the primary source: its probability, and one location in it."""
 
     share: float
     x: Array
@@ -286,7 +287,7 @@ class Refinement:
 
 @once_per_state
 def refinement(it: Decisions) -> Refinement | None:
-    """Return the refinement of sources with fidelities; None if there are none, or if the model does not use them."""
+    """Return the refinement of sources with fidelities; None if there are none, or if the model ignores fidelities."""
     posterior = posterior_of(it)
     found = exponents(posterior)
     if not found:

@@ -1,8 +1,8 @@
 """`Finding`: one thing worth knowing about a run, in words; and the checks that produce findings.
 
 Findings are about what the error bar rests on, how well the model fits, what each source was worth, and what more
-evaluations would give. Checks read the state of an integrator and evaluate no source. Where a finding compares with a
-run without a source, the model is refitted without it.
+evaluations would give. Checks read the state of an integrator and evaluate no source. If a finding compares the run
+with one that lacks a source, the model is refitted without this source.
 """
 
 from __future__ import annotations
@@ -698,7 +698,7 @@ def _distance(pair: tuple[View, View]) -> float:
 
 
 def _rests_on_few(it: Decisions) -> str:
-    """Return a caution if the primary source has so few values that the next one may change the relation to others."""
+    """Return a caution if the primary source has so few values that the next may change its relation to others."""
     few = (n := len(_values(it).y)) <= CORRELATIONS.relation + SETTINGS.settling
     return f"This rests on {n} values of {it.names[0]}, and may change with the next." if few else ""
 
@@ -706,7 +706,8 @@ def _rests_on_few(it: Decisions) -> str:
 def _instead(case: Case, found: SourceWorth, others: str) -> str:
     """Return a clause that compares the error bar with the one without a source, for the same cost.
 
-    The numbers are scaled to the error bar of the case, as with many outputs ``found`` is by a model of this one alone.
+    The numbers are scaled to the error bar of the case, because with many outputs ``found`` comes from a model of this
+    output alone.
     """
     std = case.estimate.std
     money = f"it took {100 * found.share:.2g} % of what was spent" if found.cost > 0 else "it cost nothing"

@@ -32,9 +32,9 @@ def repeated_noise(it: Decisions) -> dict[int, float]:
 
 @once_per_state
 def hidden_noise(it: Decisions) -> dict[int, float]:
-    """Return the standard deviation of the noise of each source whose values seem to have more noise than declared.
+    """Return, for each source whose values seem noisier than declared, the standard deviation of the noise.
 
-    Sources of `repeated_noise`, whose noise is certain, are not among them.
+    Sources listed by `repeated_noise`, whose noise is certain, are omitted.
     """
     if it.problem.model.given or it.problem.ranges[0] is not None:
         return {}
@@ -52,7 +52,7 @@ class Outlier:
     evaluation : int
         Its place in the list of evaluations, from 0.
     mean, std : float
-        The prediction from all other observations, by a model that was learned without this one.
+        The prediction from all other observations, by a model learned without this value.
     """
 
     evaluation: int
@@ -62,7 +62,7 @@ class Outlier:
 
 @once_per_state
 def outlier(it: Decisions) -> Outlier | None:
-    """Return the value that is farthest from its prediction by the others of its source, if it is an outlier, or None.
+    """Return the value farthest from its prediction by the other values of its source; None if it is not an outlier.
 
     It is an outlier if neither functions with steps, learned from the other values of its source, nor the model of the
     run, learned from all other observations, can explain it.
@@ -78,7 +78,7 @@ def outlier(it: Decisions) -> Outlier | None:
 
 
 def _worst(it: Decisions, of_source: Data, noise: Noise) -> tuple[float, Data]:
-    """Return the worst-predicted value of a source by functions with steps: (distance, observation).
+    """Return the value of a source that functions with steps predict worst, as (distance, observation).
 
     The distance is in standard deviations, and zero if it is not remarkable.
     """

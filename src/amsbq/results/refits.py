@@ -39,10 +39,10 @@ class SourceWorth:
     without : Estimate
         The integral from the observations of all other sources.
     instead : float
-        Standard deviation of the integral from the other sources, if the cost of this one had been spent on them and
-        they had returned the values expected of them.
+        Standard deviation of the integral from the other sources alone, had the cost of this source been spent on them
+        and had they returned the expected values.
     bought : int
-        Number of evaluations of the other sources that this cost would have paid for, or as many as the forecast has.
+        Number of evaluations of the other sources that this cost would have paid for, at most as many as are forecast.
     predicts : bool
         Whether the source improves the leave-one-out predictions of the primary source's observations.
     """

@@ -98,7 +98,7 @@ class Result:
     header : dict or None
         The header of the journal that the result was read from. It describes the problem even without an integrator.
     output : str
-        The name of the output, for the result of one of several outputs; else empty.
+        The name of the output, for the result of one of several outputs; otherwise empty.
     stored_target : Estimate, Estimates or None
         The estimate of ``target`` that the journal has stored, if the target is not the mean; with it, reading needs
         no refit.
@@ -172,7 +172,7 @@ class Result:
     def __getitem__(self, output: str | int) -> Result:
         """Return the result of one of several outputs, by its name or number.
 
-        It can do all that a result of one output can: numbers, evaluations, figures, diagnoses.
+        It has everything that the result of a run with one output has: numbers, evaluations, figures, diagnoses.
         """
         if self.outputs is None:
             raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
@@ -224,8 +224,8 @@ class Result:
         Returns
         -------
         Sensitivity
-            Its ``first`` are the shares that inputs explain by themselves, ``total`` those with all interactions;
-            ``print`` shows a table and how to read it.
+            Its ``first`` contains the shares that inputs explain by themselves, its ``total`` those including all
+            interactions; ``print`` shows them in a table that explains how to read them.
 
         Raises
         ------
@@ -252,9 +252,9 @@ class Result:
         ----------
         other : measure, or anything that `as_measure` takes
             Another distribution of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary
-            replaces the distributions of the inputs that it names, and the others stay as they are. Where the other
-            distribution extends beyond the evaluations, the error bar grows; if this concerns a tenth more of it than
-            of the distribution of the run, there is a warning.
+            replaces the distributions of the inputs that it names; the others stay as they are. The error bar grows if
+            the other distribution extends beyond the evaluations. A warning is issued if the share of it far from all
+            evaluations is larger by a tenth than that of the distribution of the run.
         """
         if self.outputs is not None:
             found = [self[output].under(other) for output in self.outputs]
@@ -278,9 +278,9 @@ class Result:
         """Return the output for fixed values of some inputs, averaged over all other inputs, as in ``given(x0=0.3)``.
 
         A category is given by its name, as in ``given(speed=40, mode="max")``, or by its number.
-        For a list of values, or lists of the same length, it is a curve: `Estimates` with arrays ``mean`` and ``std``
-        and the band ``interval()``. Dependent inputs are averaged over their marginal distribution, not over the one
-        conditional on these values.
+        For a list of values, or lists of the same length, the result is a curve: `Estimates` with arrays ``mean`` and
+        ``std`` and the band ``interval()``. Dependent inputs are averaged over their marginal distribution, not over
+        the distribution conditional on these values.
         """
         it = self._model("to ask for conditional expectations")
         if not values:
@@ -446,7 +446,7 @@ class Result:
 
 
 def result_of(it: Decisions, stopped: StopReason, inputs: Sequence[str] | None = None) -> Result:
-    """Return the result of an integrator, for a reason to stop and with names of the inputs.
+    """Return the result of an integrator that stopped for this reason, with the names of the inputs.
 
     Without a value of the primary source the integral is unknown, even if other sources have values.
     """
@@ -513,7 +513,7 @@ def known_targets(result: Result) -> list[KnownTarget]:
 
 
 def target_unit(result: Result, output: str = "") -> str:
-    """Return the unit of the target of an output, which is named if there are several."""
+    """Return the unit of the target of an output; ``output`` names it if there are several."""
     m = 0 if result.outputs is None else list(result.outputs).index(output)
     return result.labels.target_unit(targets(result)[m], output)
 
@@ -527,7 +527,7 @@ def primary_values(result: Result) -> Array:
 def distances(result: Result) -> Array:
     """Return how far each of several outputs is from its goal: its standard deviation divided by the goal, shape (M,).
 
-    The goal is the tolerance, if the run has one; else a fraction of the mean, the same fraction for all outputs.
+    The goal is the tolerance, if the run has one, and otherwise the same fraction of the mean for all outputs.
     """
     it = result.integrator
     if it is not None and it.learner.posterior is not None:

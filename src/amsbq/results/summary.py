@@ -46,7 +46,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _output(result: Result) -> dict[str, Any]:
-    """Return standard deviation, quantiles and sensitivities of the output; empty if they would take long."""
+    """Return standard deviation, quantiles and sensitivities of the output; empty if computing them would take long."""
     it = result.integrator
     if it is None or not quickly_known(it):
         return {}
@@ -58,7 +58,7 @@ def _output(result: Result) -> dict[str, Any]:
 
 
 def _outputs(result: Result) -> dict[str, Any]:
-    """Return the names of several outputs, in the order in which lists have their numbers; empty for one output."""
+    """Return the names of several outputs, in the order of the numbers in lists; empty for one output."""
     return {} if result.outputs is None else {"outputs": list(result.outputs)}
 
 
@@ -167,7 +167,7 @@ def table(result: Result) -> Iterator[str]:
 
 
 def of_each_output(runs: Mapping[str, Result]) -> Iterator[tuple[str, Result]]:
-    """Yield each run with its name, one with several outputs as a run of each."""
+    """Yield each run with its name; a run with several outputs is split into one run per output."""
     for name, result in runs.items():
         several = [(f"{name}: {output}", result[output]) for output in result.outputs or ()]
         yield from several or [(name, result)]
