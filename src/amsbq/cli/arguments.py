@@ -48,7 +48,9 @@ class Command:
     Attributes
     ----------
     module : str
-        The module in this package that has its function. name : str The name that a user types.
+        The module in this package that has its function.
+    name : str
+        The name that a user types.
     """
 
     module: str

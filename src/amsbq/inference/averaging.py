@@ -1,14 +1,14 @@
 """Averaging over model structures: the weight of each structure, and how far error bars go beyond their posteriors.
 
-Weights are by stacking: they maximise the leave-one-out density of the primary values under the mixture of structures.
+Structures are stacked: the weights maximise the leave-one-out density of the primary values under their mixture.
 The evidence would be dominated by the many values of cheap sources, while the error of the integral depends on how
 these are related to the primary one.
 
 The integral has a mixture of Student's t distributions, one for each draw of each structure: heavy-tailed and a little
 wider than the posteriors, because all structures may be wrong.
 
-Notation: M structures, n observations of the primary source, p_im the density of the i-th one given all other
-observations, by structure m.
+Notation: M structures, n observations of the primary source, p_im the density of the i-th of these given all other
+observations, according to structure m.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class AveragingSettings:
     Chosen on the development problems of docs/arena.md.
     """
 
-    #: weight of the prior, equal weights, as a number of observations: a few primary values do not decide
+    #: weight of the prior of equal weights, as a number of observations: a few primary values alone do not decide
     prior_observations: float = 2.0
     #: a structure is ruled out if the log density of all primary values together is lower by this much than for the
     #: best one
     ruled_out: float = 10.0
-    #: of the EM iteration for the weights: more change none by a percent
+    #: steps of the EM iteration for the weights: more of them would change no weight by a percent
     iterations: int = 100
     tails: float = 4.0  #: degrees of freedom of the components of the integral's distribution
     widened: float = 1.15  #: factor on the width of that distribution
@@ -91,7 +91,7 @@ def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
 
 
 def _mean_log_density(log_densities: Array) -> float:
-    """Return the log density of the mixture of structures, from theirs (n, M), averaged over observations."""
+    """Return the log density of the mixture of structures, averaged over observations, from those of each (n, M)."""
     M = log_densities.shape[1]
     weights = stacking_weights(log_densities, np.full(M, SETTINGS.prior_observations / M))
     return float(np.mean(logsumexp(log_densities, axis=1, b=weights)))

@@ -10,7 +10,7 @@ Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at onc
 knobs h_lk have one log noise variance, log σ², and a power q_k of each knob: log σ_l² = log σ² + Σ_k q_k log h_lk.
 Exponents and w are linear in θ: Θ times one matrix, and so is the chain rule back to θ.
 
-Where weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares the term, -1 if
+If weights w are not learned, sources have a relation (L,) to the primary one: 1 if a source shares the term, -1 if
 it shares it with the opposite sign, 0 if it has an independent copy of the term.
 """
 
@@ -36,7 +36,7 @@ class _Block(NamedTuple):
 
     prior: Prior
     at: slice
-    sources: tuple[int, ...] | None  # the source of each entry; None where entries do not belong to sources
+    sources: tuple[int, ...] | None  # the source of each entry; None if entries do not belong to sources
     by_input: bool = False  # whether there is an entry for each input
 
     @property

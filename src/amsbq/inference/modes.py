@@ -22,7 +22,7 @@ class ModeSearchSettings:
     """How modes are searched for; differences are of log densities unless stated otherwise."""
 
     screened: int = 64  #: prior draws that are screened as starts, besides the starts of the layout
-    kept: int = 8  #: best ones that are used: with four, one search in twenty missed the highest mode by far
+    kept: int = 8  #: best starts that are used: with four, one search in twenty missed the highest mode by far
     #: most observations to search with: with more, the search starts from the modes for a part of them
     most_observations: int = 96
     close: float = 0.02  #: expected gain below which a run is close enough for Newton's method
@@ -77,7 +77,7 @@ def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
 
 
 def mode_at(log_posterior: LogPosterior, theta: Array, relation: Array | None = None, log_odds: float = 0.0) -> Mode:
-    """Return the mode that damped Newton steps from θ lead to, with its curvature."""
+    """Return the mode to which damped Newton steps from θ lead, with its curvature."""
     relation = np.ones(log_posterior.n_sources) if relation is None else relation
     steps = 1e-3 * np.eye(len(theta))
     for i in range(SETTINGS.newton_steps):
@@ -113,7 +113,7 @@ def _refined(
 ) -> Iterator[tuple[Array, Array, float]]:
     """Yield θ near a mode, the relation of the sources and its prior log odds, the most probable first.
 
-    With many observations, modes are first searched for given some of them, and then refined given all.
+    With many observations, modes are first searched for with some of them, and then refined with all.
     """
     data = log_posterior.data.thinned(SETTINGS.most_observations)
     if len(data.y) == len(log_posterior.data.y):

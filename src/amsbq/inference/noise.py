@@ -1,8 +1,8 @@
 """Undeclared noise: values of a source that scatter around a smooth function of its inputs.
 
-A function that varies faster than its evaluations can show looks the same; so does, to a smooth model, one with a kink
-or a step, and these are common. Noise is therefore accepted only if it explains the values better than functions with
-kinks do, and if it shows in all values, not just in those around a kink, beyond a step or in wrong values.
+A function that varies faster than its evaluations can resolve looks the same; to a smooth model, so does a function
+with a kink or a step, which is common. Noise is therefore accepted only if it explains the values better than functions
+with kinks do, and if it shows in all values, not just in those around a kink, beyond a step or in wrong values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NoiseSettings:
     #: kernel of functions with kinks, which must not explain the values better: 7 of 100 are left
     rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
     #: share of the values, those with the largest residuals, without which noise must still show, and its least log
-    #: Bayes factor there: 2 of 100 are left
+    #: Bayes factor without them: 2 of 100 are left
     left_out: float = 0.2
     log_odds_of_others: float = 0.5
 
@@ -51,9 +51,9 @@ SETTINGS = NoiseSettings()
 
 
 def undeclared_noise(measure: Measure, data: Data, noise: Sequence[Noise]) -> dict[int, float]:
-    """Return the standard deviation of the noise of each source whose values show more than declared, by source.
+    """Return the standard deviation of the noise, by source, of the sources whose values show more than declared.
 
-    Each source is tested by itself. Sources whose noise is learned have none undeclared.
+    Each source is tested by itself. A source whose noise is learned has no undeclared noise.
 
     Parameters
     ----------

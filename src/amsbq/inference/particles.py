@@ -92,7 +92,7 @@ class Particles:
         The number of the structure of each model.
     units : StandardUnits
     noise : list of float or "learn"
-        Noise of each source, as declared or, where values at one location differ, learned.
+        Noise of each source, as declared or, if values at one location differ, learned.
     order : list of int
         The sources in order of fidelity.
     members : tuple of Member
@@ -238,11 +238,11 @@ def learn(
     order: Sequence[int] | None = None,
     memory: Memory | None = None,
 ) -> Particles:
-    """Return particles learned from observations; degenerate ones are regularised, with a warning.
+    """Return particles learned from observations; degenerate observations are regularised, with a warning.
 
-    Warnings call sources by their ``names``, by default "source 0" and so on. The ``order`` of fidelity is by default
-    that of the number of observations, the fewest first after the primary source. Draws in a ``memory`` are updated and
-    stored there again.
+    Warnings refer to sources by their ``names``, by default "source 0" and so on. By default, the ``order`` of fidelity
+    begins with the primary source, followed by the others in order of their numbers of observations, the fewest first.
+    Draws in a ``memory`` are updated and stored there again.
     """
     if model.process is not None:
         return Particles.given(model.process)
@@ -266,7 +266,8 @@ def of_primary_alone(
     """Return the weight, from 0 to 1, of a model of the primary source alone, and its particles.
 
     The weight depends on how much better primary values are predicted with the other sources, by the particles
-    ``every``. Sources whose integrals are known must improve them more. The other parameters are those of `learn`.
+    ``every``. Sources whose integrals are known must improve the predictions more. The other parameters are those of
+    `learn`.
     """
     wanted = model.leaves_out and len(every.noise) > 1 and every.models.target == 0
     if not wanted or every.constant:  # alone it has no scale

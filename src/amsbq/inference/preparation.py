@@ -19,7 +19,7 @@ from .structures import Noise
 
 #: values that differ by at most this share of their size are equal up to rounding
 ROUNDING = 1e-14
-#: digits of the keys that inputs are ordered by: rounding does not change their order
+#: digits of the keys by which inputs are ordered, so that rounding does not change the order
 ORDERED_DIGITS = 9
 
 
@@ -67,8 +67,8 @@ class StandardUnits:
         vary less, except for their ``noise``, a variance for each source.
 
         Levels and spreads that the observations of a source do not determine are those of the others. With ``common``,
-        all sources have one spread, or a power of ten times it if their values are of another order of magnitude, as in
-        other units. Sources that are ``alike`` return the same quantity: they have the level and the unit of the
+        all sources have one spread, multiplied by a power of ten for sources with values of another order of magnitude,
+        as in other units. Sources that are ``alike`` return the same quantity: they have the level and the unit of the
         primary source, or the average level if it has no values.
         """
         data = data.values
@@ -226,7 +226,7 @@ def too_few(data: Data) -> bool:
 
 
 def warn_of_few(data: Data, name: str) -> None:
-    """Warn if a model that uses the most probable θ has too few observations of its primary source, of that name."""
+    """Warn if a model that uses the most probable θ has too few observations of its primary source, called ``name``."""
     s = data.values.s
     n = np.count_nonzero(s == 0)
     if too_few(data) and n:  # without any primary value, `regularised` warns

@@ -1,4 +1,4 @@
-"""Priors of hyperparameters: kinds of distributions, on the whole real line unless stated otherwise; those in use."""
+"""Priors of hyperparameters: kinds of distributions, on the real line unless stated otherwise, and those in use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Prior(Protocol):
 
 
 def stacked(priors: Sequence[Prior]) -> list[tuple[IntArray | slice, Prior]]:
-    """Return priors of independent numbers as one per kind, with arrays as parameters, each with its columns."""
+    """Join priors of independent numbers into one per kind, with arrays as parameters; return each with its columns."""
     out: list[tuple[IntArray | slice, Prior]] = []
     for kind in dict.fromkeys(type(prior) for prior in priors):
         at = [i for i, prior in enumerate(priors) if type(prior) is kind]

@@ -5,8 +5,8 @@ importance weights, and then moved by Hamiltonian Monte Carlo in coordinates whe
 errors of the Gaussian, and does not depend on units or on the order of the observations or of the sources.
 
 When observations arrive, draws are carried along: their weights change by the ratio of the densities, and when few of
-them have most of the weight, they are resampled and moved (Chopin 2002). Each mode keeps some draws, however little it
-weighs: more observations may favour it.
+them have most of the weight, they are resampled and moved (Chopin 2002). Each mode keeps some draws, however small its
+weight: more observations may favour it.
 
 Notation: θ (P,), Θ (K, P) and relations (K, L) as in `layout`; K weights that sum to one.
 """
@@ -33,7 +33,7 @@ class SamplerSettings:
     trajectories: int = 1  #: per move: one corrects the Gaussian; more changed no coverage of the calibration problems
     leaps: int = 6  #: leapfrog steps of a trajectory
     step: float = 0.35  #: length of a step: a trajectory covers about two standard deviations
-    halvings: int = 6  #: most halvings of the step where draws do not move
+    halvings: int = 6  #: most halvings of the step if draws do not move
     least_moved: float = 1 / 3  #: effective share of different draws around a mode, below which the step is halved
     least_weight: float = 3e-4  #: weight below which a mode is dropped
     least_draws: int = 4  #: fewest draws of a mode that is kept

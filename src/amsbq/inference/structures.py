@@ -218,7 +218,7 @@ class Model:
     #: whether secondary sources that do not improve the prediction of the primary one are left out
     leaves_out: bool = False
     process: MultiSourceGP | None = None  #: the process, if hyperparameters are given
-    #: replaces ``structures`` where fidelities are known
+    #: replaces ``structures`` if fidelities are known
     refined: Callable[[Sequence[int], int, Fidelities], tuple[ModelPrior, ...]] | None = None
     fidelities: Fidelities | None = None  #: of the sources; None if unknown
 
@@ -362,7 +362,7 @@ def refined(order: Sequence[int], dim: int, fidelities: Fidelities, scale: Scale
 
 
 def refinements(order: Sequence[int], dim: int, fidelities: Fidelities) -> tuple[ModelPrior, ...]:
-    """Return the structures that the default averages over where fidelities are known."""
+    """Return the structures over which the default averages if fidelities are known."""
     found = tuple(refined(order, dim, fidelities, *about) for about in ((lengthscale, 0.0), (wide_lengthscale, TREND)))
     if fidelities.limit:
         return found
@@ -374,7 +374,7 @@ def _differences(
 ) -> list[TermPrior]:
     """Return a term for each difference, shared by the given sources, to follow n other terms.
 
-    They have common lengthscales: the few observations of fine levels cannot determine their own.
+    The terms have common lengthscales, as the few observations of fine levels cannot determine separate ones.
     """
     return [TermPrior(scale, among=some, scales_of=n if i else None, trend=trend) for i, some in enumerate(members)]
 
@@ -421,7 +421,7 @@ def lmc(
 
 
 def default_structures(order: Sequence[int], dim: int) -> tuple[ModelPrior, ...]:
-    """Return the structures that the default averages over."""
+    """Return the structures over which the default averages."""
     if len(order) == 1:
         return common_and_own(order, dim), chain(order, dim)
     structures = common_and_own(order, dim), chain(order, dim), star(order, dim)
@@ -457,7 +457,7 @@ def checked_order(order: Any, n_sources: int) -> list[int]:
 
 
 def as_model(model: object) -> Model:
-    """Return the model of that name, or of that process; raise ValueError with the names otherwise."""
+    """Return the model of that name, or of that process; otherwise, raise a ValueError that lists the names."""
     if isinstance(model, MultiSourceGP):
         return Model(repr(model), _no_structures, process=model)
     if not isinstance(model, str) or model not in MODELS:

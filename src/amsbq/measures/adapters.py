@@ -32,7 +32,7 @@ class MultivariateNormal(Protocol):
 #: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
 InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float] | Measure
 
-#: Rows of an array that are taken for intervals of inputs, at most: more of them are probably samples.
+#: Most rows of an array that are taken for intervals of inputs: more rows are probably samples.
 MOST_INTERVALS = 20
 
 #: Everything that is accepted in place of a measure.
@@ -54,7 +54,7 @@ def as_measure(obj: NamedMeasureLike) -> Measure:
     ----------
     obj : Measure, scipy.stats distribution, (low, high) pair, {value: probability}, or list of the last three
         A measure is returned as it is. A list has one entry per input. A (D, 2) array holds a (low, high) pair in each
-        row. A dictionary holds the probabilities of discrete values, or of categories if these are text. A frozen
+        row. A dictionary holds the probabilities of discrete values, or of categories if the keys are text. A frozen
         ``scipy.stats.multivariate_normal`` becomes a `Gaussian`. A measure in a list stands for several inputs, which
         are independent of the others. A dictionary may also have an entry for each input, by its name.
 
@@ -201,7 +201,7 @@ def in_order_of(names: Sequence[str] | None, X: Any) -> Any:
 
 
 def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None) -> tuple[Measure, list[str] | None]:
-    """Return the measure of the inputs, and their names, or None if they have none.
+    """Return the measure of the inputs, and the names of the inputs; None if they have no names.
 
     Parameters
     ----------

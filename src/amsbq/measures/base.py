@@ -38,7 +38,8 @@ class MeasureSettings:
     tail_probability: float = 1e-3
     #: Sobol points keep this distance from the faces of the unit cube, where quantiles may be infinite.
     smallest_probability: float = 2.0**-40
-    #: Points outside the support by this share of its width are accepted: rounding to single precision may cause that.
+    #: Points outside the support by up to this share of its width are accepted, as rounding to single precision may
+    #: cause that.
     support_slack: float = 1e-7
     #: An input spans many scales if its search box is wider than this many widths, as models have lengthscales of up to
     #: 150; it is clustered if the box is this many times as wide as the clusters together.
@@ -77,12 +78,12 @@ class Measure(ABC):
     dim : int
         Number of inputs, D.
     bounds : (D, 2) array
-        Smallest and largest value of each input, ±inf where there is none.
+        Smallest and largest value of each input, ±inf if there is none.
     width : (D,) array
         Twice the interquartile range of each input; for a uniform input that is its whole range. It is larger if hardly
         any mass is on that scale, as for gamma(0.01), and smaller if there are narrow clusters far apart.
     marginals : tuple of D marginals, or None
-        One-dimensional distributions of the inputs if these are independent, else None.
+        One-dimensional distributions of the inputs if these are independent, otherwise None.
     """
 
     dim: int
@@ -158,9 +159,8 @@ class Measure(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the measure as a dictionary of plain numbers, strings and lists.
 
-        `amsbq.measures.adapters.measure_from_dict` rebuilds the measure from it, except where only a digest is
-        stored: for distributions that are not scipy's own by name, and for a great number of samples. Numbers may be
-        infinite.
+        `amsbq.measures.adapters.measure_from_dict` rebuilds the measure from it, unless only a digest is stored, as
+        for distributions that are not scipy's own by name, and for a great number of samples. Numbers may be infinite.
         """
 
     @classmethod
@@ -194,7 +194,7 @@ class Measure(ABC):
         return {}
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Measure:
-        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
+        """Return the measure with the categories of each input in the order of ``categories``."""
         return self
 
     @property
@@ -204,7 +204,7 @@ class Measure(ABC):
 
     @property
     def continuous(self) -> IntArray:
-        """The inputs without isolated values: derivatives exist by these."""
+        """The inputs without isolated values, with respect to which derivatives exist."""
         return np.setdiff1d(np.arange(self.dim), [*self.discrete, *self.categorical])
 
     def nearest(self, X: Array) -> Array:
@@ -257,9 +257,9 @@ class Measure(ABC):
         return low - slack, high + slack
 
     def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
-        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is not supported.
+        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is outside the support.
 
-        ``inputs`` are their names, if they have any, for the message.
+        ``inputs`` are the names of the inputs, if any, for the message.
         """
         X = points(X, self.dim, name)
         lowest, highest = self._widened_bounds
@@ -348,7 +348,7 @@ class Spread(NamedTuple):
 
 
 def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
-    """Return the total length of intervals of given masses, without the least dense ones, of mass ``left_out``.
+    """Return the total length of intervals of given masses, omitting the least dense ones, of mass ``left_out``.
 
     >>> shortest_length(np.array([1.0, 8.0]), np.array([0.75, 0.25]), left_out=0.125)
     5.0

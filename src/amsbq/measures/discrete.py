@@ -59,11 +59,11 @@ class DiscreteDistribution:
         return np.asarray(1 - self.cdf(x))
 
     def ppf(self, q: Any) -> Array:
-        """Return the smallest value up to which there is at least each probability q."""
+        """Return, for each q, the smallest value that is not exceeded with a probability of q or more."""
         return np.asarray(self.values[np.searchsorted(self._below[:-1], q)])
 
     def isf(self, q: Any) -> Array:
-        """Return the value that is exceeded with at most each probability q."""
+        """Return, for each q, the smallest value that is exceeded with a probability of q or less."""
         return self.ppf(1 - np.asarray(q))
 
     def rvs(self, size: Any = 1, random_state: Any = None) -> Array:
@@ -143,7 +143,7 @@ def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteD
 
 
 def from_scipy(distribution: Any, text: str, name: str) -> DiscreteDistribution:
-    """Return the distribution of a frozen discrete scipy.stats distribution's values.
+    """Return the distribution of the values of a frozen discrete scipy.stats distribution.
 
     If there are infinitely many values, tails with a probability of 1e-13 on either side are left out.
     """

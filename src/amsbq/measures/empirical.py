@@ -18,7 +18,7 @@ from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest
 #: Largest relative change of stored weights by normalising them again: more means that they were not normalised.
 WEIGHT_TOLERANCE = 1e-9
 
-#: Samples of more numbers than this are serialised as a digest: a journal would begin with a line of megabytes.
+#: Samples of more numbers than this are serialised as a digest; else a journal would begin with a line of megabytes.
 MOST_SERIALISED_NUMBERS = 100_000
 
 #: Most samples over which the variance of an integral is a double sum when locations are chosen and error bars are
@@ -99,7 +99,7 @@ class Empirical(Measure):
             Called with x of shape (D,): whether x is in the region.
         n : int
             Number of samples: with 10,000, integrals differ from those of the distribution by about one percent of the
-            standard deviation of the output, and by less if they are those of a measure, which is covered evenly.
+            standard deviation of the output, and by less for a measure, which the samples cover evenly.
         seed : int
             Seed of the draws.
 

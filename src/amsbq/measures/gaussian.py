@@ -237,7 +237,7 @@ class GaussianCopula(MarginalMeasure):
 
     @property
     def resolution(self) -> float:
-        """Standard deviation of the error of integrals, as a share of that of the output, where points stand for it."""
+        """Standard deviation of the error of integrals, as a share of that of the output, if points represent π."""
         return RESOLUTION if self.discrete else 0.0
 
     @property
@@ -256,7 +256,7 @@ class GaussianCopula(MarginalMeasure):
         return other
 
     def to_latent(self, X: Array) -> Array:
-        """Return the normal scores of locations X, shape (n, D); of discrete inputs, their values."""
+        """Return the normal scores of locations X, shape (n, D); for discrete inputs, their values."""
         return self._scores_and_slopes(X)[0]
 
     def latent_slopes(self, X: Array) -> Array:

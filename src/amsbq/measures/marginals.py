@@ -97,7 +97,7 @@ class TabulatedMarginal(NumericMarginal):
 Marginal: TypeAlias = UniformMarginal | NormalMarginal | DiscreteMarginal | CategoricalMarginal | NumericMarginal
 
 #: Numeric marginals by the description of their distribution. A density takes between milliseconds (gamma) and half
-#: a minute (one whose every value is an integral) to approximate, and the tables that learning fills a second.
+#: a minute (one whose every value is an integral) to approximate, and filling its tables for learning takes a second.
 _CACHE: dict[str, NumericMarginal] = {}
 
 #: Size of this cache, which drops the oldest first: more than any problem has, in a few megabytes.

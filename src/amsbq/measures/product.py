@@ -70,7 +70,7 @@ class Product(MarginalMeasure):
         )
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Product:
-        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
+        """Return the measure with the categories of each input in the order of ``categories``."""
         if categories == self.categories:
             return self
         ordered = {d: self._discrete(d).reordered(labels) for d, labels in categories.items()}
@@ -230,7 +230,7 @@ class Independent(Measure):
         return {int(group[d]): labels for m, group in pairs for d, labels in m.categories.items()}
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Independent:
-        """Return the measure with its categories in the order of ``categories``, which are the same, by input."""
+        """Return the measure with the categories of each input in the order of ``categories``."""
         own = [{k: categories[d] for k, d in enumerate(map(int, group)) if d in categories} for group in self.columns]
         return Independent([m.with_categories(some) for m, some in zip(self.measures, own, strict=True)], self.columns)
 
@@ -333,7 +333,7 @@ def _spread(distribution: Distribution, marginal: Marginal) -> Spread:
 
 
 def _width(distribution: Distribution, spread: Spread) -> float:
-    """Return the width of an input, also if half of its values are equal or if they are categories (one apart)."""
+    """Return the width of an input, even if half of its values are equal, or if they are categories (one apart)."""
     if not isinstance(distribution, DiscreteDistribution):
         return spread.width
     low, high = distribution.support()

@@ -3,8 +3,8 @@
 The outputs y(x), shape (M,), are c + B s(x) + e(x), with R components s, uncorrelated and of unit variance in the
 values so far, and a residual e. The integral of y is c + B ∫s + ∫e. The integrals of the components are independent;
 the residual averages to zero over the evaluations of the primary source, so its integral is zero with a standard error.
-The residual is measured at evaluations left out in turn: a basis fits the evaluations that it is made from by
-construction.
+The residual is measured at evaluations left out in turn, because by construction, a basis fits the evaluations from
+which it is made.
 
 Notation: N evaluations of M outputs Y, NaN where missing; in standard units z = (y - c) / scale, z ≈ V σ s.
 """
@@ -27,8 +27,8 @@ class ReductionSettings:
     outputs: int = 10  #: most outputs with models of their own; more are reduced
     most: int = 12  #: most components: a step takes about as long as with as many outputs
     residual: float = 1e-6  #: share of the variance of all outputs, in standard units, left to the residual
-    #: evaluations, and primary values, up to which each one updates the basis, and growth of their number from one
-    #: update to the next beyond
+    #: number of evaluations, or of primary values, up to which each new one updates the basis; beyond it, growth of
+    #: the number from one update to the next
     every_one_until: int = 6
     growth: float = 1.3
     left_out: int = 8  #: latest evaluations of a source that are left out in turn to measure the residual
@@ -40,7 +40,7 @@ SETTINGS = ReductionSettings()
 
 
 def basis_made_at(s: IntArray) -> int:
-    """Return the number of evaluations that the current basis is made from, given the sources s (n,) of all in order.
+    """Return the number of evaluations from which the current basis is made, given the sources s (n,) of all in order.
 
     >>> [basis_made_at(np.array(s)) for s in ([1, 0, 1], [0] * 7, [0] * 8, [1] * 9 + [0, 1])]
     [3, 6, 8, 11]
@@ -202,7 +202,7 @@ class PrincipalBasis(Basis):
 
 
 def _residual(s: IntArray, Z: Array, source: int) -> Array:
-    """Return the mean square (M,) of each output's residual, for one source, by bases without each evaluation in turn.
+    """Return the mean square (M,) of each output's residual for a source, leaving out each evaluation in turn.
 
     A single evaluation gives one if it is the only one of all sources, else zero.
     """
@@ -225,7 +225,7 @@ def _mean(Y: Array) -> Array:
 
 
 def _spread(s: IntArray, Y: Array) -> Array:
-    """Return the standard deviation of each output over all sources, around the mean of each; one where constant.
+    """Return the standard deviation of each output over all sources, around the mean of each source; one if constant.
 
     Two primary values may happen to be alike in some outputs, which would then count too much.
     """

@@ -1,8 +1,8 @@
 """Censored values: a value at an end of a process's range says that the process is there or beyond.
 
-The half-lines are approximated by Gaussian sites, by expectation propagation (Minka 2001): in each sweep, the site of
-one value after the other is set so that it gives the process the same moments as the half-line. Sites are averaged over
-some of the particles, so that all particles have the same observations.
+The half-lines are approximated by Gaussian sites, by expectation propagation (Minka 2001): each sweep sets one site
+after the other so that it gives the process the same moments as its half-line. Sites are averaged over some of the
+particles, so that all particles have the same observations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SETTLED = 1e-8  #: relative change of all sites in a sweep at convergence
 
 
 def censored(process: Process, ends: tuple[float, float]) -> Process:
-    """Return a process whose noise-free values at an end of (low, high) are taken as there or beyond."""
+    """Return a process whose noise-free values at an end of (low, high) are treated as lying there or beyond."""
     posteriors, units = process.posteriors, process.particles.units
     data = posteriors.data
     exact = (data.by == VALUE) & ~data.of_integral & (data.noise_var == 0)

@@ -51,6 +51,7 @@ class ChoiceSettings:
     beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of an end from the values, in units of their range
     fewest: int = 8  #: fewest values of all sources for exponentials
     #: fewest primary values for exponentials: with two, intervals covered the truth less often than without
+    #: exponentials
     fewest_primary: int = 3
     #: score of an exponential relative to the identity, with the same hyperparameters, below which it is learned
     promising: float = 0.9
@@ -59,8 +60,8 @@ class ChoiceSettings:
     #: exponent of scores in weights, once hyperparameters are learned: weights are inverse to that power
     power: float = 3.0
     least_share: float = 0.02  #: weight below which an alternative is dropped
-    #: largest standard deviation of the integral by exponentials, relative to the identity: they may allow for anything
-    #: far from the values
+    #: largest standard deviation of the integral with exponentials, relative to that with the identity: exponentials
+    #: may allow for anything far from the values
     widest: float = 2.0
 
 
@@ -140,7 +141,7 @@ class Channel:
 
     @cached_property
     def leading(self) -> list[tuple[int, float]]:
-        """For each set of sources, the first alternative with it, and the weight of all alternatives with it.
+        """For each set of sources, the first alternative that has it, and the weight of all that have it.
 
         Decisions use these: transforms of the same sources mostly ask for the same evaluations.
         """
@@ -164,7 +165,7 @@ class Channel:
         )
 
     def extend(self, data: Data) -> Channel:
-        """Return the channel, hyperparameters kept, given more observations; ``data`` begin with the old ones."""
+        """Return the channel given more observations, with the same hyperparameters; ``data`` begin with the old."""
         return Channel(
             tuple(replace(each, process=each.process.extend(each.observed(data))) for each in self.alternatives)
         )
@@ -202,7 +203,7 @@ class ChannelFitter:
     known : OutputRange or None
         The known range of the values.
     memory : dict
-        The latest hyperparameter draws, by transform: they are carried along.
+        The latest hyperparameter draws by transform, which are carried along.
     """
 
     model: Model
@@ -215,7 +216,7 @@ class ChannelFitter:
     memory: dict[Any, Memory] = field(default_factory=dict)
 
     def learned(self, data: Data, integrals: Integrals = (), chosen: Collection[Shape] | None = None) -> Channel:
-        """Return the channel given observations: with the ``chosen`` transforms, by default all for a known range."""
+        """Return the channel given observations, with the ``chosen`` transforms; by default, all for a known range."""
         if self.known is None:
             plain = self._with_primary_alone((self.alternative(IDENTITY, data, integrals),), data, integrals)
             return Channel.of([found for each in plain for found in _with_exponentials(self, each, data, integrals)])
@@ -266,7 +267,7 @@ class ChannelFitter:
         return self._conditioned(1.0, transform, particles, data, noise, integrals)
 
     def _memory_of(self, transform: Transform) -> Memory:
-        """Return the memory for a transform: those of one shape and direction share it."""
+        """Return the memory for a transform; transforms of one shape and direction share it."""
         return self.memory.setdefault((transform.shape, np.isfinite(transform.range.low)), Memory())
 
     def restored(self, content: Sequence[dict[str, Any]], data: Data, integrals: Integrals = ()) -> Channel:
@@ -299,7 +300,7 @@ class ChannelFitter:
         return found
 
     def _given_transform(self, known: OutputRange) -> Transform:
-        """Return the transform for a process with given hyperparameters, where g is in the units of f.
+        """Return the transform for a process with fixed hyperparameters, whose g is in the units of f.
 
         It is f = low + g²/2 with one bound, f = low + (high - low) (1 - cos g)/2 with two.
         """
@@ -332,7 +333,7 @@ class ChannelFitter:
 def _with_known_integrals(alternative: Alternative, integrals: Sequence[tuple[int, float, float]]) -> Alternative:
     """Return an alternative given integrals of f = T(g) of some sources, to first order around the mean of g.
 
-    The remainder is noise. The sums of several sources have common weights, the average of theirs.
+    The remainder counts as noise. The sums for several sources have common weights, the average of those for each.
     """
     if not integrals:
         return alternative
@@ -362,8 +363,8 @@ def _merit(alternative: Alternative, fit: Fit | None) -> float:
     """Return the number by which transforms are compared, smaller is better: score times variance of the integral.
 
     A log may predict all observations well, and yet allow for so much between them that the integral is arbitrary. For
-    logarithms it is their score alone: a few values of a likelihood are not informative about its peak, and a narrow
-    integral is then wrong.
+    logarithms, the number is their score alone: a few values of a likelihood are not informative about its peak, and a
+    narrow integral is then wrong.
     """
     component = alternative.component
     if component.transform.range.log:

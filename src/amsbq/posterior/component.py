@@ -26,7 +26,7 @@ from .transforms import Transform
 
 @dataclass(frozen=True)
 class EffectSettings:
-    """Resolution of main effects where the transform is not affine: about a hundredth of their range."""
+    """Resolution of main effects if the transform is not affine: about a hundredth of their range."""
 
     knots: int = 41  #: values of the input at which effects are averages over nodes
     nodes: int = 256  #: nodes for the mean
@@ -121,8 +121,8 @@ class Component:
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each.
 
-        Where the transform is not affine, they are averages over nodes, which take long: many values t are interpolated
-        between fewer, within the range of the neighbours.
+        If the transform is not affine, both are averages over nodes, which take long: results at many values t are then
+        interpolated between those at fewer values, and stay within the range of their neighbours.
         """
         if self.transform.affine:
             moments = self.latent.main_effect(source, [input], t)
@@ -143,7 +143,7 @@ class Component:
     def predict(self, source: int, X: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source at each X_i: (n,) each.
 
-        If sources return logarithms, they are those of the logarithm.
+        If sources return logarithms, both refer to the logarithm.
         """
         members = self.latent if self.transform.affine else self.few
         return self._predicted(source, X, *members.predict(source, X), members.weights)
@@ -190,7 +190,7 @@ class Component:
         return np.asarray(values + self.transform.offsets(self.measure, np.full(len(X), source), X))
 
     def integrand(self, source: int, g: Array, X: Array) -> Array:
-        """Return the integrand of a source at X, for g (m, n) in standard units; from logarithms in any unit."""
+        """Return the integrand of a source at X, for g (m, n) in standard units; for logarithms, in any unit."""
         if not self.transform.range.log:
             return self.values_of(source, g, X)
         scaled = self.scaled(source)

@@ -20,8 +20,8 @@ class CorrelationSettings:
 
     points: int = 256  #: points at which sources are compared, for all sources together
     draws: int = 400  #: draws from their posteriors: the ends of an interval are known to a percent
-    #: parameters of a relation between two sources: a factor, an offset, and the size of the difference. So many
-    #: observations say nothing about the relation
+    #: parameters of a relation between two sources: a factor, an offset, and the size of the difference. With only so
+    #: many observations, nothing is known about the relation
     relation: int = 3
     unclear: float = 0.5  #: width of a 95 % interval above which a correlation is not known
 

@@ -5,8 +5,9 @@ means, which are cheaper and are also evaluated at R larger sets: a quantity q o
 
     q_0(f_kj) + q̄(m_k) - q_0(m_k)
 
-where q_0 is by the first set, and q̄ is the average over the R larger ones. The spread of q(m_k) between these is part
-of the error bar. For independent inputs, the variance comes from rules for each input instead (`effects`).
+where q_0 is computed from the first set, and q̄ is the average over the R larger sets. The spread of q(m_k) between
+these sets is part of the error bar. For independent inputs, the variance comes from rules for each input instead
+(`effects`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SETTINGS = DistributionSettings()
 class OutputDistribution:
     """The distribution of the primary source's output, without noise, under the distribution of the inputs.
 
-    Every quantity of it is an `Estimate`, whose error bar is the uncertainty about the source. Made by
+    Each of its quantities is an `Estimate`, whose error bar is the uncertainty about the source. It is made by
     `Result.distribution`.
 
     Examples
@@ -91,7 +92,7 @@ class OutputDistribution:
         return self._estimate(lambda f: np.mean((f > low) & (f < high), axis=-1), ARCSINE)
 
     def quantile(self, p: float) -> Estimate:
-        """Return the number below which the output is with probability p, from 0.001 to 0.999."""
+        """Return the number below which the output lies with probability p, from 0.001 to 0.999."""
         tail = SETTINGS.smallest_tail
         if not tail <= (share := number(p, "p")) <= 1 - tail:
             raise ValueError(f"p must be between {tail} and {1 - tail}, got {p!r}")

@@ -1,8 +1,8 @@
 """Variances of sample paths and of the effects of inputs on them, for independent inputs.
 
 A path is a sum of products of functions of one input each, because kernels are. Averages over some of the inputs are
-therefore sums over the nodes of one rule for each input. Averages of squares remain: those of main effects are by the
-same rules, those of interactions, which are orthogonal to them, over low-discrepancy points.
+therefore sums over the nodes of one rule for each input. Averages of squares remain: those of main effects use the same
+rules; those of interactions, which are orthogonal to main effects, use low-discrepancy points.
 
 Notation: f = Σ_p a_p Π_d φ_pd(x_d) for one model, with a (P, J) for J paths; μ_pd = ∫ φ_pd dπ_d; E f its mean;
 

@@ -136,7 +136,7 @@ class Estimate:
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
 
     def quantile(self, p: float) -> float:
-        """Return the number below which the integral is with probability p; NaN without an error bar."""
+        """Return the number below which the integral lies with probability p; NaN without an error bar."""
         if not 0 < number(p, "p") < 1:
             raise ValueError(f"p must be between 0 and 1, got {p!r}")
         if np.isnan(self.std):

@@ -74,7 +74,7 @@ class Estimates(Sequence[Estimate]):
         return read_only(low), read_only(high)
 
     def quantile(self, p: float) -> Array:
-        """Return the numbers below which each of the quantities is with probability p, shape (M,)."""
+        """Return, for each quantity, the number below which it lies with probability p, shape (M,)."""
         return read_only(np.array([part.quantile(p) for part in self.parts]))
 
     def to_dict(self) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class Process:
         return replace(self, posteriors=PosteriorBatch.condition(sums, data, self.posteriors.jitter))
 
     def extend(self, data: Data) -> Process:
-        """Return the process, particles kept, given more observations; ``data`` begin with the old ones.
+        """Return the process with the same particles, given more observations; ``data`` begin with the old ones.
 
         Within each structure, particles are reweighted by the density of the new observations.
         """
@@ -95,8 +95,7 @@ class Process:
     def least_std(self) -> float:
         """The least standard deviation of an integral, in standard units.
 
-        It is the resolution of the measure, or the spread of the values where there are too few for the most probable
-        θ.
+        It is the resolution of the measure, or the spread of the values if these are too few for the most probable θ.
         """
         least = self.posteriors.models.measure.resolution
         if not self.particles.members or self.particles.marginalised or not too_few(self.posteriors.data):
@@ -217,7 +216,7 @@ class Members:
         )
 
     def without_integrals(self) -> Members:
-        """Return the members without known integrals: these have no location, as products of kernels need."""
+        """Return the members without known integrals, which lack the locations that products of kernels need."""
         if not any(part.data.of_integral.any() for part in self.parts):
             return self
         rows = [part.data.rows(~part.data.of_integral) for part in self.parts]
@@ -454,7 +453,8 @@ def without_far_draws(estimate: Estimate) -> Estimate:
 def heavy_tails(dof: float, shape: tuple[int, int]) -> Array:
     """Return factors √(ν/χ²_ν) on deviations, one for each of (K, J) draws: equal numbers of each size for each model.
 
-    Draws come in pairs of opposite deviations, the second half those of the first: both of a pair have the same factor.
+    Draws come in pairs of opposite deviations, the second half being opposite to the first. Both draws of a pair have
+    the same factor.
     """
     if np.isinf(dof):
         return np.ones((1, 1))
@@ -476,8 +476,8 @@ def averaged(moments: tuple[Array, Array], weights: Array | None = None) -> tupl
 def integral_means(batch: PosteriorBatch, source: int | None = None) -> Array:
     """Return the means (K,) of the integral of a source, by default the target, over the whole measure.
 
-    Models are learned with a part of many samples, and known integrals are over these: the difference between both
-    integrals is computed from values alone.
+    If there are many samples, models are learned with a part of them, and known integrals are over this part: the
+    difference between both integrals is computed from values alone.
     """
     source = batch.models.target if source is None else source
     means = batch.models.mean[:, source] + np.einsum("kn,kn->k", batch.whitened_integral(source), batch.beta)
@@ -507,8 +507,8 @@ def _by_all_samples(batch: PosteriorBatch, cov: Callable[[ModelBatch, Sites], Ar
 def _under(part: PosteriorBatch, measure: Measure, other: Measure) -> tuple[Array, Array]:
     """Return means and variances of the target's integral under another measure than that of the observations.
 
-    Kernels are integrated in closed form where possible. Otherwise, and where models have coordinates of their own, as
-    for dependent inputs, low-discrepancy points represent the other measure.
+    Kernels are integrated in closed form if possible. Otherwise, and if models have coordinates of their own, as for
+    dependent inputs, low-discrepancy points represent the other measure.
     """
     measure, other = (each.base if isinstance(each, Transformed) else each for each in (measure, other))
     data = part.data.rows(~part.data.of_integral)  # known integrals are over the measure of the observations

@@ -1,4 +1,4 @@
-"""`Learner`: the observations of a run, and the posterior that decisions and answers are based on.
+"""`Learner`: the observations of a run, and the posterior on which decisions and answers are based.
 
 Hyperparameters are refitted on a schedule that depends only on the order in which sources were observed. Between refits
 they stay, and the posterior is conditioned on each new observation. New hyperparameter draws are made at the first
@@ -86,8 +86,8 @@ class _ChannelLearner:
         """Return the refit to observations, with draws carried along from refit to refit.
 
         Draws are new at the first scheduled refit, and when the number of all observations, or of those of the primary
-        source, has doubled since. Scheduled refits after that which were skipped, without an access or in another
-        process, are made now.
+        source, has doubled since. Later scheduled refits that were skipped, for lack of an access or because they took
+        place in another process, are made now.
         """
         at, s = len(data.values.y), data.values.s
         drawn_at = self._drawn_at if self._drawn_at <= at else 0
@@ -121,7 +121,7 @@ class _ChannelLearner:
 
 
 class Learner:
-    """Observations, and the posterior that decisions and answers are based on.
+    """Observations, and the posterior on which decisions and answers are based.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Learner:
         )
 
     def _learnable(self, about: tuple[Data, Integrals]) -> bool:
-        """Return whether a channel can be learned: for a single output or a given model always, else from a value."""
+        """Return whether a channel can be learned: always for one output or a given model, else once it has a value."""
         return self.outputs is None or len(about[0].y) > 0 or self._fitter.model.given
 
     def without(self, source: int, x: Array, value: float) -> Learner:
@@ -301,7 +301,7 @@ class Learner:
         return other
 
     def whole(self) -> Posterior | None:
-        """Return the posterior with all sources: learned again if some are left out, which may take seconds."""
+        """Return the posterior with all sources; if some are left out, it is learned again, which may take seconds."""
         posterior = self.posterior
         if posterior is None or posterior.includes(len(self.noise[0]) - 1):
             return posterior
@@ -324,7 +324,7 @@ class Learner:
         return posterior is not None and posterior.n_sources < len(self.noise[0])
 
     def _channel_data(self, of_all: bool = False) -> list[tuple[Data, Integrals]]:
-        """Return the observations and known integrals of each channel; the basis is scheduled, or of everything."""
+        """Return the observations and known integrals of each channel, by the scheduled basis or one of all data."""
         if not self._reduced:
             return [(self._observed(m), known) for m, known in enumerate(self.integrals)]
         if not self._rows:
@@ -363,7 +363,7 @@ class Learner:
         return sources, X, G, noise, slopes
 
     def _known_scores(self) -> list[Integrals]:
-        """Return the known integrals of the principal components, of sources with known integrals of all outputs."""
+        """Return the known integrals of the principal components, for sources with known integrals of all outputs."""
         by_output = [{source: (value, variance) for source, value, variance in known} for known in self.integrals]
         sources = sorted(set.intersection(*(set(known) for known in by_output)))
         if not sources or not all(transform.affine for transform in self._transforms or ()):

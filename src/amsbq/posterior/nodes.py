@@ -1,9 +1,9 @@
 """Nodes of a measure: points with weights, denser where a function varies.
 
-A single input has Gauss's rule. Several have R sets of low-discrepancy points in the unit cube, each coordinate of
-which is stretched where the function varies most (Lepage 1978): a likelihood may be negligible except in a thousandth
-of the measure. The sets are independent: the differences between their averages, and between these and those of their
-first halves, show the error of the average.
+A single input has Gauss's rule. Several inputs have R sets of low-discrepancy points in the unit cube, each coordinate
+of which is stretched where the function varies most (Lepage 1978): a likelihood may be negligible except in a
+thousandth of the measure. The sets are independent: the differences between their averages, and between these and the
+averages over their first halves, show the error of the average.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Nodes:
     ) -> Nodes:
         """Return nodes for functions that vary like ``variation`` of X (n, D): non-negative numbers (n,).
 
-        Or most nodes are around a peak, given by its normal scores and their precision. By default they are spread
-        evenly.
+        Alternatively, most nodes are placed around a peak, given by its normal scores and their precision. By default,
+        nodes are spread evenly.
         """
         if measure.dim == 1 and measure.marginals is not None:
             (rule,) = rules_for(measure, () if peak is None else edges_around(peak))

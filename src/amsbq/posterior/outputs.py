@@ -31,7 +31,7 @@ def output_names(outputs: OutputsLike) -> tuple[str, ...]:
 def checked_names(
     listed: Sequence[str], what: str, given: Any = None, such_as: str = "['peak', 'time']"
 ) -> tuple[str, ...]:
-    """Return the names if they are distinct, or raise ValueError, which calls them ``what``."""
+    """Return the names if they are distinct; otherwise, raise a ValueError that calls them ``what``."""
     names = [listed] if isinstance(listed, str) else list(listed)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ValueError(
@@ -76,7 +76,7 @@ def output_values(given: Any, names: Sequence[str], own: Sequence[str], what: st
     own : list of str
         Names of the outputs that the source has.
     what : str
-        What errors call the numbers.
+        Name of the numbers in errors.
 
     >>> output_values({"time": 3, "steps": 100, "peak": 0.5}, ["peak", "time"], ["peak", "time"], "the value")
     array([0.5, 3. ])

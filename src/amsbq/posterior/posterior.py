@@ -27,7 +27,7 @@ FEWEST_DECIDING = 2
 
 
 class Deciding(NamedTuple):
-    """Basis of decisions: posteriors of a channel, its weight, and the outputs that it is a part of."""
+    """Basis of decisions: the posteriors of a channel, its weight, and the outputs to which it contributes."""
 
     posteriors: PosteriorBatch
     weights: Array  # of these posteriors, (K,)
@@ -55,7 +55,7 @@ class Posterior:
     measure : Measure
         The distribution of the inputs.
     channels : tuple of Channel or None
-        The channels that outputs are made of; None for one that was never observed.
+        The channels of which outputs are made; None for a channel that was never observed.
     basis : Basis
         The composition of outputs from channels.
     transforms : tuple of Transform, or None
@@ -172,7 +172,7 @@ class Posterior:
     def deciding(self, weights: Array, every: int = 1) -> list[Deciding]:
         """Return the bases of decisions, for outputs with weights (M,).
 
-        All channels together have about one in ``every`` of the posteriors that a single one has.
+        All channels together have about one in ``every`` of the posteriors that a single channel would have.
         """
         shares = self.basis.shares(self._stds) if self.transforms is not None else np.eye(len(self.known))
         known = [(r, channel) for r, channel in enumerate(self.channels) if channel is not None]
@@ -208,7 +208,7 @@ class Posterior:
         )
 
     def views(self) -> list[View]:
-        """Return the integral by parts of the mixture: by components, or by the structures of the only one."""
+        """Return the integral by parts of the mixture: by components, or by the structures of the only component."""
         if len(self.components) > 1:
             found = [component.integral for component in self.components]
             return [View(c.weight, each.mean, each.std) for c, each in zip(self.components, found, strict=True)]
@@ -234,7 +234,7 @@ class Posterior:
     def primary_score(self) -> float:
         """Return how well primary values are predicted from all others, larger is better.
 
-        It is their total log density, or, for outputs of known range, whose transforms may differ, minus a score.
+        This is their total log density or, for outputs of known range, whose transforms may differ, minus a score.
         """
         component = self.whole.components[0]
         if not component.transform.range.assumed:
@@ -274,7 +274,7 @@ def mixed(components: Sequence[Component], found: Sequence[Estimate]) -> Estimat
 
 
 def _together(components: Sequence[Component], moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return mean and standard deviation of the mixture of components, from theirs, without squares that overflow."""
+    """Return mean and standard deviation of a mixture from those of its components, without squares that overflow."""
     (mean, std), total = moments[0], components[0].weight
     for component, (other, its_std) in zip(components[1:], moments[1:], strict=True):
         share = component.weight / (total + component.weight)

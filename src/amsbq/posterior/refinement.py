@@ -14,7 +14,7 @@ from .posterior import Posterior, mixed
 
 @dataclass(frozen=True)
 class Exponent:
-    """The power of a knob with which errors shrink, by all hyperparameter draws that have it."""
+    """The power of a knob with which errors shrink, according to all hyperparameter draws that have it."""
 
     knob: str
     mean: float

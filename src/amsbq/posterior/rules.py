@@ -69,8 +69,8 @@ def _rule(measure: Measure, marginal: Marginal, scores: Array) -> Rule:
 def set_average(by_set: Array) -> Array:
     """Return averages of (..., J, R) over R independent sets of points, with their error: shape (..., J).
 
-    The error of the average is added as a draw for each j, in pairs of opposite sign: the second half of the draws are
-    those of the first.
+    The error of the average is added as a draw for each j, in pairs of opposite sign: the second half of the draws is
+    opposite to the first.
     """
     J, R = by_set.shape[-2:]
     half = np.random.default_rng(1).normal(size=(J + 1) // 2)

@@ -18,18 +18,18 @@ class ScheduleSettings:
     #: observations, and primary ones, up to which hyperparameters are refitted after each: with few, every one changes
     #: the fit, and primary ones decide between structures
     every_one_until: int = 25
-    #: growth of the number of observations from one refit to the next beyond: all refits up to n observations then take
-    #: a time proportional to that of the last one, not n times as much
+    #: beyond these, growth of the number of observations from one refit to the next: all refits up to n observations
+    #: then take a time proportional to that of the last one, not n times as much
     growth: float = 1.08
-    #: most observations between refits, as long as there are fewer than `few_primary` primary ones: few of the other
-    #: observations are then used, so that a refit takes no longer the more there are
+    #: most observations between refits, as long as there are fewer than `few_primary` primary ones: only a few of the
+    #: other observations are then used, so that a refit does not take longer if there are more of them
     longest: int = 100
     few_primary: int = 2000
     #: outputs whose hyperparameters are refitted after an evaluation; with more, they take turns, so that a step with
     #: ten outputs takes at most about three times as long as with one
     refits: int = 2
-    #: observations up to which the transform for a known range is chosen at each refit, and growth of their number from
-    #: one choice to the next beyond: a choice takes as long as four refits
+    #: observations up to which the transform for a known range is chosen at each refit; beyond these, growth of their
+    #: number from one choice to the next: a choice takes as long as four refits
     first_choice: int = 4
     choice_growth: float = 1.25
     #: growth of the number of observations from new hyperparameter draws to the next; they are carried along in between
@@ -49,7 +49,7 @@ def scheduled_refit(n: int) -> int:
 
 
 def latest_stage(n: int, first: int, growth: float) -> int:
-    """Return the latest number on a schedule that is at most n: each up to ``first``, then growing by a factor.
+    """Return the largest number up to n on a schedule: each number up to ``first``, then growing by a factor.
 
     >>> [latest_stage(n, 4, 1.25) for n in (0, 3, 4, 5, 6, 7, 100)]
     [0, 3, 4, 5, 5, 7, 91]
@@ -73,8 +73,8 @@ def choice_stage(n: int) -> int:
 def latest_search(s: IntArray, refits: Sequence[int], since: int) -> int:
     """Return the number of observations at the latest new draws: at one of the ``refits``, or ``since``.
 
-    Draws are new when all observations, by sources s (n,) in order, or the primary ones have doubled: many values of a
-    free source may come first, and are hardly informative about it.
+    New draws are made when the number of all observations, whose sources in order are s (n,), or of the primary ones
+    has doubled: many values of a free source may come first, and are hardly informative about the primary source.
 
     >>> latest_search(np.zeros(9, dtype=int), range(1, 10), 0), latest_search(np.array([1] * 8 + [0]), range(8, 10), 8)
     (8, 9)

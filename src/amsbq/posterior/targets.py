@@ -102,14 +102,14 @@ TARGETS = "'mean', 'variance', amsbq.Exceedance(limit) or amsbq.Quantile(p)"
 
 
 def checked_target(target: Any) -> Target:
-    """Return the target, or raise ValueError if it is none."""
+    """Return the target, or raise ValueError if it is not a valid one."""
     if isinstance(target, Exceedance | Quantile) or target == "mean" or target == "variance":
         return target  # type: ignore[no-any-return]
     raise ValueError(f"target must be {TARGETS}, got {brief(target)}")
 
 
 def checked_targets(target: Any, outputs: Sequence[str] | None) -> list[Target]:
-    """Return the target of each output, or of the only one; outputs that a dictionary lacks have the mean."""
+    """Return the target of each output, or of the only output; outputs missing from a dictionary have the mean."""
     if outputs is None:
         return [checked_target(target)]
     return ["mean" if each is None else checked_target(each) for each in by_output(target, outputs)]

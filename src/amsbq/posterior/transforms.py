@@ -12,7 +12,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
 
 The unit is the largest distance of all values. For the log, d log r/dg is one near that value, and decreases with g:
 values smaller by a factor exp(-Δ) or more do not stretch the scale of g, and no unseen value is larger by more than a
-factor exp(Δ). Where sources return logarithms, distances are those of f from zero, and the unit is the exponential of
+factor exp(Δ). If sources return logarithms, distances are those of f from zero, and the unit is the exponential of
 the largest value; it is never formed.
 """
 
@@ -101,7 +101,7 @@ class OutputRange:
 
     @property
     def plainest(self) -> Shape:
-        """The transform for outputs that are too many to choose one for each."""
+        """The transform if there are too many outputs to choose one for each."""
         return Shape("exp", 20.0) if self.log else self.shapes[0]
 
     def check(self, y: ArrayLike) -> None:
@@ -145,7 +145,7 @@ def _flag(log: Any) -> bool:
 
 
 def checked_ranges(output_range: Any, log: Any, outputs: Sequence[str] | None) -> list[OutputRange | None]:
-    """Return the range of each output, or of the only one; both arguments may be dictionaries by output."""
+    """Return the range of each output, or of the only output; both arguments may be dictionaries by output."""
     if outputs is None:
         if isinstance(output_range, Mapping) or isinstance(log, Mapping):
             raise ValueError("output_range or log is by output: name all of them, as in outputs=['peak', 'time']")
@@ -258,7 +258,7 @@ class Transform:
         return cls(Shape(*content["shape"]), known, content["unit"], content["least"], trend)
 
     def holds(self, data: Data) -> bool:
-        """Return whether all values are so far inside an assumed range that they are not at its end."""
+        """Return whether all values are far enough inside an assumed range not to be at its ends."""
         if not self.range.assumed or np.isinf([self.range.low, self.range.high]).all():
             return True
         return bool((self.range.distances(data.values.y) >= self.least * self.unit).all())

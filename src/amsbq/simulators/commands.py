@@ -48,9 +48,9 @@ class Command:
         own session. By default there is no limit.
     output : dict, optional
         Where the value is: ``{"last": True}``, ``{"regex": r"peak = (\S+)"}``, ``{"column": "peak", "row": -1}``,
-        ``{"json": "a.b[0]"}``, each with an optional "file", or ``{"file": "field.npy", "index": [0, -1]}``. Or a
-        dictionary of such rules by name: "value", "variance" and "cost" make up an observation; with other names the
-        call returns a dictionary of numbers.
+        ``{"json": "a.b[0]"}``, each with an optional "file", or ``{"file": "field.npy", "index": [0, -1]}``.
+        Alternatively, a dictionary of such rules by name: "value", "variance" and "cost" make up an observation; with
+        other names the call returns a dictionary of numbers.
     template : str or list of str, optional
         Input files, or folders of them, whose placeholders are filled in; they are written into the work directory.
     files, copies : list of str
@@ -176,7 +176,7 @@ class Command:
         return one
 
     def source_definition(self) -> dict[str, Any]:
-        """Return everything that the value depends on; a journal identifies the source by it.
+        """Return everything on which the value depends, by which a journal identifies the source.
 
         It consists of the arguments, the names of the inputs, settings, the folder, output rules, templates, files,
         environment variables, and digests of the files.

@@ -18,7 +18,7 @@ from .digests import digests
 class PythonFunction:
     """A Python function by name, "module:function", that is imported when it is first called.
 
-    The process that calls it imports it, so that it can be sent to other processes and machines by name. Use
+    It is imported by the process that calls it, and can therefore be sent to other processes and machines by name. Use
     it as the function of a `Source`.
 
     Parameters
@@ -52,7 +52,7 @@ class PythonFunction:
         self.__name__ = function
 
     def source_definition(self) -> dict[str, Any]:
-        """Return module, function, folder and a digest of the module; a journal identifies the source by them.
+        """Return module, function, folder and a digest of the module, by which a journal identifies the source.
 
         Modules outside the folder, and imported modules, have no digest.
         """

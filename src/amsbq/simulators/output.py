@@ -6,8 +6,8 @@ r"""Rules that extract values from the output of a program.
     {json = "peak.height[0]"}                  an entry of a JSON object
     {file = "field.npy", index = [0, -1]}      an entry of a NumPy array
 
-Each reads the standard output, or the file that it names. Columns, rows and entries are counted from 0, and from the
-end if they are negative.
+Each rule reads the standard output, or the file that it names. Columns, rows and entries are counted from 0, and from
+the end if they are negative.
 """
 
 from __future__ import annotations
@@ -184,13 +184,13 @@ def _listed(rules: Rules) -> list[OutputRule]:
 def read_quantities(rules: Rules, printed: str, folder: Path, outputs: Sequence[str] = ()) -> dict[str, Quantity]:
     """Return the quantities that rules find, by name; "value", "variance" and "cost" make up an observation.
 
-    Without rules, the last line of the standard output is the value, or a JSON object of these three; with names of
-    several outputs it has a number for each of them, or is a JSON object of these by name.
+    Without rules, the last line of the standard output is the value, or a JSON object of these three. With names of
+    several outputs, the line has a number for each output, or is a JSON object of these numbers by name.
 
     Raises
     ------
     SimulatorError
-        If one is not found. The message says which, and quotes the end of the output that was searched.
+        If a quantity is not found. The message says which, and quotes the end of the output that was searched.
     """
     if rules is None:
         return _last_outputs(printed, outputs) if outputs else _last_line(printed)
@@ -280,7 +280,7 @@ def _end(rule: OutputRule, printed: str, folder: Path) -> str:
 
 
 def quoted_end(output: str) -> str:
-    """Return the last lines of an output, to end an error message; an empty text if there are none."""
+    """Return the last lines of an output, to end an error message; an empty string if there are none."""
     return f"; it printed: {_last_lines(output)}" if output.strip() else ""
 
 

@@ -195,7 +195,7 @@ def _drain(pipe: IO[bytes], tail: _Tail) -> None:
 
 
 def _how_it_ended(code: int) -> str:
-    """Return the meaning of an exit code in words; an empty text for zero."""
+    """Return the meaning of an exit code in words; an empty string for zero."""
     if code < 0:
         return f"it was ended by signal {next((s.name for s in signal.Signals if s == -code), -code)}"
     return f"it ended with exit code {code}" if code else ""

@@ -69,7 +69,7 @@ class UMBridge:
         self._sizes: tuple[list[int], list[int]] | None = None
 
     def source_definition(self) -> dict[str, Any]:
-        """Return address, model, configuration and output; a journal identifies the source by them."""
+        """Return address, model, configuration and output, by which a journal identifies the source."""
         address = re.sub(r"//[^/]*@", "//", self.url)  # without a password
         return {"umbridge": address, "model": self.model, "config": self.config, "output": self.output}
 
