@@ -127,7 +127,7 @@ def estimate(
     seed : int, optional
         Seed of the hyperparameter draws; 0 by default.
     rng : int or numpy.random.Generator, optional
-        Alternative to ``seed``: an integer is the seed, a generator draws it.
+        Alternative to ``seed``: an integer is used as the seed, a generator draws one.
     outputs : list of str, or int, optional
         Names of the M outputs, or their number: y then has shape (N, M).
     output_range : (low, high), or a dictionary of them by output, optional

@@ -274,7 +274,7 @@ def jumping(jump, after=3, n=8):
 def test_values_that_depend_on_when_a_source_is_called_are_noticed():
     [finding] = jumping(1000)
     assert finding.level == "warning"
-    assert "from its evaluation 4 on are above the earlier ones, by at least 99" in finding.text
+    assert "from its evaluation 4 onwards are above the earlier ones, by at least 99" in finding.text
     assert "Evaluate it again at x0 = " in finding.advice
     assert not jumping(0)
     assert not jumping(3)

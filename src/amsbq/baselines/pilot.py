@@ -73,7 +73,7 @@ class PilotedRun(SamplingRun):
         return self.known
 
     def evaluate_planned(self, counts: Mapping[Group, int] | None) -> None:
-        """Evaluate so many more draws of each group, unless the run was interrupted.
+        """Evaluate that many more draws of each group, unless the run was interrupted.
 
         Without counts, as the covariance is unknown, the rest of the budget goes to the primary source.
         """

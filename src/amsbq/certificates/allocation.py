@@ -32,7 +32,7 @@ class AllocationSettings:
     least: int = 2  #: minimum number of draws of each combination: fewer give no interval
     #: minimum number of joint draws with the primary source: intervals from fewer have lower coverage
     least_primary: int = 4
-    #: and relative to those that the budget would buy without others: where the model is wrong about the relation of
+    #: and relative to those that the budget would buy without others: if the model is wrong about the relation of
     #: residuals, the interval is then 1.8 times as wide as it could be, and not three times
     least_share: float = 0.6
     most: int = 512  #: maximum number of draws of a combination, also for sources that cost nothing

@@ -128,8 +128,8 @@ def variance_answer(values: Array, predicted: Array, known: float, error: float)
 def share_answer(predicted: NDArray[np.bool_], found: NDArray[np.bool_], share: float, error: float) -> Answer:
     """Return the probability that the output is above a limit: that of the control variate, with its errors corrected.
 
-    The estimate is unbiased, and may therefore be slightly below 0 or above 1. Its standard error is 0 where no
-    predicted class was wrong, which says little: use the interval.
+    The estimate is unbiased, and may therefore be slightly below 0 or above 1. Its standard error is 0 if no predicted
+    class was wrong, which says little: use the interval.
 
     Parameters
     ----------

@@ -289,7 +289,7 @@ class Certificate:
 
     @property
     def _answers(self) -> list[Answer]:
-        """What is known of each output."""
+        """The current answer for each output."""
         n = len(self.evaluations)
         if self._latest is None or self._latest[0] != n:
             self._latest = n, self._found()

@@ -1,6 +1,6 @@
 """`ControlVariate`: the frozen posterior means m_l of all sources, statistics of m_0, and the predicted residuals.
 
-Where sources return logarithms of the function to integrate, m_l is the exponential of the posterior mean, in
+If sources return logarithms of the function to integrate, m_l is the exponential of the posterior mean, in
 a separate unit: the averages are of exponentials. These are large in a small part of the inputs, and draws are from
 
     q = g π / E[g],   g = min((1 + m_0) / 2, c),
@@ -71,7 +71,7 @@ class Residuals(NamedTuple):
 
     draws: Array
     weights: Array
-    lacking: tuple[int, ...] = ()  #: sources that do not have the output, which count nothing for it
+    lacking: tuple[int, ...] = ()  #: sources without this output, which do not count for it
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ControlVariate:
     Attributes
     ----------
     posterior : Posterior
-        What they are the means of.
+        The posterior whose means these are.
     measure : Measure
         The distribution of the inputs to average over.
     same : bool
@@ -154,7 +154,7 @@ class ControlVariate:
         return in_units(self._predicted(source, X), self.units)
 
     def draws(self, n: int, rng: np.random.Generator, even: bool) -> tuple[Array, Array]:
-        """Return n draws, shape (n, D), as a Latin hypercube or independent, and their weights, (n,)."""
+        """Return n draws, as a Latin hypercube or independent, shape (n, D), and their weights, (n,)."""
         if not self._concentrated:
             return (self.measure.spread_out if even else self.measure.sample)(n, rng), np.ones(n)
         X, density = np.empty((0, self.measure.dim)), np.empty(0)
@@ -177,7 +177,7 @@ class ControlVariate:
 
     @cached_property
     def mean(self) -> Average:
-        """The average of m_0: in closed form where one exists, else by sums."""
+        """The average of m_0: in closed form if one exists, otherwise by sums."""
         if not self._closed:
             return self.average(lambda values, weights: weights @ values)
         found = [sum(c.weight * _integral(c) for c in some) / sum(c.weight for c in some) for some in self._components]
@@ -231,7 +231,7 @@ class ControlVariate:
     def expected_residuals(self) -> list[Residuals]:
         """Residuals f_l - m_l drawn from the model, for each output, jointly for the sources that it relates.
 
-        Where it has no prediction, they are NaN.
+        They are NaN where the model has no prediction.
         """
         X, counts = self.measure.sobol(SETTINGS.predicted, 1), np.ones(SETTINGS.predicted)
         if self._concentrated:

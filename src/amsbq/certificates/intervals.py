@@ -8,7 +8,7 @@
 
 The hull is chosen by measurement, `python -m benchmarks.certify --intervals`: for ten log-normal residuals (σ = 1.5)
 Student's t interval alone has a coverage of 71 % and the hull of 83 %; for Gaussian ones it is 13 % wider on average.
-A bootstrap-t has no better coverage, and is infinite where few values differ; Johnson's correction hardly changes t.
+A bootstrap-t has no better coverage, and is infinite if few values differ; Johnson's correction hardly changes t.
 
 Notation: G groups of draws d_g, n_g of them, s_g their standard deviation; the estimate is a known number, with the
 standard error e, plus Σ_g mean(d_g). SE² = e² + Σ_g s_g²/n_g, and a = Σ_g k_g/n_g² / SE³ is its skewness, with the
@@ -35,7 +35,7 @@ class IntervalSettings:
 
     #: skewness and kurtosis of draws beyond so many of their standard errors under normality look heavy
     heavy: float = 2.0
-    #: the share of the error probability assigned to one of two bounds on a difference, the one that matters where
+    #: the share of the error probability assigned to one of two bounds on a difference, the one that matters if
     #: predicted classes are rarely wrong
     larger_share: float = 0.9
     #: fraction of the standard error predicted by the model that is the minimum for intervals: ten draws may all miss a
@@ -75,7 +75,7 @@ class MeanOfDraws:
     groups : list of (n_g,) arrays
         Draws, two or more in each group.
     known, error : float
-        The number that they are added to, and its standard error.
+        The number to which they are added, and its standard error.
     expected : float
         The standard error of the estimate predicted by the model.
     """
@@ -233,7 +233,7 @@ def betting_interval(values: Array, low: float, high: float, level: float) -> tu
 
 
 def quantile_interval(values: Array, p: float, level: float) -> tuple[float, float]:
-    """Return the interval of a quantile by the order statistics of draws; infinite where there are too few draws."""
+    """Return the interval of a quantile by the order statistics of draws; infinite if there are too few draws."""
     ordered, beta = np.concatenate([[-np.inf], np.sort(values), [np.inf]]), (1 - level) / 2
     n = len(values)
     below = bdtr(np.arange(n + 1.0), n, p)  # P(at most k of the draws are below the quantile)

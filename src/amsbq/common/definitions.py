@@ -90,7 +90,7 @@ class Chained(Composition):
     """A function applied to what another returns, with derivatives by the inner inputs, by the chain rule."""
 
     def __call__(self, x: Any) -> Any:
-        """Return an observation whose gradient, if it has one, is by x; or that gradient."""
+        """Return an observation whose gradient, if any, is with respect to x; or that gradient."""
         found = self.outer(self.inner(x))
         if not hasattr(found, "gradient"):
             return found

@@ -29,7 +29,7 @@ class Picture(str):
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of texts and pictures."""
+    """Return a table of strings and pictures."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     lines = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"

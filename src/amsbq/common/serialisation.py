@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-#: texts of the numbers that JSON lacks
+#: strings that stand for the numbers that JSON lacks
 NOT_FINITE = ("inf", "-inf", "nan")
 
 #: a value that consists of dictionaries with text keys, lists, text, numbers, booleans and None

@@ -15,8 +15,8 @@ from .shared_context import SharedContext
 
 #: number of observations at and above which more threads are worth last digits that depend on their number.
 #: Hyperparameters are learned from 256 observations at most, so that a second thread gained nothing measurable at
-#: 1,000; at 10,000, where a refit takes minutes, most of it are factorisations. The break-even in between was not
-#: measured.
+#: 1,000; at 10,000, where a refit takes minutes, most of the time goes into factorisations. The break-even in between
+#: was not measured.
 MANY_OBSERVATIONS = 4000
 
 

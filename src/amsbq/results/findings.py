@@ -345,7 +345,7 @@ def _fit(case: Case) -> Iterator[Sentence]:
                 said,
                 "The model does not fit: look for jumps and kinks, and trust the error bar less.",
             ),
-            (surprises, "note", said, "That is more than by chance: the plot of the residuals shows where."),
+            (surprises, "note", said, "That is more than expected by chance: the plot of the residuals shows where."),
             (True, "good", said, ""),
         )
 
@@ -410,8 +410,8 @@ def _order(case: Case) -> Iterator[Sentence]:
                 side = "above" if after.min() > before.max() else "below"
                 yield (
                     "warning",
-                    f"all values of {name} from its evaluation {k + 1} on are {side} the earlier ones, by at least "
-                    f"{case.value(float(gap), 3)}: they may depend on when it was called.",
+                    f"all values of {name} from its evaluation {k + 1} onwards are {side} the earlier ones, by at "
+                    f"least {case.value(float(gap), 3)}: they may depend on when it was called.",
                     f"Evaluate it again at {case.at(made[0].x)}, where it returned {case.value(y[0])}: a different "
                     "value means that it depends on more than its inputs.",
                 )

@@ -137,7 +137,7 @@ class LiveContent:
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:
-        """Store an error for the page to show, and go on: the next attempt may succeed."""
+        """Store an error for the page to show, and continue: the next attempt may succeed."""
         try:
             yield
             self._troubles[what] = ""
@@ -167,7 +167,7 @@ class PageServer(ThreadingHTTPServer):
     live : LiveContent
         What the page shows.
     port : int
-        The port; by default any that is free.
+        The port; by default any free one.
 
     Attributes
     ----------

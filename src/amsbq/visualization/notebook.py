@@ -39,7 +39,7 @@ SETTINGS = NotebookSettings()
 def notebook_progress(
     it: Integrator, wanted: bool | Callable[[Integrator], None] | None
 ) -> Iterator[bool | Callable[[Integrator], None] | None]:
-    """Yield the progress display: a live figure if True is given in a notebook with matplotlib, else what is given."""
+    """Yield what shows progress: ``wanted`` or, if it is True in a notebook with matplotlib, a live figure."""
     if wanted is not True or not in_notebook():
         yield wanted
         return

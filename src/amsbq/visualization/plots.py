@@ -74,7 +74,7 @@ def sources(run: Run, ax: Axes | None = None, input: int | str | None = None) ->
 
     With one input these are the sources themselves, with their observations; with several inputs they are main effects:
     each source as a function of one input, with the others integrated out. Returns the Axes, or an array of one Axes
-    per input if neither ``ax`` nor ``input`` is there and the run has several inputs.
+    per input if neither ``ax`` nor ``input`` is given and the run has several inputs.
     """
     result = curves.as_result(run)
     return _along(result, ax, _shown_inputs(result, ax, input), lambda ax, d: _sources(result, ax, d))
@@ -132,7 +132,7 @@ def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArra
 def rates(run: Run, ax: Axes | None = None, input: int | str | None = None) -> Axes | AxesArray:
     """Draw the utility per cost of the next evaluation of each source, along an input through the best location (star).
 
-    Returns the Axes, or an array of one Axes per input if neither ``ax`` nor ``input`` is there and the run has several
+    Returns the Axes, or an array of one Axes per input if neither ``ax`` nor ``input`` is given and the run has several
     inputs.
     """
     result = curves.as_result(run)
@@ -215,7 +215,7 @@ def correlation(run: Run, ax: Axes | None = None) -> Axes:
 def costs(run: Run, ax: Axes | None = None, input: int | str | None = None) -> Axes | AxesArray:
     """Draw the expected cost of each source along an input (lines), and the cost of each evaluation (markers).
 
-    Returns the Axes, or an array of one Axes per input if neither ``ax`` nor ``input`` is there and the run has several
+    Returns the Axes, or an array of one Axes per input if neither ``ax`` nor ``input`` is given and the run has several
     inputs.
     """
     result = curves.as_result(run)
@@ -340,7 +340,7 @@ def refinement(run: Run, ax: Axes | None = None, knob: str | None = None) -> Axe
     """Draw the integrals of sources with fidelities against a knob, with 95 % intervals, down to the limit at zero.
 
     With several knobs, all others are at their finest. The limit is drawn for runs with ``limit=True``.
-    Returns the Axes, or an array of one Axes per knob if neither ``ax`` nor ``knob`` is there and there are several.
+    Returns the Axes, or an array of one Axes per knob if neither ``ax`` nor ``knob`` is given and there are several.
     """
     result = curves.as_result(run)
     seen = {curve.knob: curve for curve in curves.refinements(result)}
