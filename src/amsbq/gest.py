@@ -136,7 +136,7 @@ class Generator(Standard):  # type: ignore[misc]
         it = self.integrator
         named = list(it.inputs or ())
         if named != self._inputs:
-            raise ValueError(f"the inputs are {', '.join(named)}, and the variables {', '.join(self._inputs)}")
+            raise ValueError(f"the inputs are {', '.join(named)}, but the variables are {', '.join(self._inputs)}")
         for name, support in zip(self._inputs, it.measure.bounds, strict=True):
             variable = self.vocs.variables[name]
             ends = variable.domain if isinstance(variable, ContinuousVariable) else (-math.inf, math.inf)

@@ -214,7 +214,7 @@ def test_what_cannot_work_is_refused(method):
 
     refused("needs a secondary source", SOURCES[:1])
     refused(
-        r"a pilot of 6 costs 6\.306, and the budget is 4: give a larger budget, or a smaller pilot \(5 at", budget=4
+        r"a pilot of 6 costs 6\.306, but the budget is 4: give a larger budget, or a smaller pilot \(5 at", budget=4
     )
     refused("pilot must be at least 5", pilot=4)
     refused("not both", pilot=8, covariance=COVARIANCE)

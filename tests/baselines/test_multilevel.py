@@ -113,7 +113,7 @@ def test_what_cannot_work_is_refused(name):
     method = baselines.BASELINES[name]
     with pytest.raises(ValueError, match="needs a coarser source"):
         method(HERMITE[:1], stats.norm(), budget=12)
-    with pytest.raises(ValueError, match=r"a pilot of \d costs .*, and the budget is 2: give a larger budget, or a sm"):
+    with pytest.raises(ValueError, match=r"a pilot of \d costs .*, but the budget is 2: give a larger budget, or a sm"):
         method(HERMITE, stats.norm(), budget=2)
     with pytest.raises(ValueError, match="pilot must be at least 2"):
         method(HERMITE, stats.norm(), budget=12, pilot=1)

@@ -541,7 +541,7 @@ def test_samples_that_are_wrong(write, tmp_path, text, said):
         (("inputs", "b"), {"values": [0, [1]], "probabilities": [0.5, 0.5]}, "inputs.b: must be { probabilities = "),
         (("sources", 2, "outputs"), 1, "sources[2].outputs: must be some of "),
         (("sources", 2, "umbridge", "output"), "first", "sources[2].umbridge.output: must be one number, got 'first'"),
-        (("sources", 0, "keep"), "all", "sources[0].keep: belongs to a command, and this source is python"),
+        (("sources", 0, "keep"), "all", "sources[0].keep: belongs to a command, but this source is python"),
     ],
 )
 def test_values_that_belong_elsewhere_are_one_line(write, path, value, said):
@@ -684,7 +684,7 @@ def test_mistakes_are_said_in_the_words_of_the_file(tmp_path, line, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("gradient = true", "sources[0].gradient: belongs to functions and servers, and this source is command"),
+        ("gradient = true", "sources[0].gradient: belongs to functions and servers, but this source is command"),
         ("keep = true", "sources[0].keep: must be 'failed', 'all' or 'none', got true"),
         ("output = { json = 'a[' }", "sources[0].output: json of an output rule must be a path such as a.b[0]"),
         (

@@ -385,7 +385,7 @@ def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):
     with Journal(journal) as opened:
         opened.write(event)
     for command in ("status", "resume"):
-        assert "tells of something that cannot have happened" in typed(command, journal, code=2).err
+        assert "records something that cannot have happened" in typed(command, journal, code=2).err
 
 
 # changes
@@ -447,7 +447,7 @@ def test_values_of_a_journal_begin_another_run(journal, typed):
 def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
     new = journal.with_name("new.toml")
     for text, said in (
-        ((TOP + FINE + COARSE).replace("x = {", "y = {").replace("{x}", "{y}"), "the inputs of .* are x, and now"),
+        ((TOP + FINE + COARSE).replace("x = {", "y = {").replace("{x}", "{y}"), "the inputs of .* are x, but now"),
         (TOP + FINE, "has values of coarse, but the sources are now fine"),
         ((TOP + FINE + COARSE).replace("0.2 }'", "0.3 }'"), "come from another simulator: coarse command was"),
     ):
@@ -458,7 +458,7 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
     typed("run", new, "--from", journal, "--accept-changes")
     problem = journal.with_suffix(".toml")
     assert (
-        "already exists, and did not begin from"
+        "already exists, but did not begin from"
         in typed("run", problem, "--from", new.with_suffix(".jsonl"), code=2).err
     )
     assert np.isfinite(amsbq.read_result(new.with_suffix(".jsonl")).mean)
@@ -490,7 +490,7 @@ def test_keys_of_commands_that_are_wrong_are_refused_before_anything_is_run(keys
 
 def test_keys_of_commands_belong_to_commands(problem, typed):
     problem.write_text(TOP + "[[sources]]\npython = 'math:fsum'\ntemplate = 'deck.in'\n")
-    assert "sources[0].template: belongs to a command, and this source is python" in typed("check", problem, code=2).err
+    assert "sources[0].template: belongs to a command, but this source is python" in typed("check", problem, code=2).err
 
 
 # texts around runs

@@ -243,7 +243,7 @@ def test_time_outs_hold_in_every_executor(name, tmp_path):
         by_id = sorted(result.evaluations, key=lambda e: e.id)
         assert [e.status for e in by_id] == ["failed", "failed", "ok", "ok", "ok"]
         assert all("timeout of 0.5 s" in e.reason and e.cost == 0.5 for e in by_id[:2])
-        assert "its thread cannot be ended, and goes on" in by_id[1].reason
+        assert "its thread cannot be ended, and continues" in by_id[1].reason
     program = int((tmp_path / "pid").read_text())
     if name == "process pool":  # of a process with one call at a time it is known what that has started
         assert eventually(lambda: not is_running(program))

@@ -314,7 +314,7 @@ def test_earlier_formats_notice_what_the_page_says(tmp_path, name):
         with pytest.raises(JournalError, match=r"damaged|not a journal"):
             read_journal(path)
     path.write_bytes(b"".join([*lines[:asked], *lines[asked + 1 :]]))
-    with pytest.raises(JournalError, match="tells of something that cannot have happened"):
+    with pytest.raises(JournalError, match="records something that cannot have happened"):
         amsbq.read_result(path)
     path.write_bytes(b"".join([*lines[:told], *lines[told + 1 :]]))
     assert len(amsbq.read_result(path).evaluations) == len(amsbq.read_result(STORED / f"{name}.jsonl").evaluations) - 1

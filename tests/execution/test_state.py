@@ -46,5 +46,5 @@ def test_answers_that_nobody_waited_for_are_refused(tmp_path, events):
     with Journal(path) as journal:
         for event in [HEADER, *events]:
             journal.write(event)
-    with pytest.raises(JournalError, match=r"run.jsonl tells of something that cannot have happened: a query was"):
+    with pytest.raises(JournalError, match=r"run.jsonl records something that cannot have happened: a query was"):
         read_state(path)

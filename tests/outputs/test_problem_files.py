@@ -156,4 +156,4 @@ def test_values_are_taken_from_a_run_with_other_outputs_by_their_names(problem, 
     without.write_text(of_time.replace('outputs = ["time"]', "").replace("{ time = { regex", "{ value = { regex"))
     capsys.readouterr()
     assert main(["run", str(without), "--from", str(problem.with_suffix(".jsonl"))]) == 2
-    assert "are peak, time, and now they are one without a name" in capsys.readouterr().err
+    assert "are peak, time, but now they are one without a name" in capsys.readouterr().err

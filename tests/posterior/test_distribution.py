@@ -132,7 +132,7 @@ def test_what_is_asked_for_wrongly():
         output.quantile(1e-4)
     it = amsbq.Integrator([amsbq.Source(), amsbq.Source(cost=0.1)], amsbq.Uniform(0, 1))
     it.observe(1, 0.5, 1.0)
-    with pytest.raises(ValueError, match="nothing is known of source 0 yet"):
+    with pytest.raises(ValueError, match="nothing is known about source 0 yet"):
         it.result().distribution()
     with pytest.raises(ValueError, match="there is no model to ask for a distribution"):
         amsbq.baselines.monte_carlo(lambda x: x[0], amsbq.Uniform(0, 1), budget=4).distribution()

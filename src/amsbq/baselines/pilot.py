@@ -100,7 +100,7 @@ def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, def
     if not affordable(size * price, run.budget):
         smaller = f", or a smaller pilot ({fewest} at least)" if size > fewest else ""
         raise ValueError(
-            f"a pilot of {size} costs {size * price:.6g}, and the budget is {run.budget:.6g}: give a larger "
+            f"a pilot of {size} costs {size * price:.6g}, but the budget is {run.budget:.6g}: give a larger "
             f"budget{smaller}"
         )
     return size

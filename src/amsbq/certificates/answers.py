@@ -74,7 +74,7 @@ def answer(
 def mean_answer(draws: MeanOfDraws) -> Answer:
     """Return the mean of the output: the mean of the control variate plus averages of residuals."""
     assumes = (
-        "The interval (Student's t, widened where residuals are skewed, or the model predicts larger ones) assumes "
+        "The interval (Student's t, widened if residuals are skewed, or if the model predicts larger ones) assumes "
         "that the sampled residuals are representative, and nothing about the model."
     )
     return Answer(draws.mean, draws.std, draws.interval, draws.heavy, assumes)
@@ -156,7 +156,7 @@ def quantile_answer(values: Array, p: float) -> Answer:
 
     assumes = (
         "There is no unbiased estimator of a quantile: the number is the sample quantile. The interval (order "
-        "statistics) is exact, and infinite where there are too few draws."
+        "statistics) is exact, and infinite if there are too few draws."
     )
     mean = float(np.quantile(values, p, method="median_unbiased"))
     return Answer(mean, math.nan, interval, False, assumes)

@@ -335,7 +335,8 @@ class Certificate:
             of = "" if self.outputs is None else f" ({self.outputs[m]})"
             sentences.append(
                 f"{k} of {n} fresh evaluations of {self.plan.names[0]}{of} failed: between {100 * low:.2g} and "
-                f"{100 * high:.2g} % of the distribution does{most}. The model stands in there, which is not certified."
+                f"{100 * high:.2g} % of the distribution fails{most}. There, the model is used instead, and nothing is "
+                "certified."
             )
         return sentences
 
@@ -345,7 +346,10 @@ class Certificate:
         of = f" of {', '.join(heavy)}" if any(heavy) else ""
         if not heavy:
             return []
-        return [f"the residuals{of} look heavy-tailed: the largest may not be among them, and the interval too short."]
+        return [
+            f"the residuals{of} look heavy-tailed: the largest may not be among them, and the interval may be too "
+            "short."
+        ]
 
     def _equal(self) -> list[str]:
         found = []

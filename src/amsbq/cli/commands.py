@@ -52,7 +52,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.origin is not None and journal.exists() and not fresh:
         begun_from = _header(journal).get("from")
         if begun_from is None or _beside(journal, begun_from).resolve() != options.origin.resolve():
-            raise UserError(f"{journal} already exists, and did not begin from {options.origin}: use --fresh")
+            raise UserError(f"{journal} already exists, but did not begin from {options.origin}: use --fresh")
         options.origin = None
     return _run_to_end(problem, journal, options, options.origin, fresh)
 

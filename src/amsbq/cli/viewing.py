@@ -69,7 +69,7 @@ def _others(result: Result, paths: Sequence[Path]) -> dict[str, Measure]:
         names, measure = load_inputs(path)
         if names != list(result.inputs):
             raise UserError(
-                f"--under {path}: its inputs are {', '.join(names)}, those of the run are {', '.join(result.inputs)}"
+                f"--under {path}: its inputs are {', '.join(names)}, but the run has {', '.join(result.inputs)}"
             )
         found[path.stem] = measure
     return found

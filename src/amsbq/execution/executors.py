@@ -105,7 +105,7 @@ def timeout_reason(timeout: float, thread: Thread | None = None) -> str:
     """Return the reason of a time-out, and whether the thread of the evaluation continues."""
     if thread is not None:
         thread.join(SETTINGS.ending)
-    left = "; its thread cannot be ended, and goes on" if thread is not None and thread.is_alive() else ""
+    left = "; its thread cannot be ended, and continues" if thread is not None and thread.is_alive() else ""
     return f"{TIMED_OUT} the timeout of {timeout:.6g} s{left}"
 
 

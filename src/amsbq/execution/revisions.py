@@ -240,7 +240,7 @@ def _of_outputs(
         return evaluation
     if before is None or now is None or not set(before) & set(now):
         had, wanted = (", ".join(names) if names else "one without a name" for names in (before, now))
-        raise JournalError(f"the outputs of {path} are {had}, and now they are {wanted}")
+        raise JournalError(f"the outputs of {path} are {had}, but now they are {wanted}")
     places = [list(before).index(name) if name in before else None for name in now]
     value = np.array([np.nan if place is None else evaluation.value[place] for place in places])
     variance = np.array([0.0 if place is None else evaluation.variance[place] for place in places])
@@ -272,7 +272,7 @@ def taken_evaluations(
     state = read_state(path)
     named = state.header.get("inputs")
     if named is not None and inputs is not None and list(named) != list(inputs):
-        raise JournalError(f"the inputs of {path} are {', '.join(named)}, and now they are {', '.join(inputs)}")
+        raise JournalError(f"the inputs of {path} are {', '.join(named)}, but now they are {', '.join(inputs)}")
     made = [
         _of_outputs(e, state.outputs, it.outputs, path)
         for e in (*state.observed, *state.evaluations, *(e for c in state.certificates for e in c.evaluations))

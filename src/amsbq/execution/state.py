@@ -217,7 +217,7 @@ def interpreted(header: Event, events: Sequence[Event], path: JournalPath) -> Ru
 def nonsense_error(path: JournalPath, error: Exception) -> JournalError:
     """Return the error to raise for a journal whose lines are intact but whose content is inconsistent."""
     what = f"there is no {error}" if isinstance(error, KeyError) else one_line(error)
-    return JournalError(f"{path} tells of something that cannot have happened: {what}")
+    return JournalError(f"{path} records something that cannot have happened: {what}")
 
 
 def _check_header(header: Event) -> None:

@@ -279,11 +279,11 @@ def source_keys(kind: str | None, outputs: Sequence[str], inputs: Sequence[str])
     gradients = {"python": (bool, str), "umbridge": (bool,)}.get(kind, ())
     keys["gradient"] = replace(SOURCE["gradient"], read=of_type(*gradients))
     if not gradients:
-        none = f"belongs to functions and servers, and this source is {kind}"
+        none = f"belongs to functions and servers, but this source is {kind}"
         keys["gradient"] = replace(keys["gradient"], refusal=none)
     if kind != "command":
         never = accepted(lambda value: False)
-        keys |= dict.fromkeys(COMMAND, Key("", never, refusal=f"belongs to a command, and this source is {kind}"))
+        keys |= dict.fromkeys(COMMAND, Key("", never, refusal=f"belongs to a command, but this source is {kind}"))
     if kind != "python":
         only = "is for a python function: others are evaluated one by one"
         keys["vectorized"] = replace(FLAG, read=accepted(lambda value: value is False), default=False, refusal=only)

@@ -123,7 +123,7 @@ def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
     With ``primary=True``, the primary source must have a value.
     """
     if primary and not it.learner.has_primary:
-        raise ValueError(f"nothing is known of {it.names[0]} yet: look again after its first evaluation")
+        raise ValueError(f"nothing is known about {it.names[0]} yet: look again after its first evaluation")
     if it.outputs is not None:
         raise ValueError(f"there are several outputs: look at one of them, as in result[{it.outputs[0]!r}]")
     if (posterior := it.learner.posterior) is None:

@@ -298,12 +298,12 @@ def _content(path: Path) -> bytes:
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError(f"{path.name} is a pipe or a device, and must be a file")
+                raise ValueError(f"{path.name} is a pipe or a device, but must be a file")
             content: bytes | None = file.read(LARGEST + 1)
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
     if content is None:  # some system files are read like pipes
-        raise ValueError(f"{path.name} would block, and must be a finished file")
+        raise ValueError(f"{path.name} would block: it must be a finished file")
     if len(content) > LARGEST:
         raise ValueError(f"{path.name} is larger than {LARGEST / 1e6:g} MB")
     return content
