@@ -47,7 +47,7 @@ REJECTED = {
     r"tells? too little": "is worth too little for its cost",
     r"says? so": "report this, a warning is issued, an error is raised; declare it by",
     r"from which on": "at and above which, after which, fewest",
-    r"from ([0-9,]+|one|two|three|four|five|ten) [a-z ]{3,45} on(?=[,:])": "once there are N, above N, with N or more",
+    r"from ([0-9,]+|one|two|three|four|five|ten) [a-z ]{3,45} on(?=[,:;.)])": "once there are N, above N, N or more",
     r"beside (the|this|that|these|those|it|them|each|other)": "next to, alongside, compared with, besides",
     r"but for (rounding|a few|those|the one)": "up to rounding, except for",
     r"processor time": "CPU time",
