@@ -57,7 +57,7 @@ class Plan:
     units : (M,) array
         The logarithms of the units in which exponentials are averaged; NaN for outputs whose values are not logarithms.
     bounds : (M, 2) array
-        Known bounds of the values of each output, ±inf where there are none.
+        Known bounds of the values of each output, ±inf if there are none.
     names : list of str
         Names of the sources.
     outputs : tuple of str or None

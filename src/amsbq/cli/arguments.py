@@ -68,7 +68,7 @@ class Command:
         return self.function(options)
 
 
-#: the object that commands are added to; argparse has no public name for its type
+#: the object to which commands are added; argparse has no public name for its type
 Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 

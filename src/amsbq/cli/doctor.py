@@ -18,7 +18,7 @@ from ..common.threads import MANY_OBSERVATIONS
 from ..execution.locks import one_host_only
 from .exits import ExitCode
 
-#: one requirement in the metadata of a package: name, minimum version, and the extra that it belongs to
+#: one requirement in the metadata of a package: name, minimum version, and the extra to which it belongs
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*(?:>=([\d.]+))?[^;]*(?:;.*extra == ['\"](\w+)['\"])?")
 
 #: extras for developers, and the one that contains all others

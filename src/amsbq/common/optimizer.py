@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .validation import Array, IntArray
 
 Mask: TypeAlias = NDArray[np.bool_]
-#: function of points (n, P) and of the numbers (n,) of the starts that they came from: returns values (n,), -inf where
+#: function of points (n, P) and of the numbers (n,) of the starts from which they came: returns values (n,), -inf where
 #: undefined, and gradients (n, P)
 Function: TypeAlias = Callable[[Array, IntArray], tuple[Array, Array]]
 

@@ -250,7 +250,7 @@ class Rate:
 
     @property
     def n_observations(self) -> int:
-        """The number of observations that the posteriors are conditioned on."""
+        """The number of observations on which the posteriors are conditioned."""
         return len(self.posteriors.data.y)
 
     def variance(self) -> Array:
@@ -338,7 +338,7 @@ class Rates:
 
     @property
     def n_observations(self) -> int:
-        """The number of observations of all outputs that the posteriors are conditioned on."""
+        """The number of observations of all outputs on which the posteriors are conditioned."""
         return sum(part.n_observations for part in self.parts)
 
     @property

@@ -38,7 +38,7 @@ class BulkSettings:
     most: int = 1 << 14
     #: independent randomisations of the points, whose averages give the standard error
     replicates: int = 8
-    #: number of values that the model learns from, per input and in total
+    #: number of values from which the model learns, per input and in total
     modelled_per_input: int = 16
     most_modelled: int = 64
 
@@ -65,7 +65,7 @@ class Bulk:
     digest : str
         Digest of all values: two runs with the same digest had the same values.
     X : (m, D) array
-        Locations of the values that the model learns from.
+        Locations of the values from which the model learns.
     values, variances : (m,) or (m, M) array
         Values at X, NaN for missing outputs, and the variances of their noise.
     failed : int

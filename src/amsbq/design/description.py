@@ -1,4 +1,4 @@
-"""`Problem`: everything that the values and choices of a run depend on, checked once. Journals store it."""
+"""`Problem`: everything on which the values and choices of a run depend, checked once. Journals store it."""
 
 from __future__ import annotations
 

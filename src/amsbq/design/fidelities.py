@@ -20,9 +20,9 @@ Number: TypeAlias = float | int
 
 #: name of the limit that sources tend to as they are refined
 LIMIT = "limit"
-#: most levels that the range of a knob is divided into
+#: most levels into which the range of a knob is divided
 MOST_LEVELS = 17
-#: most combinations of several knobs that ranges are divided into: each is a source, which takes time
+#: most combinations of several knobs into which ranges are divided: each is a source, which takes time
 MOST_COMBINATIONS = 25
 #: fewest levels of a range if there are several knobs
 FEWEST_LEVELS = 3

@@ -58,7 +58,7 @@ class Policy:
     problem : Problem
     ledger : Ledger
     learner : Learner
-        The observations, and the posterior that decisions are based on.
+        The observations, and the posterior on which decisions are based.
     in_bulk : InBulk
     evaluations : list of Evaluation
         The evaluations of the run, to which others are appended.

@@ -1,4 +1,4 @@
-"""Changes of a problem since its journal was written: what a run depends on, compared and described in words."""
+"""Changes of a problem since its journal was written: all that affects a run, compared and described in words."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def legend_below(figure: Figure, *axes: Axes, columns: int = 4) -> None:
 
 
 def draw_median_errors(ax: Axes, runs: DataFrame, costs: Array, methods: list[str]) -> None:
-    """Draw the median over seeds of the relative error against cost, with quartiles where there are enough seeds."""
+    """Draw the median over seeds of the relative error against cost, with quartiles if there are enough seeds."""
     for method in methods:
         of_method = runs[runs["method"] == method]
         if not len(of_method):

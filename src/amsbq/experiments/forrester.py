@@ -231,7 +231,7 @@ def _draw_costs(sources: DataFrame) -> Figure:
 
 
 def _evaluated_before(decisions: DataFrame, decision: int) -> DataFrame:
-    """Return the evaluations that a decision was based on."""
+    """Return the evaluations on which a decision was based."""
     done = decisions[(decisions["kind"] != "state") & (decisions["decision"] < decision)]
     return done.rename(columns={"mean": "value"})
 

@@ -1,4 +1,4 @@
-"""The vector θ of hyperparameters: its entries, their priors, and the covariances that it stands for.
+"""The vector θ of hyperparameters: its entries, their priors, and the covariances that it represents.
 
 Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at once
 

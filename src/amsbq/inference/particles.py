@@ -172,7 +172,7 @@ class Particles:
         return data.rows((data.s != 0) | ~data.sites.differentiated)  # the derivatives are all zero, and redundant
 
     def holds(self, data: Data) -> bool:
-        """Return whether observations still have the noise and the constancy that the particles were learned with."""
+        """Return whether observations still have the noise and the constancy with which the particles were learned."""
         if not self.members:
             return True
         with collected_warnings():

@@ -1,4 +1,4 @@
-"""Observations prepared for learning: in standard units, and regularised where they are degenerate."""
+"""Observations prepared for learning: in standard units, and regularised if they are degenerate."""
 
 from __future__ import annotations
 

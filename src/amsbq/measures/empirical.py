@@ -87,7 +87,7 @@ class Empirical(Measure):
         n: int = SAMPLED,
         seed: int = 0,
     ) -> Empirical:
-        """Return samples of a distribution that can only be drawn from, or of a measure restricted by a condition.
+        """Return samples of a distribution that can only be sampled, or of a measure restricted by a condition.
 
         Draws that do not meet the condition are rejected, until there are n that do.
 

@@ -157,7 +157,7 @@ class Channel:
         return list(dict.fromkeys(each.transform.shape for each in self.alternatives))
 
     def holds(self, data: Data) -> bool:
-        """Return whether observations still have the noise, the constancy and the range that it was learned with."""
+        """Return whether observations still have the noise, the constancy and the range with which it was learned."""
         return all(
             each.transform.holds(data.rows(data.s < len(each.noise)))
             and each.process.particles.holds(each.observed(data))

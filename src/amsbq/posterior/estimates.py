@@ -26,7 +26,7 @@ class Estimates(Sequence[Estimate]):
     names : list of str, optional
         Their names; by default "0", "1" and so on.
     labels : list of str, optional
-        What to call them where they are printed; by default their names.
+        What to call them in print; by default their names.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(posteriors: PosteriorBatch) -> LeftOut:
-    """Return all values that posteriors are conditioned on, each predicted from all other observations."""
+    """Return all values on which posteriors are conditioned, each predicted from all other observations."""
     data = posteriors.data
     of = ~(data.sites.differentiated | data.of_integral)
     means, variances = posteriors.leave_one_out()
@@ -493,7 +493,7 @@ def _effect(batch: PosteriorBatch, source: int, inputs: Sequence[int], t: Array)
 def _by_all_samples(batch: PosteriorBatch, cov: Callable[[ModelBatch, Sites], Array]) -> Array:
     """Return the corrections to means of integrals (K, m), whose covariances with observations are (K, m, N).
 
-    They are the differences between integrals over all of many samples and over those that models are learned with.
+    They are the differences between integrals over all of many samples and over those with which models are learned.
     """
     models, whole = batch.models, batch.models.measure.whole
     if whole is models.measure:

@@ -352,7 +352,7 @@ class Transform:
     def transformed(self, data: Data, noise: Sequence[float], measure: Measure) -> Data:
         """Return observations of g, from those of f and the known noise variance of each source.
 
-        Derivatives follow the value that they belong to, as on arrival. A standard deviation becomes half the
+        Derivatives follow the value to which they belong, as on arrival. A standard deviation becomes half the
         difference between the transformed values one standard deviation above and below.
         """
         f = data.values

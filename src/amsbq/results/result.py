@@ -96,7 +96,7 @@ class Result:
     bulk : list of Bulk
         Evaluations in bulk: for each such source their number, its integral and the cost.
     header : dict or None
-        The header of the journal that the result was read from. It describes the problem even without an integrator.
+        The header of the journal from which the result was read. It describes the problem even without an integrator.
     output : str
         The name of the output, for the result of one of several outputs; otherwise empty.
     stored_target : Estimate, Estimates or None

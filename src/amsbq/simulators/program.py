@@ -126,7 +126,7 @@ class _Tail:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a program has ended; where possible its process number stays reserved."""
+    """Return whether a program has ended; if possible, its process number stays reserved."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None

@@ -32,7 +32,7 @@ from ..posterior.sensitivity import Sensitivity
 from ..results import analysis
 from ..results.result import NO_MODEL, Result, furthest, primary_values, result_of, totals
 
-#: what a figure can be drawn from: a result, an integrator, or the path of a journal
+#: what a figure can be made of: a result, an integrator, or the path of a journal
 Run: TypeAlias = Result | Decisions | str | os.PathLike[str]
 
 
