@@ -81,7 +81,7 @@ def answers(result):
 
 
 def draw(result):
-    """Draw the data alongside epidemics of the prior distribution, and where the likelihood was evaluated."""
+    """Draw the data beside epidemics of the prior distribution, and where the likelihood was evaluated."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     rng = np.random.default_rng(0)
     x = np.column_stack([inputs.rvs(300, random_state=rng) for inputs in PRIOR.values()])

@@ -36,7 +36,7 @@ def power(speed):
 
 
 def distances(direction):
-    """Return how far each turbine is behind and to the side of each other one, two arrays (9, 9), in m."""
+    """Return how far each turbine is behind each other one, and beside it, shapes (9, 9), in m."""
     angle = np.radians(270 - direction)  # to where it blows, from the east
     apart = PLACES[:, None] - PLACES
     return apart @ [np.cos(angle), np.sin(angle)], apart @ [-np.sin(angle), np.cos(angle)]
