@@ -91,7 +91,7 @@ def test_the_settings_are_those_of_the_page():
         "| 2,000 or more evaluations",
         "| more than ten inputs",
         "and 20 evaluations",
-        "five nodes",
+        "five or more nodes",
         "| one or two",
     ):
         assert said in page
