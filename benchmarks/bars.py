@@ -4,7 +4,7 @@ forecasts of them come true.
     python -m benchmarks.bars                          # development problems of the arena: a quarter of an hour
     python -m benchmarks.bars --half validation --json bars.jsonl
 
-Errors and tolerances are in standard deviations of the primary source's output. A run goes on to the end of its budget;
+Errors and tolerances are in standard deviations of the primary source's output. Each run uses its whole budget;
 where the rule of `abs_tol` would have stopped it is noted on the way, for several tolerances. The first narrow interval
 is compared with it. The forecast is made when half of the budget is spent, for all of it.
 """

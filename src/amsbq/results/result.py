@@ -81,7 +81,7 @@ class Result:
         The cost of all evaluations.
     stopped : str
         "budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted", or what a stop rule of the
-        user returned; empty while a run goes on.
+        user returned; empty while a run continues.
     names : list of str
         Names of the sources.
     budget : float

@@ -160,7 +160,7 @@
   window.addEventListener("afterprint", () => { paint(); opened.forEach((finding) => { finding.open = false; }); redraw(); });
   window.addEventListener("load", () => setTimeout(start, 0));
 
-  // while the run goes on: a page that is a file is loaded again, one with a server gets new content
+  // while the run continues: a page that is a file is loaded again, one with a server gets new content
   const place = Number(remembered("place"));
   if (place) window.scrollTo(0, place);
   if (data.refresh) setTimeout(() => { remembered("place", String(window.scrollY)); location.reload(); }, 1000 * data.refresh);
