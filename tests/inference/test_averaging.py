@@ -13,7 +13,7 @@ from amsbq.gp.data import Data, Sites
 from amsbq.inference.averaging import SETTINGS, advantage, stacking_weights, weighted
 from amsbq.inference.log_posterior import LogPosterior
 from amsbq.inference.particles import from_dict, learn, of_primary_alone
-from amsbq.inference.sampling import allotted, draw
+from amsbq.inference.sampling import HyperparameterDraws, allotted, draw
 from amsbq.inference.structures import as_model, chain, checked_order, common_and_own, star
 from amsbq.posterior.component import Component
 from amsbq.posterior.latent import Latent, Process, without_far_draws
@@ -83,7 +83,8 @@ def test_densities_are_those_of_observations_that_were_left_out():
             models = posteriors.models
             noise = models.noise[:, 0] + 1e-10 * models.variances(Sites.values(0, data.X[[i]]))[:, 0]
             p = stats.norm(mean[:, 0], np.sqrt(variance[:, 0] + noise)).pdf(standard.y[i])
-            logs[i, m] = np.log(draws[m].weights @ p)
+            unseen = draws[m].weights * np.minimum(1 / p, 2 * (draws[m].weights @ (1 / p)))  # four draws
+            logs[i, m] = np.log(unseen @ p / unseen.sum())
     weights = [member.weight for member in weighted(draws)]
     equal = np.full(2, SETTINGS.prior_observations / 2)
     np.testing.assert_allclose(weights, stacking_weights(logs, equal), rtol=1e-4)
@@ -221,3 +222,26 @@ def test_the_advantage_of_other_sources_does_not_depend_on_units():
 def test_sources_that_predict_the_primary_one_are_kept():
     data = levels_of(4)
     assert learn(as_model("auto"), UNIT, data, [0.0] * 3).n_sources == 3
+
+
+def test_left_out_values_are_predicted_by_draws_that_have_not_seen_them():
+    """Draws are conditioned on all values; the density of one given the others is that of draws without it."""
+    X = np.array([0.1, 0.35, 0.6, 0.9, 0.2, 0.7])[:, None]
+    s = np.array([0, 0, 0, 0, 1, 1])
+    data = Data(s, X, np.cos(2 * X[:, 0]) + 0.1 * s, np.full(6, 0.05))
+    density = LogPosterior(chain(range(2), 1), amsbq.Uniform(0, 1), data, [0.0, 0.0])
+    theta = density.layout.starts()[:5]
+    models, standard = density.models(theta), density.units.standardise(data)
+    G = models.cov(standard.sites, standard.sites) + np.diag(standard.noise_var)
+
+    def likelihoods(rows):
+        dense = [stats.multivariate_normal(cov=each[np.ix_(rows, rows)]) for each in G]
+        return np.array([one.pdf(standard.y[rows]) for one in dense])
+
+    every = np.arange(6)
+    weights = likelihoods(every) / likelihoods(every).sum()
+    relations, modes = np.ones((5, 2)), np.zeros(5, dtype=int)
+    draws = HyperparameterDraws(density, theta, relations, modes, weights, np.zeros(5))
+    for n, found in enumerate(draws.primary_log_densities):
+        density_of_it = likelihoods(every).sum() / likelihoods(np.delete(every, n)).sum()
+        assert found == pytest.approx(np.log(density_of_it), abs=1e-6)

@@ -66,9 +66,16 @@ class HyperparameterDraws:
 
     @cached_property
     def primary_log_densities(self) -> Array:
-        """The log density of each primary value given all others, in standard units, by the mixture of draws: (n,)."""
+        """The log density of each primary value given all others, in standard units, by the mixture of draws: (n,).
+
+        The draws are conditioned on that value, too, which would flatter the prediction of it. They are therefore
+        weighted by importance, 1/p(y_n | others, θ), with weights truncated after Ionides (2008).
+        """
         logs = self.log_posterior.primary_log_densities(self.Theta, self.relations)
-        return np.asarray(logsumexp(logs, axis=0, b=self.weights[:, None]))
+        known = self.weights[:, None]
+        largest = logsumexp(-logs, axis=0, b=known) + 0.5 * np.log(len(logs))
+        importance = np.minimum(-logs, largest)
+        return np.asarray(logsumexp(importance + logs, axis=0, b=known) - logsumexp(importance, axis=0, b=known))
 
     def models(self) -> ModelBatch:
         """Return the models of all draws, of outputs in standard units."""
