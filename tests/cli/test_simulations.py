@@ -518,7 +518,10 @@ def test_an_interrupted_run_goes_on_with_its_own_budget(problem):
 def test_a_forecast_of_a_journal(journal, typed):
     said = typed("forecast", journal).out
     assert said.startswith("      cost  expected std\n         3  ")
-    assert float(said.splitlines()[-2].split()[0]) <= 6.0
+    *_, last, estimated, ahead = said.splitlines()
+    assert float(last.split()[0]) <= 6.0
+    assert estimated.startswith("(an estimate")
+    assert re.fullmatch(r"evaluations ahead: \d+ of \w+(, \d+ of \w+)*", ahead)
     assert (
         typed("forecast", journal, "--budget", 4).out
         == typed("forecast", journal.with_suffix(".toml"), "--budget", 4).out

@@ -39,7 +39,7 @@ def test_a_source_that_tells_nothing_counts_little(tmp_path):
     # next to nothing of the other source is left in the answer, and draws were carried along
     assert abs(result.mean - alone.mean) < 0.1 * alone.std
     assert result.std == pytest.approx(alone.std, rel=0.25)
-    assert "are no better with unrelated: models with it have a weight of " in " ".join(str(result.diagnose()).split())
+    assert "are no better with unrelated: " in " ".join(str(result.diagnose()).split())  # of little weight, or left out
     again = amsbq.integrate(sources, [(0, 1)] * 2, budget=9, journal=journal)
     assert (again.mean, again.std) == (result.mean, result.std)
     ahead = again.integrator.forecast(12)

@@ -220,7 +220,7 @@ def test_changes_that_cannot_be_accepted(tmp_path):
     path = tmp_path / "run.jsonl"
     run(path)
     content = path.read_bytes()
-    with pytest.raises(JournalError, match=r"of 2 sources .* now there are 1 .*start a new journal"):
+    with pytest.raises(JournalError, match=r"with 2 sources .* now has 1 .*start a new journal"):
         run(path, [amsbq.Source(fine, name="fine")], accept_changes=True)
     for measure in (amsbq.Uniform(0, 0.3), amsbq.Uniform([0, 0], [1, 1])):
         with pytest.raises(JournalError, match=r"change of the inputs cannot be accepted: evaluation"):

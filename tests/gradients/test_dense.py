@@ -155,7 +155,7 @@ def test_data_with_gradients():
     ("measure", "gradients", "message"),
     [
         (amsbq.Uniform(0, 1), [[1.0, 2.0]], "shape"),
-        (amsbq.Uniform(0, 1), [[np.inf]], "NaN if it is not known"),
+        (amsbq.Uniform(0, 1), [[np.inf]], "NaN where unknown"),
         (amsbq.Uniform(0, 1), [["steep"]], "number"),
     ],
 )
