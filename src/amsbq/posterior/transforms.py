@@ -60,6 +60,7 @@ class TransformSettings:
     #: largest logarithm that is distinguished, in units of Δ; and minus the smallest one
     largest: float = 0.95
     smallest: float = 1e5
+    rounding: float = 1e-14  #: relative rounding error of trends
 
 
 SETTINGS = TransformSettings()
@@ -356,8 +357,12 @@ class Transform:
         difference between the transformed values one standard deviation above and below.
         """
         f = data.values
-        y = f.y - self.offsets(measure, f.s, f.X)
-        spread = np.sqrt(f.noise_var + np.array(noise)[f.s])
+        offsets = self.offsets(measure, f.s, f.X)
+        y, rounding = (
+            f.y - offsets,
+            SETTINGS.rounding * offsets,
+        )  # residuals of a trend may be nothing but rounding errors
+        spread = np.sqrt(f.noise_var + np.array(noise)[f.s] + rounding**2)
         ends = [self.to(np.clip(y + step, self.range.low, self.range.high)) for step in (-spread, spread)]
         variances = np.where(spread > 0, (0.5 * (ends[1] - ends[0])) ** 2, 0.0)
         g = replace(f, y=read_only(self.to(y)), noise_var=read_only(variances))
