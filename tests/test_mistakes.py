@@ -373,7 +373,7 @@ def test_columns_of_a_data_frame_go_by_their_names():
     with pytest.raises(ValueError, match="X has the columns b, z, but the inputs are a, b"):
         amsbq.estimate(0, frame.rename(columns={"a": "z"}), frame["b"], inputs)
     result = amsbq.integrate(lambda a, b: a, inputs, budget=5, seed=0, progress=False)
-    np.testing.assert_allclose(result.predict(0, frame)[0], frame["a"], atol=0.1)
+    np.testing.assert_allclose(result.predict(0, frame)[0], frame["a"], atol=0.2)
 
 
 def test_a_vectorized_function_with_mistaken_axes_has_no_values():
