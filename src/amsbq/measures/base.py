@@ -146,6 +146,10 @@ class Measure(ABC):
         """Matrix of whitened coordinates u, shape (D, D): x = median + axes @ u."""
         return np.diag(self.width)
 
+    def whitened(self, X: Array) -> Array:
+        """Return the whitened coordinates u (n, D) of locations X (n, D)."""
+        return np.asarray(np.linalg.solve(self.axes, (X - self.median).T).T)
+
     @cached_property
     def reach(self) -> Array:
         """Box in which locations are searched, in whitened coordinates u, shape (D, 2): the support without tails."""

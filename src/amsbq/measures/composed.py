@@ -203,8 +203,8 @@ class Mixture(Measure):
     @cached_property
     def reach(self) -> Array:
         """Box around points of the mixture, in whitened coordinates u, shape (D, 2)."""
-        u = np.linalg.solve(self.axes, (self._cloud.samples - self.median).T)
-        return read_only(np.quantile(u, [SETTINGS.tail_probability, 1 - SETTINGS.tail_probability], axis=1).T)
+        u = self.whitened(self._cloud.samples)
+        return read_only(np.quantile(u, [SETTINGS.tail_probability, 1 - SETTINGS.tail_probability], axis=0).T)
 
     def cautions(self, X: Array) -> list[str]:
         """Return a warning for each input that may make the error bar too small, given observations at X (n, D)."""

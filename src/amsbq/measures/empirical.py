@@ -194,8 +194,8 @@ class Empirical(Measure):
     @cached_property
     def reach(self) -> Array:
         """Box around the samples, in whitened coordinates u, shape (D, 2)."""
-        u = np.linalg.solve(self.axes, (self.samples - self.median).T)
-        return read_only(np.column_stack([u.min(axis=1), u.max(axis=1)]))
+        u = self.whitened(self.samples)
+        return read_only(np.column_stack([u.min(axis=0), u.max(axis=0)]))
 
     @property
     def whole(self) -> Empirical:

@@ -296,8 +296,8 @@ class GaussianCopula(MarginalMeasure):
     def reach(self) -> Array:
         """Box around points of the measure, in whitened coordinates u, shape (D, 2)."""
         X = np.clip(self.sobol(1024, 0), *self._ends.T)
-        u = np.linalg.solve(self.axes, (X - self.median).T)
-        return read_only(np.column_stack([u.min(axis=1), u.max(axis=1)]))
+        u = self.whitened(X)
+        return read_only(np.column_stack([u.min(axis=0), u.max(axis=0)]))
 
     @cached_property
     def _ends(self) -> Array:

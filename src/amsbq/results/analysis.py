@@ -234,7 +234,7 @@ def _part(X: Array, inside: Array) -> Unexplored:
 def unsearched(it: Decisions) -> Unexplored:
     """Return the tails of the inputs that are outside the box in which locations are searched."""
     X = it.measure.sobol(SETTINGS.tail_points, rng=1)
-    u, (low, high) = np.linalg.solve(it.measure.axes, (X - it.measure.median).T).T, it.measure.reach.T
+    u, (low, high) = it.measure.whitened(X), it.measure.reach.T
     slack = 1e-9 * (high - low)
     return _part(X, ((u < low - slack) | (u > high + slack)).any(axis=1))
 
