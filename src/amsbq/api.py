@@ -91,7 +91,7 @@ def integrate(
         Where to evaluate: any executor, or a Dask cluster. By default in this thread or, if there are several workers
         or a source has a timeout, in separate threads.
     workers : int
-        Number of evaluations at the same time.
+        Number of concurrent evaluations.
     journal : path, optional
         A file to which every event is written as it happens. If it exists, the run is resumed from it without
         repeating any evaluation; a run that has stopped only returns its result. A larger budget continues it.

@@ -136,7 +136,7 @@ def estimate(
     log : bool, or a dictionary by output
         Whether values are logarithms of a non-negative function; the estimate is the logarithm of its integral.
     integrals : dictionary of (value, variance) by source, optional
-        Known integrals of sources, by the number of the source, with the variance of their error; with several outputs,
+        Known integrals of sources, by the index of the source, with the variance of their error; with several outputs,
         M numbers each.
     fidelity : list of dictionaries, optional
         The fidelity of each source, None if it has none: see `Source`.

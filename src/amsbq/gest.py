@@ -221,7 +221,7 @@ class Generator(Standard):  # type: ignore[misc]
                 self.integrator.observe(self._source(result), x, seen.value, seen.variance)
 
     def _source(self, result: Mapping[str, Any]) -> int:
-        """Return the number of the source that was evaluated."""
+        """Return the index of the source that was evaluated."""
         if not self._called:
             return next(n for n, each in enumerate(self.integrator.sources) if each.function is None)
         found = [number for number, called in self._called.items() if called == result[self._variable]]

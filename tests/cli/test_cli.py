@@ -123,7 +123,7 @@ def test_status(finished, answer, typed):
     journal = finished[0].with_suffix(".jsonl")
     status = typed("status", journal).out
     assert status.startswith(f"integral: {amsbq.read_result(journal).estimate.summary().split(' (std)')[0]} (std)")
-    assert "the remaining budget pays for no useful evaluation" in status
+    assert "the remaining budget does not cover another useful evaluation" in status
     as_json = json.loads(typed("status", journal, "--json").out)
     assert as_json["spent"] == pytest.approx(answer["spent"])
     assert as_json["sources"]["fine"]["told"] == sum(e["source"] == "fine" for e in answer["evaluations"])

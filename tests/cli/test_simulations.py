@@ -304,7 +304,7 @@ def test_what_is_excluded_has_not_failed(journal, typed):
     assert f"{result.names[source]} (1 excluded)" in str(result)
     again = typed("exclude", journal, 1, "--reason", "another", code=2).err
     assert "evaluation 1 is excluded by the user: diverged" in again
-    assert f"to use it again: amsbq correct {journal} 1 VALUE" in again
+    assert f"to include it again, run: amsbq correct {journal} 1 VALUE" in again
     assert "corrected" in typed("correct", journal, 1, 0.5).out
 
 

@@ -202,7 +202,7 @@ def surface(z: Any, M: int) -> Any:
 
 
 def slopes(z: Any, M: int) -> Any:
-    """Return the derivatives of h_m by both coordinates, shape (n, M, 2)."""
+    """Return the derivatives of h_m with respect to both coordinates, shape (n, M, 2)."""
     m = np.arange(M)
     z0, z1 = z[:, [0]], z[:, [1]]
     return np.stack([2 * np.cos(2 * z0 + 0.3 * m) + 0.1 * m * z1, z1 + 0.1 * m * z0], axis=-1)

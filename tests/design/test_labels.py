@@ -195,7 +195,7 @@ def test_several_outputs_have_their_own():
 def test_names_that_are_not_known_are_refused(what):
     with pytest.raises(ValueError, match=f"{what} has 'sped', which is not known.*speed"):
         thrown(**{what: {"sped": "m/s"}})
-    with pytest.raises(TypeError, match=f"{what} must be a dictionary of texts"):
+    with pytest.raises(TypeError, match=f"{what} must be a dictionary of strings"):
         thrown(**{what: {"speed": 3}})
 
 

@@ -405,7 +405,7 @@ def test_what_a_result_shows():
     result = integrate(sources, UNIT, budget=4, model=fixed())
     text = str(result)
     assert f"{result.mean:.3f} ± {result.std:.3f}" in text
-    assert "the remaining budget pays for no useful evaluation" in text
+    assert "the remaining budget does not cover another useful evaluation" in text
     assert "of 4" in text
     html = result._repr_html_()
     assert "&lt;b&gt;fine&lt;/b&gt;" in html

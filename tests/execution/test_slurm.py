@@ -161,4 +161,4 @@ def test_slurm_jobs_tell_their_own_values(slurm, tmp_path, capsys):
     for e in read_result(journal).evaluations:
         assert e.value == pytest.approx(e.x[0] ** 2, abs=1e-5)
     assert main(["ask", str(tmp_path / "problem.toml")]) == 0
-    assert "the remaining budget pays for no useful evaluation" in capsys.readouterr().err
+    assert "the remaining budget does not cover another useful evaluation" in capsys.readouterr().err

@@ -525,7 +525,7 @@ def test_it_is_written_again_while_the_run_goes_on(tmp_path, opened):
         page = opened(path)
         assert run.wait(timeout=60) == 0
         page.wait_for_selector(
-            "text=the remaining budget pays for no useful evaluation", timeout=60_000
+            "text=the remaining budget does not cover another useful evaluation", timeout=60_000
         )  # it has loaded itself again
         printed, _ = watch.communicate(timeout=60)
         assert watch.returncode == 0

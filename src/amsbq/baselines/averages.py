@@ -2,7 +2,7 @@
 
 Notation: y_i = f(x_i) are the values at n points x_i, and ȳ is their average, the estimate of ∫ f dπ.
 
-- Monte Carlo draws x_i from π independently. Then ȳ has the standard error s / √n, where s is the sample standard
+- Monte Carlo draws x_i from π independently. Then ȳ has standard error s / √n, where s is the sample standard
   deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
 - Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly.
   Such points are not independent, so R independently scrambled sequences have averages ȳ_1, ..., ȳ_R, whose spread
@@ -54,37 +54,37 @@ def monte_carlo(
 ) -> Result:
     """Estimate the integral by the average of the primary source over independent draws of its inputs.
 
-    The error bar is the standard error of the average, with Student's distribution.
+    The error bar is the standard error of the average; intervals use Student's t distribution.
 
     Parameters
     ----------
     sources : function, `Source`, or list of them
-        As in `amsbq.integrate`, the primary one first; single-source methods evaluate only that.
-    measure : measure, or anything that `amsbq.as_measure` takes
+        As in `amsbq.integrate`, the primary one first; single-source methods evaluate only that one.
+    measure : measure, or anything that `amsbq.as_measure` accepts
         The distribution of the inputs.
     budget : float
         In units of cost; it determines the number of evaluations.
     seed : int, optional
         Seed of the random numbers, by default 0.
     rng : int or numpy.random.Generator, optional
-        Instead of ``seed``: a seed, or a generator that draws one.
+        Alternative to ``seed``: a seed, or a generator from which one is drawn.
     executor : concurrent.futures.Executor or distributed.Client, optional
         Where to evaluate, as in `amsbq.integrate`.
     workers : int
-        Number of evaluations at the same time.
+        Number of concurrent evaluations.
 
     Returns
     -------
     Result
-        The integral of the primary source; each evaluation has the mean and the standard deviation after it. Failed
-        evaluations are charged, but not part of the estimate.
+        The integral of the primary source; each evaluation records the running mean and standard deviation. Failed
+        evaluations are charged, but do not enter the estimate.
 
     Examples
     --------
     >>> from scipy import stats
     >>> print(monte_carlo(lambda x: x[0] ** 2, stats.norm(), budget=1000))
     integral: 0.956 ± 0.046 (std), 95 % between 0.866 and 1.046
-    stopped: the remaining budget pays for no useful evaluation; spent 1000 of 1000
+    stopped: the remaining budget does not cover another useful evaluation; spent 1000 of 1000
     <BLANKLINE>
       source      made  failed        cost
       source 0    1000       0        1000
@@ -176,7 +176,7 @@ def percentile(
 ) -> Result:
     """Estimate the integral by the average of the primary source over percentiles of the measure.
 
-    There are as many cells of equal probability as the budget pays for: in several dimensions, a grid with the same
+    There are as many cells of equal probability as the budget covers: in several dimensions, a grid with the same
     number for each input. The method is deterministic, and its estimate has no error bar (NaN).
 
     Parameters
@@ -198,7 +198,7 @@ def percentile(
     if nodes == "right" and not np.isfinite(run.measure.bounds[:, 1]).all():
         raise ValueError(f"{run.measure!r} has no right end: give nodes='middle'")
     if run.sources[0].measured:
-        raise ValueError("the percentiles depend on how many the budget pays for: the cost must be known, not measured")
+        raise ValueError("the percentiles depend on how many the budget covers: the cost must be known, not measured")
     run.evaluate(((0,), x) for x in _finest_grid(run, 1.0 if nodes == "right" else 0.5))
     values = run.table()[:, 0]
     return run.result([*[None] * (len(values) - 1), _plain_average(values)])  # only all nodes together are an estimate
@@ -263,7 +263,7 @@ def _plain_average(values: Array) -> Estimate | None:
 
 
 def _finest_grid(run: SamplingRun, shift: float) -> Array:
-    """Return the nodes of the finest grid that the budget pays for, shape (k^D, D), at a ``shift`` within cells."""
+    """Return the nodes of the finest grid that the budget covers, shape (k^D, D), at a ``shift`` within cells."""
     cost, D = run.ledger.costs.costs[0], run.measure.dim
 
     def grid(k: int) -> Array:

@@ -50,7 +50,7 @@ SETTINGS = MultilevelBQSettings()
 def vanilla_bq(sources: SourcesLike, measure: MeasureLike, *, budget: float, **options: Any) -> Result:
     """Estimate the integral by Bayesian quadrature with the primary source alone.
 
-    The function has a Gaussian process prior, and locations are chosen one after the other, where they are most
+    The function has a Gaussian process prior, and locations are chosen one at a time, where they are most
     informative about the integral for their cost. Hyperparameters are at the mode of their posterior, as in the paper,
     so that the error bar is narrower than that of `amsbq.integrate`.
 
@@ -107,7 +107,7 @@ def multilevel_bq(
     sources, measure, budget, order, seed, rng, executor, workers
         As in `multilevel_monte_carlo`.
     pilot : int, optional
-        Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for, but
+        Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget covers, but
         at least D + 3, for D inputs, and at most 50.
     rate : float, optional
         The rate at which the error of a level decreases with the number of its draws. By default (5 + D) / (2 D), for

@@ -68,7 +68,7 @@ def mlblue(
     Any group of sources may be evaluated together at independent draws. The numbers of draws are optimal for the
     covariance matrix and the costs of the sources, and the values are combined by generalised least squares. With a
     known covariance matrix, and apart from rounding to integers, no linear unbiased estimator from independent draws of
-    groups has a smaller variance: these include multilevel and multifidelity Monte Carlo and all approximate control
+    groups has a smaller variance: these include multilevel and multi-fidelity Monte Carlo and all approximate control
     variates.
 
     The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else from sample
@@ -159,7 +159,7 @@ def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
 def best_allocation(
     covariance: Array, groups: Sequence[Group], costs: Array, budget: float, fixed: dict[Group, int]
 ) -> list[int]:
-    """Return numbers of draws n_g that a budget pays for, besides ``fixed`` ones, with a small variance.
+    """Return numbers of draws n_g that a budget covers, besides ``fixed`` ones, with a small variance.
 
     The best number of one group after the other, the expensive ones first, is rounded up or down, whichever gives the
     smaller variance if the others are optimal. ``costs`` (G,) has the cost of one draw of each group. Without fixed
@@ -191,7 +191,7 @@ def best_allocation(
 
 
 def relaxed_allocation(P: Array, costs: Array, budget: float, Psi: Array) -> Array:
-    """Return the real-valued numbers n_g with the smallest variance that a budget pays for, shape (G,).
+    """Return the real-valued numbers n_g with the smallest variance within a budget, shape (G,).
 
     One draw of each group costs ``costs`` (G,) and adds P (G, L, L) to Ψ (L, L), which has the existing draws.
     """

@@ -1,7 +1,7 @@
-"""Multifidelity Monte Carlo: secondary sources as successive control variates, on nested draws.
+"""Multi-fidelity Monte Carlo: secondary sources as successive control variates, on nested draws.
 
 Notation: after selection there are k sources, the primary one first and the others by decreasing correlation ρ_i with
-it (ρ_1 = 1, ρ_{k+1} = 0). Source i has the variance σ_i², costs w_i, and is evaluated at the first n_i of a sequence of
+it (ρ_1 = 1, ρ_{k+1} = 0). Source i has variance σ_i², costs w_i, and is evaluated at the first n_i of a sequence of
 draws, n_1 ≤ ... ≤ n_k. With averages ȳ_i(n) over the first n draws (Peherstorfer, Willcox and Gunzburger, 2016),
 
     μ̂ = ȳ_1(n_1) + Σ_{i>1} α_i (ȳ_i(n_i) - ȳ_i(n_{i-1})),    α_i = ρ_i σ_1 / σ_i,
@@ -44,7 +44,7 @@ def multifidelity_monte_carlo(
     executor: ExecutorLike | None = None,
     workers: int = 1,
 ) -> Result:
-    """Estimate the integral by multifidelity Monte Carlo.
+    """Estimate the integral by multi-fidelity Monte Carlo.
 
     The primary source is averaged over few draws, and each secondary source over more of them; differences between
     averages over many and over few draws correct the average of the primary one. Numbers of draws, weights, and the
@@ -61,7 +61,7 @@ def multifidelity_monte_carlo(
         Covariance matrix of the sources under the measure, if it is known; then there is no pilot.
     pilot : int, optional
         Number of draws at which all sources are evaluated first, at least L + 2; they also contribute to the estimate.
-        By default as many as 30 % of the budget pays for, between L + 3 and 50.
+        By default as many as 30 % of the budget covers, between L + 3 and 50.
 
     References
     ----------
@@ -104,7 +104,7 @@ def best_order(covariance: Array, costs: Array) -> Group:
 
 
 def nested_counts(covariance: Array, costs: Array, order: Group, budget: float, least: int) -> tuple[int, ...]:
-    """Return the numbers of evaluations n_i of the sources in order, with the smallest variance that a budget pays for.
+    """Return the numbers of evaluations n_i of the sources in order, with the smallest variance within a budget.
 
     The primary source has at least ``least``; all sources have ``least`` if the budget leaves no choice.
     """

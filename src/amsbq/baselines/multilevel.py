@@ -62,7 +62,7 @@ def multilevel_monte_carlo(
         Numbers of the sources from the finest, 0, to the coarsest; others are not used. By default all sources by
         decreasing cost, or as listed if costs are measured.
     pilot : int, optional
-        Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget pays for,
+        Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget covers,
         between 5 and 50.
 
     References

@@ -68,14 +68,14 @@ class PilotedRun(SamplingRun):
         price = self.draw_costs([together])[0]
         if not affordable(price, self.budget):
             raise ValueError(
-                f"a budget of {self.budget:.6g} does not pay for one evaluation of each source, which costs {price:.6g}"
+                f"a budget of {self.budget:.6g} does not cover one evaluation of each source, which costs {price:.6g}"
             )
         return self.known
 
     def evaluate_planned(self, counts: Mapping[Group, int] | None) -> None:
         """Evaluate that many more draws of each group, unless the run was interrupted.
 
-        Without counts, as the covariance is unknown, the rest of the budget goes to the primary source.
+        Without counts, because the covariance is unknown, the rest of the budget goes to the primary source.
         """
         if counts is None:
             counts = {(0,): int((self.budget - self.spent) / self.average_costs()[0]) + 1}
@@ -84,7 +84,7 @@ class PilotedRun(SamplingRun):
 
 
 def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, default: int, fewest: int) -> int:
-    """Return the number of draws of each group in a pilot; ValueError if the budget does not pay for it.
+    """Return the number of draws of each group in a pilot; raise ValueError if the budget does not cover it.
 
     ``pilot`` is the user's number, at least ``fewest``. If it is None, a share of the budget pays for the pilot, which
     has at least ``default`` draws of each group.
@@ -107,7 +107,7 @@ def pilot_size(run: SamplingRun, groups: Sequence[Group], pilot: int | None, def
 
 
 def planned_draws(run: SamplingRun, counts: Mapping[Group, int], seed: int | Sequence[int]) -> Iterator[Draw]:
-    """Yield independent draws, in given numbers for each group and always in proportion, as a run may end early."""
+    """Yield independent draws, in given numbers for each group, and always in proportion: a run may end early."""
     locations = independent_draws(run.measure, seed)
     wanted = [(group, n) for group, n in counts.items() if n > 0]
     queue = [(1 / n, i, 1) for i, (_, n) in enumerate(wanted)]

@@ -68,7 +68,7 @@ class SamplingRun(Run):
         self._draws: Iterator[Draw] = iter(())
         self._next: Draw | None = None  # taken from the iterator, but not yet paid for
         self._adaptive = False
-        self._left: list[int] = []  # sources of the current draw that were not asked yet
+        self._left: list[int] = []  # sources of the current draw that were not requested yet
         self._groups: list[Group] = []  # the group of each draw
         self._draw_of: list[int] = []  # number of the draw of each query, by id
         self.ended: StopReason = ""  #: why the last sequence has ended
@@ -82,7 +82,7 @@ class SamplingRun(Run):
         """Evaluate draws in order.
 
         The iterator may be infinite. If it is ``adaptive``, it uses ``evaluations`` to decide on the next draw. If it
-        ends, it has no draw that the budget pays for.
+        ends, it has no draw that the budget covers.
         """
         self._draws, self.stopped, self._adaptive = draws, None, adaptive
         self.ended = Runner(self, (), self._executor, self._workers).run()
@@ -91,7 +91,7 @@ class SamplingRun(Run):
         return not self._adaptive and not any(source.measured for source in self.sources)
 
     def ask(self) -> Query | None:
-        """Return the next query, or None if the sequence has ended or the budget does not pay for the next draw."""
+        """Return the next query, or None if the sequence has ended or the budget does not cover the next draw."""
         if not self._left:
             self._next = self._next or next(self._draws, None)
             if self._next is None or not self._can_pay_draw(*self._next):
@@ -159,8 +159,8 @@ class SamplingRun(Run):
         answer = next((estimate for estimate in reversed(estimates) if estimate is not None), None)
         if answer is None:
             raise no_result_error(self, self.ended)
-        # During the run, evaluations are recorded without an estimate, as no decision needs it; the estimates after all
-        # draws are computed at once at the end, and filled in here.
+        # During the run, evaluations are recorded without an estimate, because no decision needs it; the estimates
+        # after all draws are computed at once at the end, and filled in here.
         evaluations, mean, std = [], math.nan, math.nan
         last_of_draw = {draw: id for id, draw in enumerate(self._draw_of)}
         for e in self.evaluations:

@@ -240,7 +240,7 @@ class Certificate:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as JSON types."""
+        """Return the certificate in JSON-serialisable form."""
         compared = [self.comparison(m) for m in range(self.plan.n_outputs)]
         return {
             "mean": self.mean,

@@ -5,7 +5,7 @@ a separate unit: the averages are of exponentials. These are large in a small pa
 
     q = g π / E[g],   g = min((1 + m_0) / 2, c),
 
-by rejection from draws of the inputs' distribution π; each has the weight E[g] / g, which is at most 2 E[g].
+by rejection from draws of the inputs' distribution π; each has weight E[g] / g, which is at most 2 E[g].
 
 Notation: L sources, M outputs, n locations.
 """

@@ -49,7 +49,7 @@ class Plan:
     targets : list of Target
         The certified quantity of each output.
     known, error : (M,) array
-        The target of the control variate, and its standard error.
+        The value of the target for the control variate, and its standard error.
     model : ModelAnswer
         The model's estimate of the target.
     expected : (M,) array
@@ -196,7 +196,7 @@ class Plan:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON types."""
+        """Return the plan in JSON-serialisable form."""
         return {
             "terms": [{"sources": term.sources, "weights": term.weights.tolist()} for term in self.terms],
             "X": [X.tolist() for X in self.X],
@@ -315,7 +315,7 @@ def numbers_or_nan(values: Any, length: int) -> Array:
 
 
 def _known(control: ControlVariate, targets: Sequence[Target]) -> Average:
-    """Return the target of the control variate of each output; zero for quantiles, which do not use it."""
+    """Return each output's target, evaluated for its control variate; zero for quantiles, which do not use it."""
     value, error = np.zeros(len(targets)), np.zeros(len(targets))
     for m, target in enumerate(targets):
         if target == "mean":

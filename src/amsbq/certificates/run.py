@@ -1,4 +1,4 @@
-"""`CertificateRun`: ask and tell for the evaluations of a plan, one after the other."""
+"""`CertificateRun`: ask and tell for the evaluations of a plan, one at a time."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def ask_command(options: argparse.Namespace) -> int:
     problem = load_problem(options.run) if is_problem else problem_of(journal)
     it = integrator_of(problem, options.budget)
     middle = Query(0, 0, problem.measure.median, 1.0)
-    _filled_job(middle, it.names, problem.names, journal, options.template)  # before anything is asked
+    _filled_job(middle, it.names, problem.names, journal, options.template)  # before any query is chosen
     with Journal(journal, options.wait, shared=True) as opened:
         about, changed = header_of(problem, journal), options.accept_changes
         log = begin_or_resume(opened, it, about, changed, reinstate=options.retry)
@@ -74,7 +74,7 @@ def ask_command(options: argparse.Namespace) -> int:
 
 
 def _reason_to_stop(it: Integrator, retry: bool) -> StopReason | None:
-    """Return why nothing more is asked, by the rules that also end other runs; None if there is no reason."""
+    """Return why no more queries are issued, by the rules that also end other runs; None if there is no reason."""
     rules = [*goal_rules(it.problem.goals), repeated_failure(len(it.evaluations) if retry else 0)]
     return next((reason for rule in rules if (reason := rule(it))), None)
 

@@ -21,7 +21,7 @@ from ..visualization.plots import compare
 from ..visualization.report import report, what_if_rows
 from .exits import ExitCode, UserError
 
-#: most outputs of a run drawn in a comparison: as many rows of panels fit on two pages
+#: maximum number of outputs of a run drawn in a comparison: as many rows of panels fit on two pages
 MOST_DRAWN = 6
 
 

@@ -1,4 +1,4 @@
-"""Definitions of functions as JSON types, by which a journal notices a different function; and compositions."""
+"""Definitions of functions as JSON, by which a journal notices a different function; and compositions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Composition:
         return str(getattr(self.outer, "__name__", None) or type(self.outer).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return the definitions of both functions as JSON types."""
+        """Return the definitions of both functions in JSON-serialisable form."""
         return {**definition_of(self.outer), "of": definition_of(self.inner)}
 
 
@@ -87,7 +87,7 @@ DIFFERENCE = 1e-6
 
 @dataclass(frozen=True)
 class Chained(Composition):
-    """A function applied to what another returns, with derivatives by the inner inputs, by the chain rule."""
+    """A function applied to the output of another, with derivatives with respect to the inner inputs (chain rule)."""
 
     def __call__(self, x: Any) -> Any:
         """Return an observation whose gradient, if any, is with respect to x; or that gradient."""
@@ -97,7 +97,7 @@ class Chained(Composition):
         return replace(found, gradient=gradient_or_reason(partial(self.by_x, x=x), found.gradient))
 
     def by_x(self, gradient: Any, x: Any) -> Any:
-        """Return derivatives by x from those by the output of the inner function, for each of several outputs."""
+        """Return derivatives of each output with respect to x, from those with respect to the inner function."""
         steps = DIFFERENCE * np.maximum(np.abs(x), 1.0)
         moved = [[np.asarray(self.inner(x + sign * row), dtype=float) for sign in (1, -1)] for row in np.diag(steps)]
         jacobian = np.array([(ahead - behind) / (2 * step) for (ahead, behind), step in zip(moved, steps, strict=True)])
@@ -111,5 +111,5 @@ class ChainedGradient(Chained):
     """The gradient of a `Chained` function."""
 
     def __call__(self, x: Any) -> Any:
-        """Return the gradient by x."""
+        """Return the gradient with respect to x."""
         return self.by_x(self.outer(self.inner(x)), x)

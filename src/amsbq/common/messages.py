@@ -28,7 +28,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning, or add it to those that this thread collects.
 
-    It is attributed to the last line outside this package, which is one of the user.
+    It is attributed to the last line outside this package, which is the user's.
     """
     collected = _collected.get()
     if collected is not None:

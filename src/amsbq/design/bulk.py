@@ -1,6 +1,6 @@
 """Sources that cost next to nothing: formulas, surrogates, coarse codes.
 
-Such a source is evaluated in bulk, at low-discrepancy points of the measure, before anything else is asked. Its
+Such a source is evaluated in bulk, at low-discrepancy points of the measure, before any other evaluation. Its
 integral is kept, with a standard error; so are a few of the values, from which the model learns how the source varies.
 From then on, it is evaluated wherever another source is: this shows how the two differ, which is all that is left to
 learn.
@@ -33,8 +33,8 @@ class BulkSettings:
     #: ``budget_share`` of the budget, and if the bulk takes no more than that share of the primary source's evaluations
     fewest: int = 512
     budget_share: float = 0.1
-    #: most evaluations: the average over so many low-discrepancy points is far more precise than the integral of the
-    #: primary source can be
+    #: maximum number of evaluations: the average over so many low-discrepancy points is far more precise than the
+    #: integral of the primary source can be
     most: int = 1 << 14
     #: independent randomisations of the points, whose averages give the standard error
     replicates: int = 8
@@ -93,7 +93,7 @@ class Bulk:
         return self.n + beside, self.cost * (1 + beside / self.n)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as JSON types."""
+        """Return all attributes in JSON-serialisable form."""
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
@@ -125,7 +125,7 @@ def _average(values: Array, logarithms: bool) -> tuple[float, float]:
 
 
 def bulk_counts(problem: Problem, ledger: Ledger) -> dict[int, int]:
-    """Return the number of evaluations of each source that is to be evaluated in bulk; ValueError if impossible."""
+    """Return the number of evaluations of each source to be evaluated in bulk; raise ValueError if impossible."""
     costs, names, budget = ledger.costs.costs, problem.names, problem.budget
     counts = {}
     dear = math.inf if problem.sources[0].measured else ledger.costs.expected(0, problem.measure.median)
@@ -182,7 +182,7 @@ class InBulk:
 
     @property
     def wanted(self) -> list[int]:
-        """The sources that are still to be evaluated in bulk, before anything else is asked."""
+        """The sources that are still to be evaluated in bulk, before any other evaluation."""
         return [] if self.made else list(self.sources)
 
     def price_of(self, source: int) -> float:
@@ -245,7 +245,7 @@ class InBulk:
     def begun(self) -> None:
         """Fix the set of sources in bulk to those evaluated in bulk when the run began.
 
-        Sources that cost nothing are an exception, as they cannot be queried.
+        Sources that cost nothing are an exception, because they cannot be queried.
         """
         nothing = {source: n for source, n in self.counts.items() if not self.price_of(source)}
         self.keep({**nothing, **{bulk.source: bulk.n for bulk in self.made}})

@@ -56,7 +56,7 @@ class Call(Wrapper):
         return self.function(**dict(zip(self.names, plain, strict=True)))
 
     def by_all(self, gradient: Any) -> Any:
-        """Extend derivatives by its own inputs to all inputs, with zeros: (D,), or (M, D) with several outputs."""
+        """Extend the gradient in its own inputs to all inputs, with zeros: (D,), or (M, D) with several outputs."""
         if isinstance(gradient, Mapping):
             return {name: self.by_all(slopes) for name, slopes in gradient.items()}
         slopes = np.asarray(gradient, dtype=float)
@@ -73,7 +73,7 @@ class Call(Wrapper):
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return the definition of the function as JSON types, with its inputs if it lacks some."""
+        """Return the definition of the function in JSON-serialisable form, with its inputs if it lacks some."""
         fewer = {} if self.names or self.own == tuple(range(self.dim)) else {"inputs": list(self.own)}
         return {**definition_of(self.function), **fewer}
 
@@ -82,12 +82,12 @@ class GradientCall(Call):
     """The gradient of a function of some inputs, as a function of all."""
 
     def __call__(self, x: Array) -> Any:
-        """Return the derivatives by all inputs."""
+        """Return the derivatives with respect to all inputs."""
         return self.by_all(self._called(x))
 
 
 def own_inputs(wanted: Sequence[str] | None, names: Sequence[str], source: str) -> tuple[int, ...]:
-    """Return the numbers of the inputs of a source, by default all; ValueError if there is no such input."""
+    """Return the indices of the inputs of a source, by default all; raise ValueError if there is no such input."""
     if wanted is None:
         return tuple(range(len(names)))
     for name in wanted:

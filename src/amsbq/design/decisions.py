@@ -125,7 +125,7 @@ class Decisions(Run):
         variance : float, or M numbers
             Variance of the noise on this value.
         gradient : D numbers; with several outputs (M, D), or a dictionary by output; optional
-            The derivatives of the value by each input, NaN where they are not known.
+            The derivatives of the value with respect to each input, NaN where they are not known.
         """
         source, x = source_number(source, len(self.sources), names=self.names), self.problem.location(x)
         (y, noise), slopes = self._checked(source, value, variance), self._checked_gradient(source, x, gradient)
@@ -233,7 +233,7 @@ class Decisions(Run):
         return Forecast(rows, exact, self.outputs, choices, self.problem.labels, self.problem.targets)
 
     def _known_posterior(self, otherwise: str, whole: bool = False) -> Posterior:
-        """Return the posterior given all observations, with all sources if ``whole``; ValueError if there is none."""
+        """Return the posterior given all observations, of all sources if ``whole``, or raise ValueError."""
         with threads_for(len(self.learner)):
             posterior = (self.learner.whole() if whole else self.learner.posterior) if len(self.learner) else None
         if posterior is None:
@@ -253,7 +253,7 @@ class Decisions(Run):
                 self.learner.integrals[m] += ((bulk.source, float(mean), float(std) ** 2),)
 
     def _used_source(self, source: int | str) -> int:
-        """Return the number of a source if the model uses it, or raise an error."""
+        """Return the index of a source if the model uses it, or raise an error."""
         found = self.problem.source_number(source, "sources")
         if found not in self.policy.used:
             raise ValueError(
@@ -298,7 +298,10 @@ def of_output(it: AnyDecisions, output: str | int) -> AnyDecisions:
     It is read-only in effect: queries and answers of the view do not count in the run.
     """
     if it.outputs is None:
-        raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
+        raise KeyError(
+            f"there is only one output, and no {output!r}: to integrate several, name them, as in "
+            "outputs=['peak', 'time']"
+        )
     m, view = output_number(it.outputs, output), copy(it)
     lacking = {s for s, source in enumerate(it.sources) if it.outputs[m] not in (source.outputs or ())}
     view.problem, view.learner, view.ledger = it.problem.of_output(m), it.learner.of_output(m), copy(it.ledger)

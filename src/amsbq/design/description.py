@@ -206,14 +206,14 @@ class Problem:
         return self.sources[source].gradient is not None
 
     def source_number(self, source: Any, name: str = "source") -> int:
-        """Return the number of a source if the model can use it, or raise an error."""
+        """Return the index of a source if the model can use it, or raise an error."""
         found = number_of_source(source, len(self.sources), name, self.names)
         if found not in self.usable:
             raise ValueError(f"{name} is {found}, but the model uses source 0 only")
         return found
 
     def predicted_number(self, source: Any) -> int:
-        """Return the number of a source that the model predicts, which may also be "limit"."""
+        """Return the index of a source that the model predicts, which may also be "limit"."""
         if self.limit and source == LIMIT and LIMIT not in self.names:
             return len(self.sources)
         return self.source_number(source)
@@ -252,7 +252,7 @@ class Problem:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as JSON types, without the functions, which are described elsewhere."""
+        """Return the description in JSON-serialisable form, without the functions, which are described elsewhere."""
         several = {} if self.outputs is None else {"outputs": self.outputs, "weights": self.goals.importance}
         priced = {} if self.goals.error_cost is None else {"error_cost": self.goals.error_cost.tolist()}
         return {

@@ -12,7 +12,7 @@ from ..common.validation import Array, Values
 
 Status: TypeAlias = Literal["ok", "failed"]
 
-#: why a run stopped; a stop rule of the user may return any other text
+#: why a run stopped; the user's stop rule may return any other text
 StopReason: TypeAlias = (
     Literal["budget", "tolerance", "error cost", "rate", "evaluations", "exhausted", "failures", "interrupted"] | str
 )
@@ -39,7 +39,7 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A chosen evaluation: source, location, acquisition rate, and whether with its gradient."""
+    """A chosen evaluation: source, location, acquisition rate, and whether the gradient is included."""
 
     source: int
     x: Array  # (D,)
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def option(self) -> Option:
-        """The source, and whether with its gradient, without the location."""
+        """The kind of evaluation: its source, and whether the gradient is included."""
         return Option(self.source, self.gradient)
 
 
@@ -84,7 +84,7 @@ class Query:
 
     @property
     def option(self) -> Option:
-        """The source, and whether with its gradient, without the location."""
+        """The kind of evaluation: its source, and whether the gradient is included."""
         return Option(self.source, self.gradient)
 
 
@@ -118,7 +118,7 @@ class Evaluation:
     free : tuple of (value, variance)
         Values, at the same location, of the sources that are evaluated in bulk; NaN where they failed.
     gradient : (D,) array, or (M, D) with several outputs, or None
-        The derivatives of the value by each input, NaN where unknown; None if all are unknown.
+        The derivatives of the value with respect to each input, NaN where unknown; None if all are unknown.
     decision : float
         The part of the cost that is for deciding on it.
     """

@@ -19,7 +19,8 @@ RETIRED_AFTER = 5
 #: so that a region where a simulator always fails costs only a logarithmic number of evaluations
 AVOIDED_FOR = 4
 
-#: most characters of a recorded reason: room for a long message with the end of a traceback, but journals stay small
+#: maximum number of characters of a recorded reason: room for a long message with the end of a traceback, but journals
+#: stay small
 REASON_LENGTH = 2000
 
 #: how many of these are taken from the end, where tracebacks and programs say what was wrong
@@ -52,13 +53,14 @@ class Failures:
     Attributes
     ----------
     retired : set of int
-        The sources that are no longer asked.
+        The sources that are no longer evaluated.
     """
 
     def __init__(self, n_sources: int) -> None:
         self.retired: set[int] = set()
         self._in_a_row, self._total = [0] * n_sources, [0] * n_sources
-        self._avoided: list[tuple[int, Array, int]] = []  # source, x, and the number of evaluations until which
+        # source, x, and the number of evaluations after which it is allowed again
+        self._avoided: list[tuple[int, Array, int]] = []
 
     def failed(self, source: int, x: Array, evaluations: int) -> bool:
         """Record a failure at x (D,) after so many evaluations of all sources; return whether it retires the source.

@@ -20,11 +20,11 @@ Number: TypeAlias = float | int
 
 #: name of the limit that sources tend to as they are refined
 LIMIT = "limit"
-#: most levels into which the range of a knob is divided
+#: maximum number of levels into which the range of a knob is divided
 MOST_LEVELS = 17
-#: most combinations of several knobs into which ranges are divided: each is a source, which takes time
+#: maximum number of combinations of several knobs into which ranges are divided: each is a source, which takes time
 MOST_COMBINATIONS = 25
-#: fewest levels of a range if there are several knobs
+#: minimum number of levels of a range if there are several knobs
 FEWEST_LEVELS = 3
 #: smallest ratio between neighbouring levels of a range
 CLOSEST = math.sqrt(2)

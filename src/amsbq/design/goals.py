@@ -77,7 +77,7 @@ def spreads(values: Array) -> Array:
 
 
 def cheapest(rows: Sequence[tuple[float, Values]], error_cost: Array) -> int:
-    """Return the number of the row (cost, std) for which the cost plus that of the standard deviation is least."""
+    """Return the index of the row (cost, std) for which the cost plus that of the standard deviation is least."""
     return int(np.argmin([cost + np.sum(error_cost * std) for cost, std in rows]))
 
 
@@ -148,7 +148,7 @@ class Goals:
         """Return the weight of each output in decisions, shape (M,); the largest weight is 1.
 
         Weights are proportional to the distances from the goals, so that all goals are reached together. Outputs that
-        have not varied so far have the smallest weight, as there is nothing to learn about them.
+        have not varied so far have the smallest weight, because there is nothing to learn about them.
         """
         far = self.distances(estimates, primary)
         known = np.isfinite(far)

@@ -1,4 +1,4 @@
-"""`Labels`: title of a run, names and units of its inputs, outputs and costs, and the texts made of these.
+"""`Labels`: title of a run, names and units of its inputs, outputs and costs, and the strings made of these.
 
 No number depends on them. The terminal, figures and pages all take their words from here.
 """
@@ -55,12 +55,12 @@ class Labels:
     ) -> Self:
         """Check the user's title, units and labels and return them."""
         if not isinstance(title, str | None):
-            raise TypeError(f"title must be a text, got {brief(title)}")
+            raise TypeError(f"title must be a string, got {brief(title)}")
         known = list(dict.fromkeys([*inputs, *(outputs or [OUTPUT]), COST]))
         return cls(title or "", _checked(units, "units", known), _checked(labels, "labels", known))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return non-empty entries as JSON types, keyed by the arguments of `amsbq.integrate`."""
+        """Return non-empty entries as JSON, keyed by the arguments of `amsbq.integrate`."""
         all_of_them = {"title": self.title, "units": dict(self.units), "labels": dict(self.names)}
         return {name: value for name, value in all_of_them.items() if value}
 
@@ -69,7 +69,7 @@ class Labels:
         """Rebuild labels from the output of `to_dict`; other entries are ignored."""
         title, units, names = content.get("title", ""), content.get("units", {}), content.get("labels", {})
         if not all(isinstance(text, str) for text in [title, *units.values(), *names.values()]):
-            raise TypeError(f"titles, units and labels must be texts, got {brief([title, units, names])}")
+            raise TypeError(f"titles, units and labels must be strings, got {brief([title, units, names])}")
         return cls(title, units, names)
 
     def of_output(self, output: str) -> Self:
@@ -93,7 +93,7 @@ class Labels:
         return f"{text} {self.unit(name)}".rstrip()
 
     def axis(self, name: str, otherwise: str = "") -> str:
-        """Return the title of an axis for an input, an output or costs; ``otherwise`` is used without a label.
+        """Return the axis title of an input, an output or costs, with ``otherwise`` as the name if it has no label.
 
         >>> Labels(units={"a": "m"}, names={"a": "width"}).axis("a"), Labels().axis("output", "average output")
         ('width (m)', 'average output')
@@ -163,7 +163,7 @@ def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
-        raise TypeError(f"{what} must be a dictionary of texts, such as {{'output': 'm'}}, got {brief(given)}")
+        raise TypeError(f"{what} must be a dictionary of strings, such as {{'output': 'm'}}, got {brief(given)}")
     for name in given:
         if name not in known:
             there = f"there are {', '.join(known)}"

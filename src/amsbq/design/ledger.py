@@ -118,7 +118,7 @@ class Ledger:
         return self.costs.expected(choice.source, choice.x, choice.gradient) + self.decisions.expected
 
     def affords(self, choice: Choice) -> bool:
-        """Return whether the remaining budget pays for an evaluation."""
+        """Return whether the remaining budget covers an evaluation."""
         return bool(affordable(self.committed + self.price(choice) + self.beside, self.budget))
 
     def strands(self, choice: Choice, price: float) -> bool:

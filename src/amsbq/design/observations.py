@@ -28,7 +28,7 @@ class Observation:
     cost : float, optional
         The cost of this evaluation, if it differs from the ``cost`` of the source.
     gradient : D numbers; with several outputs an array (M, D), or a dictionary of D numbers by output; optional
-        The derivative of the value by each input, in the user's units; NaN where unknown.
+        The derivative of the value with respect to each input, in the user's units; NaN where unknown.
 
     >>> Observation(2.0, gradient=[0.5, -1.0])
     Observation(value=2.0, variance=0.0, cost=None, gradient=[0.5, -1.0])
@@ -151,5 +151,5 @@ class OutputsFunction(Wrapper):
         return [CheckedObservation(row, read_only(np.zeros(M))) for row in found]
 
     def source_definition(self) -> dict[str, Any]:
-        """Return the definition of the function as JSON types."""
+        """Return the definition of the function in JSON-serialisable form."""
         return definition_of(getattr(self.function, "__self__", self.function))

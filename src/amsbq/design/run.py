@@ -56,7 +56,7 @@ class Run(ABC):
     evaluations : list of Evaluation
         All evaluations, in the order in which they were told.
     stopped : str or None
-        Why nothing more is asked; None while more can be asked.
+        Why no further evaluation is requested; None while there can be more.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -132,7 +132,7 @@ class Run(ABC):
         free : list of (value, variance), optional
             Values, at ``query.x``, of the sources that are evaluated in bulk; by default they are evaluated now.
         gradient : D numbers; with several outputs (M, D), or a dictionary by output; optional
-            The derivatives of the value by each input, whether requested or not; NaN where unknown.
+            The derivatives of the value with respect to each input, whether requested or not; NaN where unknown.
         """
         query = self.ledger.waiting(query)
         if isinstance(value, Observation):

@@ -146,7 +146,7 @@ class Search:
     def best_set(self, rate: Rates, n: int) -> list[Choice]:
         """Return n choices to be evaluated together: a greedy set, refined jointly, with exchanges of single members.
 
-        The set may be smaller than n if the budget pays for no more or nothing more can be learned.
+        The set may be smaller than n if the budget does not cover more or nothing more can be learned.
         """
         found = self._greedy(rate, n)
         if len(found.X) > 1:
@@ -274,7 +274,7 @@ class Search:
         return self.measure.nearest(clip(self.measure.median + u @ self.axes.T, low, high))
 
     def _by_u(self, gradient: Array) -> Array:
-        """Return gradients by u from gradients by x, shape (n, D); zero by discrete inputs, which stay."""
+        """Return ∇_u from ∇_x, shape (n, D); zero for discrete inputs, which stay."""
         gradient[:, list(self.measure.discrete)] = 0.0
         return np.asarray(gradient @ self.axes)
 

@@ -59,9 +59,9 @@ class Source:
         nothing, or if 512 evaluations of it cost no more than a tenth of the budget and no more than one evaluation of
         the primary source.
     gradient : callable or True, optional
-        A function of x (D,) that returns the derivatives of the value by each input, NaN where they are not known. It
-        is called after ``function`` whenever the gradient is worth its cost. True if ``function`` returns gradients
-        with each value, as an `Observation`, or if they are told with each value.
+        A function of x (D,) that returns the derivatives of the value with respect to each input, NaN where they are
+        not known. It is called after ``function`` whenever the gradient is worth its cost. True if ``function`` returns
+        gradients with each value, as an `Observation`, or if they are told with each value.
     gradient_cost : float, optional
         Cost of a gradient, on top of that of the value; by default as much as the value. Gradients that come with each
         value cost nothing more.
@@ -132,7 +132,7 @@ class Source:
         return self.name or getattr(self.function, "__name__", None) or otherwise
 
     def definition(self) -> dict[str, Any] | None:
-        """Return the definition of the source's function as JSON types; None if there is no function.
+        """Return the definition of the source's function in JSON-serialisable form; None if there is no function.
 
         Functions with different definitions are different. A Python function is defined by its qualified name, so a
         change of its code is not noticed. Callables may define themselves by a method ``source_definition``.
@@ -283,7 +283,7 @@ class _OneByOne:
         return str(getattr(self.function, "__name__", None) or type(self.function).__name__)
 
     def source_definition(self) -> dict[str, Any]:
-        """Return the definition of the function as JSON types."""
+        """Return the definition of the function in JSON-serialisable form."""
         of = {} if self.transformation is None else {"of": definition_of(self.transformation)}
         return {**definition_of(self.function), **of}
 

@@ -44,10 +44,10 @@ def tolerance(
     """Return a rule that stops when half the width of the 95 % interval stays within a tolerance.
 
     The tolerance must have been met after each of the latest five evaluations, with two of the primary source among
-    them, or after each of the latest three of the primary source, as the first narrow interval may be narrow by chance.
-    The rule waits until the initial design is evaluated. It does not wait for outputs whose values are all equal,
-    because how much these vary is a guess, unless this is so for all outputs. With fixed hyperparameters, and for
-    targets other than the mean, the first narrow interval suffices.
+    them, or after each of the latest three of the primary source, because the first narrow interval may be narrow by
+    chance. The rule waits until the initial design is evaluated. It does not wait for outputs whose values are all
+    equal, because how much these vary is a guess, unless this is so for all outputs. With fixed hyperparameters, and
+    for targets other than the mean, the first narrow interval suffices.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def tolerance(
 
 
 def goal_rules(goals: Goals) -> list[StopRule]:
-    """Return the rules that stop when tolerances are met, and when a smaller error does not pay for its cost."""
+    """Return the rules that stop when tolerances are met, and when a smaller error is not worth its cost."""
     rules = [] if goals.relative is None or goals.absolute is None else [within(goals.relative, goals.absolute)]
     return rules if goals.error_cost is None else [*rules, _no_longer_pays(goals.error_cost)]
 

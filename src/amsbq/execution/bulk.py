@@ -19,7 +19,7 @@ from ..design.run import Run
 from ..design.sources import Source
 from .evaluate import Outcome, evaluate_each
 
-#: function of the number of a source and X (n, D) that evaluates the source there and yields the outcomes in order
+#: function of a source index and X (n, D) that evaluates the source there and yields the outcomes in order
 Many: TypeAlias = Callable[[int, Array], Sequence[Outcome]]
 
 
@@ -39,7 +39,7 @@ class BulkError(ValueError):
 
 
 def evaluated_here(it: Any, source: int, X: Array) -> list[Outcome]:
-    """Yield the outcomes of a source at each X_i, one after the other in this thread."""
+    """Yield the outcomes of a source at each X_i, evaluated one at a time in this thread."""
     return evaluate_each(it.sources[source].function, X, it.sources[source].vectorized)
 
 

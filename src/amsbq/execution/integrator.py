@@ -99,7 +99,8 @@ class Integrator(Decisions):
         Components: the description of the run, the costs, the posterior, the choice of queries, and the
         sources that are evaluated in bulk. They are internal and may change.
     stopped : str or None
-        Why nothing more is asked: "budget", "exhausted" (nothing is left to learn), or "failures" (of source 0).
+        Why no further evaluation is requested: "budget", "exhausted" (nothing is left to learn), or "failures" (of
+        source 0).
 
     Examples
     --------
@@ -187,7 +188,7 @@ class Integrator(Decisions):
     def result(self) -> Result:
         """Return the current estimate and everything that led to it, as `integrate` does.
 
-        Its ``stopped`` is empty while more can be asked. Raise `ValueError` if there are no observations yet.
+        Its ``stopped`` is empty while the run can continue. Raise `ValueError` if there are no observations yet.
         """
         if not len(self.learner):
             raise ValueError("there is no result yet: tell or observe something first")

@@ -46,7 +46,7 @@ _locked_files: set[IO[bytes]] = set()
 
 
 def lock(file: IO[bytes], patience: float = 0.0) -> None:
-    """Lock a file until it is closed by `close`; OSError if that cannot be done within ``patience`` seconds."""
+    """Lock a file until it is closed by `close`; raise OSError if that cannot be done within ``patience`` seconds."""
     _locked_files.add(file)
     deadline = time.monotonic() + patience
     while True:
@@ -59,7 +59,7 @@ def lock(file: IO[bytes], patience: float = 0.0) -> None:
 
 
 def _lock_at_once(file: IO[bytes]) -> None:
-    """Lock a file; OSError if that cannot be done, or another process has locked it."""
+    """Lock a file; raise OSError if that cannot be done, or another process has locked it."""
     try:
         import fcntl
     except ImportError:  # on Windows

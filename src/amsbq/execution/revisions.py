@@ -211,7 +211,7 @@ def _revise(
         event = {**revision, "id": number}
         if before.excluded and value is None:
             raise JournalError(
-                f"evaluation {number} is {before.note}; to use it again: amsbq correct {path} {number} VALUE"
+                f"evaluation {number} is {before.note}; to include it again, run: amsbq correct {path} {number} VALUE"
             )
         if value is not None:
             source = state.sources[before.source]

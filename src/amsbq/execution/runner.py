@@ -1,6 +1,6 @@
-"""Running sources: one after the other, in threads, or by any executor. The runner knows no mathematics.
+"""Running sources: one at a time, in threads, or by any executor. The runner knows no mathematics.
 
-A query is asked as soon as a worker is free. Exceptions, time-outs and unacceptable values are failed
+A query is requested as soon as a worker is free. Exceptions, time-outs and unacceptable values are failed
 evaluations, of which the integrator is told; they do not end a run. A broken executor ends it: its queries
 stay pending and are not charged.
 """
@@ -94,7 +94,7 @@ def run(
     executor : Executor or Dask client, optional
         Where to evaluate; by default in this thread, or in separate threads if there are several workers.
     workers : int
-        Number of evaluations at the same time.
+        Number of concurrent evaluations.
     journal : path, optional
         The file to begin, or to resume from.
     progress : bool or function of the integrator, optional
@@ -158,7 +158,7 @@ class Runner:
     executor : Executor or Dask client, optional
         Where to evaluate; by default in this thread, or in separate threads.
     workers : int
-        Number of evaluations at the same time.
+        Number of concurrent evaluations.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Runner:
         return None
 
     def _has_room(self, together: Sequence[Query]) -> bool:
-        """Return whether more can be asked, as a vectorized source takes all unanswered queries in one call."""
+        """Return whether more queries can be requested; a vectorized source takes all pending ones in one call."""
         if len(self._running) + len(together) < self.workers:
             return True
         room = len(self._running) < self.workers and 0 < len(together) < SETTINGS.together

@@ -115,7 +115,7 @@ def _write_experiment(name: str, rows_of_tables: RowsOfTables, folder: Path) -> 
 
 @contextmanager
 def _one_blas_thread_each() -> Iterator[None]:
-    """Limit processes started in this context to one BLAS thread each, as they share the cores."""
+    """Limit processes started in this context to one BLAS thread each, because they share the cores."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))

@@ -3,7 +3,7 @@
 One term is the paper's intrinsic coregionalisation model (Eq. 4), several are the linear model of coregionalisation.
 
 Notation: K models, L sources, Q terms whose kernels are of one kind, s (n,) source numbers, X (n, D) points;
-Z_l = ∫ f_l dπ. Observations a (n,) and b (m,) are values, derivatives by an input, or integrals: `Sites`.
+Z_l = ∫ f_l dπ. Observations a (n,) and b (m,) are values, derivatives with respect to an input, or integrals: `Sites`.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class ModelBatch:
         return total + self.trends.cov(self.measure, a, b)
 
     def constant_cov(self, a: Sites, b: Sites) -> Array:
-        """Return the covariances by `Constant` terms, for sources (1,) or one for each point: shape (K, n, m)."""
+        """Return the covariances by `Constant` terms, for one source (1,) or one per point (n,): shape (K, n, m)."""
         constant = between(self.constant, a.s, b.s)
         if a.differentiated.any() or b.differentiated.any():
             constant = np.where(np.logical_or.outer(a.differentiated, b.differentiated), 0.0, constant)
@@ -263,7 +263,8 @@ class ModelBatch:
     def contract_derivatives_grad_x(self, s: IntArray, X: Array, b: Sites, coefficients: Array) -> Array | float:
         """Return the part of `contract_grad_x` that `contract_kernels_grad_x` lacks if b has derivatives.
 
-        The derivative of -κ ψ/ℓ by the same input is (-κ ψ/ℓ) ψ/ℓ, which is there, plus -κ ψ'/ℓ², which is returned.
+        The derivative of -κ ψ/ℓ with respect to the same input is (-κ ψ/ℓ) ψ/ℓ, which is already included, plus -κ
+        ψ'/ℓ², which is returned.
         """
         which = np.flatnonzero(b.differentiated)
         if not len(which):
@@ -357,7 +358,7 @@ class ModelBatch:
 
 
 def _sites_over(a: Sites, inputs: Sequence[int]) -> Sites:
-    """Return observations in some of the inputs; derivatives by the other inputs become values."""
+    """Return observations in some of the inputs; derivatives with respect to the other inputs become values."""
     place = np.full(a.X.shape[1], VALUE)
     place[list(inputs)] = np.arange(len(inputs))
     return Sites(a.s, a.X[:, list(inputs)], np.where(a.by == VALUE, VALUE, place[a.by]))

@@ -30,7 +30,7 @@ class Sites:
 
     @classmethod
     def values(cls, source: int | IntArray, X: Array) -> Sites:
-        """Return sites of values at X (n, D), of one source or of one for each point."""
+        """Return sites of values at X (n, D), of one source or of one source per point."""
         return cls(np.atleast_1d(source), X, np.full(len(X), VALUE))
 
     @classmethod
@@ -256,7 +256,7 @@ def checked_gradients(measure: Measure, X: Array, gradients: ArrayLike, name: st
 
 
 def meaningful(measure: Measure, gradients: Array) -> Array:
-    """Return gradients (n, D) with NaN for the meaningless derivatives by inputs with isolated values."""
+    """Return gradients (n, D) with NaN for the meaningless derivatives with respect to inputs with isolated values."""
     found = np.full(gradients.shape, np.nan)
     found[:, measure.continuous] = gradients[:, measure.continuous]
     return found

@@ -81,7 +81,7 @@ class Embedding(ABC):
 
 
 def embed(kernel: Kernel, measure: Measure) -> Embedding:
-    """Return the embedding of a kernel in a measure; ValueError if it cannot be computed."""
+    """Return the embedding of a kernel in a measure; raise ValueError if it cannot be computed."""
     check_kernel(kernel).check_dim(measure.dim)
     if isinstance(kernel, Constant):
         return _ConstantEmbedding()

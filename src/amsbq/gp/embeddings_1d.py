@@ -160,7 +160,7 @@ class _MaternNormal(Embedding1D):
 
 
 class _Each(Embedding1D):
-    """Embeddings of several dimensions, one after the other, with lengthscales of shape (D, 1) or (D, K, 1)."""
+    """Embeddings of several dimensions in sequence, with lengthscales of shape (D, 1) or (D, K, 1)."""
 
     def __init__(self, kernel: ProductKernel, scales: Array, marginals: tuple[Marginal, ...]) -> None:
         self.shape = scales.shape

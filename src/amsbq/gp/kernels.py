@@ -375,6 +375,6 @@ class Derivatives:
         return self._steps / ells, ells
 
     def _second(self, kernel: ProductKernel, scales: Array) -> Array:
-        """Return ψ_b / ℓ_b of the derivatives by two inputs, shape (K, E_two)."""
+        """Return ψ_b / ℓ_b of the derivatives with respect to two inputs, shape (K, E_two)."""
         ells = scales[:, self._seconds]
         return np.asarray(kernel.log_slope(self._second_steps / ells) / ells)

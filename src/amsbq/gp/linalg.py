@@ -27,7 +27,7 @@ def variance_floor(n: int) -> float:
 
 
 def next_jitter(jitter: float, n: int) -> float:
-    """Return the next larger jitter to try for n observations; ValueError if no jitter helps."""
+    """Return the next larger jitter to try for n observations; raise ValueError if no jitter helps."""
     jitter = max(10 * jitter, 4 * variance_floor(n))
     if jitter > 1:
         raise ValueError("the covariance of the observations is not positive semi-definite")

@@ -95,7 +95,7 @@ class MultiSourceGP:
             Known variance of each observation, on top of the noise of its source.
         gradients : (N, D) array, optional
             The gradients of the sources there; NaN where unknown, in part or as a whole. If a value has noise of
-            variance v, its derivative by an input of width w_d has noise of variance v / w_d².
+            variance v, its derivative with respect to an input of width w_d has noise of variance v / w_d².
         """
         data = Data.checked(self.measure, self.n_sources, sources, X, y, noise_var, gradients)
         return Posterior(self, PosteriorBatch.condition(self.batch, data))
@@ -194,7 +194,7 @@ class Posterior:
 
 
 def gp_to_dict(gp: MultiSourceGP) -> dict[str, Any]:
-    """Return all arguments of a `MultiSourceGP` as JSON types."""
+    """Return all arguments of a `MultiSourceGP` in JSON-serialisable form."""
     return {
         "class": "MultiSourceGP",
         "terms": [{"B": term.B.tolist(), "kernel": kernel_to_dict(term.kernel)} for term in gp.terms],
@@ -205,7 +205,7 @@ def gp_to_dict(gp: MultiSourceGP) -> dict[str, Any]:
 
 
 def gp_from_dict(content: dict[str, Any]) -> MultiSourceGP:
-    """Rebuild a Gaussian process from the output of `gp_to_dict`; ValueError if that is impossible."""
+    """Rebuild a Gaussian process from the output of `gp_to_dict`; raise ValueError if that is impossible."""
     if content.get("class") != "MultiSourceGP":
         raise ValueError(f"there is no model of class {content.get('class')!r}")
     terms = [Term(term["B"], kernel_from_dict(term["kernel"])) for term in content["terms"]]
@@ -230,7 +230,7 @@ def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
 
 
 def kernel_from_dict(content: dict[str, Any]) -> Kernel:
-    """Rebuild a kernel from the output of `kernel_to_dict`; ValueError if that is impossible.
+    """Rebuild a kernel from the output of `kernel_to_dict`; raise ValueError if that is impossible.
 
     >>> kernel_from_dict({"class": "RBF", "lengthscales": 0.3})
     RBF(0.3)

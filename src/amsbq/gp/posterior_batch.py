@@ -2,8 +2,8 @@
 
 Notation, the paper's where it has one (equation numbers are the paper's):
 
-    K models, L sources, D inputs, N observations (s_n, x_n, y_n)   s (N,), X (N, D), y (N,); of values, derivatives by
-                                                                    an input, and integrals, as `data` has them
+    K models, L sources, D inputs, N observations (s_n, x_n, y_n)   s (N,), X (N, D), y (N,); of values, derivatives
+                                                                    and integrals, as `data` has them
     G = K_ss(X, X) + Σ_s = C Cᵀ                                     Gram matrix and its Cholesky factor, (N, N) each
     r = y - m_s, β = C⁻¹ r                                          residuals, and whitened: (K, N)
     z = ⟨k_{1s}(·, X)⟩, w = C⁻¹ z                                   cov[Z, f_s(X)], and whitened: (K, N)
@@ -33,8 +33,8 @@ from .gram import LARGEST_ARRAY, batches_of_models, gram_matrices
 
 #: An observation whose posterior variance is no more than this share of its prior variance only reflects rounding.
 NOTHING_LEFT = 1e-10
-#: Observations up to which the factors of several models are inverted: more work once, and less for every look at a
-#: few points (measured by benchmarks/overhead.py).
+#: Maximum number of observations for which the factors of several models are inverted: more work once, and less for
+#: every prediction at a few points (measured by benchmarks/overhead.py).
 MOST_INVERTED = 400
 
 
@@ -276,9 +276,9 @@ class PosteriorBatch:
         return out
 
     def squared_correlation(self, source: int | IntArray, X: Array, target: int | None = None) -> Array:
-        """Return ρ² of the target's integral with a noisy observation of a source, or of one per point, at each X_i.
+        """Return ρ² of the target's integral with a noisy observation at each X_i: shape (K, n) (Eq. 7).
 
-        The shape is (K, n) (Eq. 7).
+        The observations are of one source, or of one source per point (n,).
         """
         return self._correlation(np.atleast_1d(source), self._points(X), self._wanted(target)).rho2
 
@@ -317,7 +317,7 @@ class PosteriorBatch:
     def squared_correlation_blocks(self, sources: IntArray, by: IntArray, X: Array) -> Array:
         """Return the joint ρ² of the primary integral with m noisy observations at each X_i: shape (K, n).
 
-        The observations are values of sources (m,), or their derivatives by an input, as in `Sites`.
+        The observations are values of sources (m,), or their derivatives with respect to an input, as in `Sites`.
         """
         K, n, m, models = len(self), len(X), len(by), self.models
         new, N = Sites.blocks(sources, by, X), len(self.data.y)
@@ -429,7 +429,7 @@ class PosteriorBatch:
         return replace(self.data.sites, X=X)
 
     def _correlation(self, source: IntArray, points: _Points, target: int) -> _Correlation:
-        """Return the correlation of Z with observations of a source (1,), or of one for each point (n,)."""
+        """Return the correlation of Z with an observation at each point, of one source (1,) or one per point (n,)."""
         models, s, values = self.models, self.data.s, Sites.values(source, points.X)
         parts: list[Array] = []
         covariance = models.constant_cov(self.data.sites, values)
@@ -454,7 +454,7 @@ class PosteriorBatch:
         return _Correlation(parts, A, share, v, informative, np.minimum(rho2, 1))
 
     def _integral_cov(self, target: int, source: IntArray, points: _Points) -> Array:
-        """Return cov[Z_target, f_source(X)] of each model, for a source (1,) or one for each point: shape (K, n)."""
+        """Return cov[Z_target, f_source(X)] of each model, for one source (1,) or one per point (n,): shape (K, n)."""
         models = self.models
         c = models.mass * models.constant[:, target].take(source, axis=-1)
         for group, mean in zip(models.groups, points.means, strict=True):

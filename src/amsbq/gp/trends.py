@@ -1,8 +1,8 @@
 """Trends: parts of a covariance that are linear in known functions of the inputs, k_ll'(x, x') = B[l, l'] h(x)ᵀ h(x').
 
 Their coefficients are integrated out in closed form. Notation as in `coregionalisation`; h(x) (P,) are the functions of
-a `Linear` kernel, or, for observed derivatives, their derivatives by the same input, and h̄ (P,) their integrals against
-the measure.
+a `Linear` kernel, or, for observed derivatives, their derivatives with respect to the same input, and h̄ (P,) their
+integrals against the measure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Linear(Kernel):
     centre : float or sequence of D floats
         The point at which the trend is zero.
     scales : float or sequence of D floats
-        The slope in dimension d has the standard deviation 1 / s_d; there is none where s_d is infinite.
+        The slope in dimension d has standard deviation 1 / s_d; there is none where s_d is infinite.
 
     >>> Linear(0.5, [1.0, 2.0])([[1.5, 0.5], [1.5, 4.5]], [[1.5, 2.5]])
     array([[1.],
@@ -78,7 +78,7 @@ class Linear(Kernel):
         return np.asarray((X - self.centre) / self.scales)
 
     def observed(self, measure: Measure, sites: Sites) -> Array:
-        """Return h, or its derivative by an input, for observations at locations of a measure: shape (n, D)."""
+        """Return h, or its derivative, for observations at locations of a measure: shape (n, D)."""
         h = self.functions(measure.to_latent(sites.X))
         if len(which := np.flatnonzero(sites.differentiated)):
             h[which] = np.eye(h.shape[1])[sites.by[which]] * self.slopes(measure, sites.X[which])
@@ -90,7 +90,7 @@ class Linear(Kernel):
         return np.asarray((1.0 if slopes is None else slopes) / np.broadcast_to(self.scales, X.shape))
 
     def check_dim(self, dim: int) -> None:
-        """Raise ValueError unless centre and scales are single numbers or have one for each of ``dim`` dimensions."""
+        """Raise ValueError unless centre and scales are single numbers or have ``dim`` entries, one per dimension."""
         for name in ("centre", "scales"):
             if (shape := getattr(self, name).shape) not in ((), (dim,)):
                 raise ValueError(f"the kernel has {shape[0]} {name} but the points have {dim} dimensions")

@@ -42,11 +42,11 @@ class AveragingSettings:
     #: draws whose integral is more than this many half widths of the 95 % interval from its middle are left out: one of
     #: a few dozen draws is overweighted there, and would make up most of the standard deviation
     farthest: float = 2.0
-    #: fewest primary values with which the primary source is also learned alone
+    #: minimum number of primary values with which the primary source is also learned alone
     fewest_primary: int = 3
-    #: least gain, in the log density of all primary values together, for which the model with secondary sources counts
-    #: as much as the one without. It is larger if these cost next to nothing, as every primary value is then
-    #: accompanied by values of theirs
+    #: minimum gain, in the log density of all primary values together, for which the model with secondary sources
+    #: counts as much as the one without. It is larger if these cost next to nothing, as every primary value is then
+    #: accompanied by theirs
     least_gain: float = 1.0
     least_gain_free: float = 3.0
 
@@ -77,7 +77,7 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
 def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
     """Return how much larger the log density of all primary values is with the other sources than without.
 
-    Each value is predicted from all other observations. Densities are in the units of the user, as the standard units
+    Each value is predicted from all other observations. Densities are in the user's units, as the standard units
     of structures differ.
     """
     with_others, without = (_log_densities([member.draws for member in some]) for some in (members, alone))
@@ -85,7 +85,7 @@ def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
 
 
 def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
-    """Return the log density of each primary value by each structure, in the units of the user: shape (n, M)."""
+    """Return the log density of each primary value by each structure, in the user's units: shape (n, M)."""
     units = [some.log_posterior.units.spreads[0] for some in draws]
     return np.array([some.primary_log_densities - np.log(unit) for some, unit in zip(draws, units, strict=True)]).T
 

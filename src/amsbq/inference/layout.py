@@ -3,7 +3,7 @@
 Notation:  Q terms, L sources, D inputs, θ (P,), Θ (K, P) for K vectors at once
 
     λ = ℓ / width                             lengthscales of a term: one for each input, or a common one
-    B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what each has of its own; C_q is fixed
+    B_q = (A w)(A w)ᵀ ∘ C_q + A² diag(η)      what the sources share, and what is specific to each; C_q is fixed
     A = diag(e^{a_l + γ_q / 2 + Σ_f E_f t_f}) amplitudes of the sources, gain of the term, and factors with effects E
 
 θ consists of a; then w, log η, γ and log λ of each term; then t; then the learned log noise variances. Sources with
@@ -210,7 +210,7 @@ class Layout:
     def swapped_with_primary(self, theta: Array) -> Array:
         """Return θ with η of the primary source and of each secondary one exchanged, shape (L - 1, P).
 
-        Only differences between sources show what each has of its own, so these vectors are often as probable as θ.
+        Only differences between sources show what is specific to each, so these vectors are often as probable as θ.
         """
         out = np.tile(theta, (self.n_sources - 1, 1))
         for at in self._terms:

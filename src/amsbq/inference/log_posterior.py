@@ -1,6 +1,6 @@
 """The posterior density of hyperparameters θ, given observations.
 
-Everything is learned in standard units, so that the units of the user do not matter: lengthscales are fractions of the
+Everything is learned in standard units, so that the user's units do not matter: lengthscales are fractions of the
 width of the measure, and outputs of each source are in units of a spread around a level. The density is p(θ | y) ∝ p(y
 | θ) p(θ), with independent priors that do not depend on how the sources are numbered.
 
@@ -85,7 +85,7 @@ class LogPosterior:
     @cached_property
     def _evidence(self) -> Evidence:
         """The log evidence of the observations; large, and not needed for conditioning alone."""
-        # derivatives by latent coordinates in units of their widths: the units of the user do not matter
+        # derivatives with respect to latent coordinates in units of their widths: the user's units do not matter
         per_width = self.data.sites.per_width(self.measure)
         standard = self.units.standardise(self.data.rescaled(per_width))
         with np.errstate(over="ignore"):  # leads to the error "no hyperparameters fit" in `modes`

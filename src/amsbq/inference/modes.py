@@ -23,14 +23,14 @@ class ModeSearchSettings:
 
     screened: int = 64  #: prior draws that are screened as starts, besides the starts of the layout
     kept: int = 8  #: best starts that are used: with four, one search in twenty missed the highest mode by far
-    #: most observations to search with: with more, the search starts from the modes for a part of them
+    #: maximum number of observations to search with: with more, the search starts from the modes for a part of them
     most_observations: int = 96
     close: float = 0.02  #: expected gain below which a run is close enough for Newton's method
     rough: float = 0.5  #: expected gain below which a run for another relation is judged, and ends if it is far behind
     far_behind: float = 20.0  #: distance below the best run
     hopeless: float = 8.0  #: distance below the best mode beyond which a mode is dropped: it would get no draw
     distinct: float = 1.0  #: distance between different modes, in standard deviations
-    newton_steps: int = 8  #: most Newton steps after the search
+    newton_steps: int = 8  #: maximum number of Newton steps after the search
     damping: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  #: shares of a Newton step that are tried
     negligible: float = 1e-6  #: gain below which Newton's method stops
     flattest: float = 0.02  #: smallest curvature: no prior is wider
@@ -65,7 +65,7 @@ def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
     """Return all modes that matter, the highest first.
 
     Observations may not show which of the sources differs from the others, and a source may be unrelated to the primary
-    one or run against it: each case has modes of its own.
+    one or run against it: each case has its own modes.
     """
     modes: list[Mode] = []
     for theta, relation, log_odds in _refined(log_posterior, seed, list(_other_relations(log_posterior))):
@@ -237,7 +237,7 @@ class _Curvature:
         return float(0.5 * np.sum(np.log(2 * np.pi / self.eigenvalues)))
 
     def steps(self) -> Array:
-        """Return a tenth of a standard deviation in each direction, but at most 0.05, as columns (P, P)."""
+        """Return steps along the eigenvectors of H, 0.1 standard deviations but at most 0.05 each: columns (P, P)."""
         return self.V * np.minimum(0.1 * self.eigenvalues**-0.5, 0.05)
 
 

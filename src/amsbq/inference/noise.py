@@ -31,13 +31,14 @@ class NoiseSettings:
     30 % of their spread, that is at least twice the error with which the function could be predicted.
     """
 
-    #: fewest values of a source that may show noise: 15 values show it in nine of ten problems with one input
+    #: minimum number of values of a source that may show noise: 15 values show it in nine of ten problems with one
+    #: input
     enough: int = 12
-    most_observations: int = 64  #: most that are tested: more take longer
+    most_observations: int = 64  #: maximum number that are tested: more take longer
     #: prior of the log variance of the noise in units of the squared spread, for noise that can be seen
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-2)), 1.5))
-    #: least log Bayes factor of noise against a smooth function without it. Two evaluations per period of a wave reach
-    #: 3.5; above 1, 18 of 100 functions with kinks are taken to have noise
+    #: minimum log Bayes factor of noise against a smooth function without it. Two evaluations per period of a wave
+    #: reach 3.5; above 1, 18 of 100 functions with kinks are taken to have noise
     log_odds: float = 4.0
     #: kernel of functions with kinks, which must not explain the values better: 7 of 100 are left
     rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
@@ -92,7 +93,7 @@ def _noise(measure: Measure, data: Data) -> float:
 
 
 class _Explained(NamedTuple):
-    """How well a structure explains observations: log evidence, noise standard deviation and the order of residuals."""
+    """How well a structure explains observations: log evidence, noise standard deviation, observations by residual."""
 
     log_evidence: float
     std: float

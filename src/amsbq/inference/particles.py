@@ -45,16 +45,16 @@ class LearningSettings:
     """How much work goes into learning."""
 
     draws: int = 48  #: hyperparameter draws per structure, for models that average over them
-    #: most observations to learn hyperparameters from: more hardly change them, and take long
+    #: maximum number of observations to learn hyperparameters from: more hardly change them, and take long
     most_observations: int = 160
-    #: most observations to condition on, unless there are more primary ones: more values of a cheap source carry next
-    #: to no information, and the time grows with the cube of their number
+    #: maximum number of observations to condition on, unless there are more primary ones: more values of a cheap source
+    #: carry next to no information, and the time grows with the cube of their number
     most_conditioned: int = 2000
     fewest_effective: float = 1 / 8  #: effective number of draws, as a share of all, below which sampling has failed
     #: share of the primary source's variance that its values can show, below which they are clustered
     clustered: float = 0.01
     noise_growth: float = 1.5  #: growth of the number of values from one test for undeclared noise to the next
-    fewest_draws: int = 4  #: fewest draws for an answer from more than `most_observations` observations
+    fewest_draws: int = 4  #: minimum number of draws for an answer from more than `most_observations` observations
 
 
 SETTINGS = LearningSettings()
@@ -115,7 +115,7 @@ class Particles:
 
     @classmethod
     def given(cls, gp: MultiSourceGP) -> Particles:
-        """Return the only particle of a process with given hyperparameters, in the units of the user."""
+        """Return the only particle of a process with given hyperparameters, in the user's units."""
         L = gp.n_sources
         return cls(gp.batch, np.ones(1), np.zeros(1, dtype=np.intp), StandardUnits.of_user(L), [0.0] * L, range(L))
 

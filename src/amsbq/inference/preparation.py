@@ -27,7 +27,7 @@ ORDERED_DIGITS = 9
 class UnitSettings:
     """When a source has another unit than the primary one."""
 
-    #: fewest primary values: two may be alike by chance, and three always correlate with others
+    #: minimum number of primary values: two may be alike by chance, and three always correlate with others
     fewest: int = 3
     #: log10 of the ratio of spreads above which units are different, with many values; and how much more is required
     #: for two sources that do not correlate, whose spreads may differ by chance: it shrinks as values are added
@@ -48,7 +48,7 @@ class StandardUnits:
 
     @classmethod
     def of_user(cls, n_sources: int) -> StandardUnits:
-        """Return the units of the user."""
+        """Return the user's units."""
         return cls(np.zeros(n_sources), np.ones(n_sources), None)
 
     @classmethod

@@ -237,7 +237,7 @@ class RefinementPriors:
     #: exponent of a knob in noise variances: 0 for the width of a cell, 1 for 1/particles
     noise: Normal = field(default_factory=lambda: Normal(0.5, 0.5))
     scatter: float = 0.3  #: standard deviation of log reported noise variances around that power law
-    #: most sources for which a chain, with hyperparameters for each of them, is also used
+    #: maximum number of sources for which a chain, with hyperparameters for each of them, is also used
     few: int = 6
 
 

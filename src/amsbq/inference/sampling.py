@@ -33,10 +33,10 @@ class SamplerSettings:
     trajectories: int = 1  #: per move: one corrects the Gaussian; more changed no coverage of the calibration problems
     leaps: int = 6  #: leapfrog steps of a trajectory
     step: float = 0.35  #: length of a step: a trajectory covers about two standard deviations
-    halvings: int = 6  #: most halvings of the step if draws do not move
+    halvings: int = 6  #: maximum number of halvings of the step if draws do not move
     least_moved: float = 1 / 3  #: effective share of different draws around a mode, below which the step is halved
     least_weight: float = 3e-4  #: weight below which a mode is dropped
-    least_draws: int = 4  #: fewest draws of a mode that is kept
+    least_draws: int = 4  #: minimum number of draws of a mode that is kept
     resample_below: float = 0.5  #: effective share below which draws are resampled and moved
     search_below: float = 0.06  #: effective share below which modes are searched for again
 

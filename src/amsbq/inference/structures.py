@@ -62,7 +62,7 @@ class TermPrior:
     """The priors of the hyperparameters of one term; notation as in `layout`."""
 
     scale: LogGamma | Normal  #: prior of log λ
-    per_dimension: bool = True  #: whether each input has a lengthscale of its own
+    per_dimension: bool = True  #: whether each input has its own lengthscale
     weights: Normal | None = None  #: prior of each w_l; None fixes them to the source's relation
     shared: bool = True  #: whether sources share the term at all
     own: Normal | None = None  #: prior of each log η_l; None fixes η to zero
@@ -252,7 +252,7 @@ class Model:
         return MultiSourceGP(terms, self.process.measure, self.process.noise[kept], self.process.mean[kept])
 
     def to_json(self) -> str | dict[str, Any]:
-        """Return the name, or the process as JSON types."""
+        """Return the name, or the process in JSON-serialisable form."""
         return self.name if self.process is None else gp_to_dict(self.process)
 
 
@@ -306,7 +306,7 @@ def star(order: Sequence[int], dim: int) -> ModelPrior:
 
 
 def richardson(order: Sequence[int], dim: int) -> ModelPrior:
-    """Return the prior of levels with a common error that shrinks from level to level, plus a part of their own."""
+    """Return the prior of levels with a common error that shrinks from level to level, plus a specific part."""
     L, n = len(order), len(SHARED)
     terms = [TermPrior(lengthscale(fraction, dim)) for fraction in SHARED]
     terms.append(TermPrior(lengthscale(DIFFERENCE, dim), own=Normal(-4.0, 2.0)))
@@ -391,7 +391,7 @@ def _in_terms(terms: Any, n_sources: int) -> Array:
 
 
 def _by_source(factors: Sequence[Factor], order: Sequence[int]) -> tuple[Factor, ...]:
-    """Return factors with effects by source number, from effects by place in the order of fidelity."""
+    """Return factors with effects indexed by source number instead of by position in the order of fidelity."""
     place = np.argsort(order)
     return tuple(replace(factor, effect=factor.effect[:, place]) for factor in factors)
 

@@ -227,7 +227,7 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
         return inputs, None
     listed = [names] if isinstance(names, str) else list(names)
     if not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
-        raise ValueError(f"names must be different texts, one for each input, got {brief(names)}")
+        raise ValueError(f"names must be different strings, one per input, got {brief(names)}")
     if len(listed) != inputs.dim:
         raise ValueError(f"there are {inputs.dim} inputs, but names has {len(listed)}: {brief(names)}")
     return inputs, listed

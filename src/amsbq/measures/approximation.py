@@ -59,7 +59,7 @@ class ApproximationSettings:
     #: Seconds for 1,000 densities, at most: an approximation takes tens of thousands of them. Far from what SciPy's
     #: densities take, below 0.1 or above 1.4, so that all machines refuse the same ones.
     slowest_thousand: float = 0.3
-    #: Number of densities timed for this, at most twice, as a first call may load something.
+    #: Number of densities timed for this, at most twice, because a first call may load something.
     n_timed: int = 25
     #: Largest error of the total mass: with a larger one, the function is not a density on the line.
     total_tolerance: float = 1e-6

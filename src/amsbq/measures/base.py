@@ -170,7 +170,7 @@ class Measure(ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Measure:
-        """Rebuild a measure from the output of `to_dict`; ValueError if that is impossible."""
+        """Rebuild a measure from the output of `to_dict`; raise ValueError if that is impossible."""
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the inputs with their quantiles and shapes, for notebooks."""
@@ -194,7 +194,7 @@ class Measure(ABC):
 
     @property
     def categories(self) -> dict[int, tuple[str, ...]]:
-        """The names of the values of each input that has categories, without an order, by the number of the input."""
+        """The names of the values of each input that has categories, without an order, by the index of the input."""
         return {}
 
     def with_categories(self, categories: Mapping[int, tuple[str, ...]]) -> Measure:
@@ -261,7 +261,7 @@ class Measure(ABC):
         return low - slack, high + slack
 
     def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
-        """Return X as an (n, D) array, without rounding of discrete inputs; ValueError if a row is outside the support.
+        """Return X as an (n, D) array, discrete inputs unrounded; raise ValueError if a row is outside the support.
 
         ``inputs`` are the names of the inputs, if any, for the message.
         """

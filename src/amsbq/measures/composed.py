@@ -112,7 +112,7 @@ class Transformed(Measure):
         return self.base.cautions(X)
 
     def check_points(self, X: ArrayLike, name: str = "X", inputs: Sequence[str] | None = None) -> Array:
-        """Return X as an (n, D) array; ValueError if a row is outside the support of the base."""
+        """Return X as an (n, D) array; raise ValueError if a row is outside the support of the base."""
         return self.base.check_points(X, name, inputs)
 
     def over(self, inputs: Sequence[int]) -> Measure:
@@ -216,7 +216,7 @@ class Mixture(Measure):
 
     @property
     def whole(self) -> Mixture:
-        """The mixture with all samples of its components, if this one is the subset for learning."""
+        """The original mixture, with all samples, if `for_learning` made this one; otherwise the mixture itself."""
         return self._whole or self
 
     def for_learning(self) -> Mixture:

@@ -85,7 +85,7 @@ class DiscreteDistribution:
         return DiscreteDistribution(self.values, masses, labels, repr(dict(zip(labels, masses.tolist(), strict=True))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the distribution as JSON types."""
+        """Return the distribution in JSON-serialisable form."""
         content: dict[str, Any] = {
             "discrete": self.text,
             "values": self.values.tolist(),
@@ -122,7 +122,7 @@ def is_discrete(obj: Any) -> bool:
 
 
 def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteDistribution:
-    """Return the distribution of a dictionary {value or name of a category: probability}."""
+    """Return the discrete distribution defined by a dictionary {value or category name: probability}."""
     keys, given = list(probabilities), list(probabilities.values())
     if not keys:
         raise ValueError(f"{name} must have at least one value: {{value: probability, ...}}, got {{}}")

@@ -134,7 +134,10 @@ def checked_distribution(obj: Any, name: str) -> Distribution:
     if isinstance(obj, scipy.stats.rv_discrete):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
     if is_discrete(obj):
-        raise TypeError(f"{name} is {brief(obj)}: give the values with their probabilities, {{value: probability}}")
+        raise TypeError(
+            f"{name} is {brief(obj)}, which is not supported: give its values with their probabilities, "
+            "{value: probability}"
+        )
     if isinstance(obj, scipy.stats.rv_continuous):
         raise TypeError(f"{name} is {obj.name} without its parameters: freeze it, as in stats.{obj.name}(...)")
     if hasattr(obj, "icdf") and hasattr(obj, "iccdf"):
@@ -200,7 +203,7 @@ def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
 
 
 def distribution_from_dict(content: Mapping[str, Any]) -> Distribution:
-    """Rebuild a distribution from the output of `distribution_to_dict`; ValueError if that is impossible."""
+    """Rebuild a distribution from the output of `distribution_to_dict`; raise ValueError if that is impossible."""
     if "discrete" in content:
         return DiscreteDistribution.from_dict(content)
     name = content["name"]

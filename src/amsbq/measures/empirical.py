@@ -156,7 +156,7 @@ class Empirical(Measure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Empirical:
-        """Rebuild the measure from the output of `to_dict`; ValueError if only a digest of its samples is stored."""
+        """Rebuild the measure from the output of `to_dict`; raise ValueError if it only has a digest of the samples."""
         if "digest" in content:
             n, dim = content["shape"]
             raise ValueError(

@@ -70,7 +70,7 @@ class Gaussian(Measure):
             raise TypeError("give either cov, which has variances, or std, as in Gaussian(40, std=3)")
         mean = numbers(mean, "mean")
         if std is not None and np.ndim(std) > 1:
-            raise ValueError(f"std must be one number, or one for each input, got {brief(std)}")
+            raise ValueError(f"std must be one number, or one number per input, got {brief(std)}")
         cov = numbers(cov, "cov") if cov is not None else positive(numbers(std, "std"), "std") ** 2  # type: ignore[arg-type]
         if cov.ndim == 2 and cov.shape[0] == cov.shape[1] > 0:
             self.mean = vector(mean, "mean", len(cov))
@@ -260,7 +260,7 @@ class GaussianCopula(MarginalMeasure):
         return self._scores_and_slopes(X)[0]
 
     def latent_slopes(self, X: Array) -> Array:
-        """Return the derivative of each latent coordinate by its input, shape (n, D)."""
+        """Return the derivative of each latent coordinate with respect to its input, shape (n, D)."""
         return self._scores_and_slopes(X)[1]
 
     def _scores_and_slopes(self, X: Array) -> tuple[Array, Array]:
@@ -326,7 +326,7 @@ class GaussianCopula(MarginalMeasure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GaussianCopula:
-        """Rebuild the copula from the output of `to_dict`; ValueError if only a digest of a marginal is stored."""
+        """Rebuild the copula from the output of `to_dict`; raise ValueError if it only has a digest of a marginal."""
         return cls([_marginal_from_dict(d) for d in content["marginals"]], content["correlation"])
 
 
@@ -373,7 +373,7 @@ def _empirical_marginal(column: Array) -> Any:
 
 
 def _marginal_to_dict(distribution: Any) -> dict[str, Any]:
-    """Return a marginal as JSON types; an empirical one with all its bins."""
+    """Return a marginal in JSON-serialisable form; an empirical one with all its bins."""
     if histogram_edges(distribution) is None or distribution.args or distribution.kwds:
         return distribution_to_dict(distribution)
     counts, edges = distribution.dist._histogram

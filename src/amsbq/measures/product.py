@@ -1,4 +1,4 @@
-"""`Product`: independent inputs, each with a distribution of its own; `Independent`: independent groups of inputs."""
+"""`Product`: independent inputs, each with its own distribution; `Independent`: independent groups of inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .marginals import Marginal, NumericMarginal, UniformMarginal, marginal_of
 
 
 class Product(MarginalMeasure):
-    """Independent inputs, each with a distribution of its own: continuous numbers, discrete numbers or categories.
+    """Independent inputs, each with its own distribution: continuous numbers, discrete numbers or categories.
 
     Kernels are integrated in closed form against normal and uniform inputs, by exact sums against discrete ones, and
     numerically, to near rounding, against all others.
@@ -101,7 +101,7 @@ class Product(MarginalMeasure):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Product:
-        """Rebuild the measure from the output of `to_dict`; ValueError if only a digest of a distribution is stored."""
+        """Rebuild the measure from the output of `to_dict`; raise ValueError if a distribution is only a digest."""
         return cls([distribution_from_dict(d) for d in content["distributions"]])
 
     def cautions(self, X: Array) -> list[str]:

@@ -1,4 +1,4 @@
-"""The basis of outputs: each has a channel of its own, or many are reduced to a few principal components.
+"""The basis of outputs: each has its own channel, or many are reduced to a few principal components.
 
 The outputs y(x), shape (M,), are c + B s(x) + e(x), with R components s, uncorrelated and of unit variance in the
 values so far, and a residual e. The integral of y is c + B ∫s + ∫e. The integrals of the components are independent;
@@ -24,15 +24,16 @@ from ..inference.structures import Noise
 class ReductionSettings:
     """When outputs are reduced, and to how many components."""
 
-    outputs: int = 10  #: most outputs with models of their own; more are reduced
-    most: int = 12  #: most components: a step takes about as long as with as many outputs
+    outputs: int = 10  #: maximum number of outputs with separate models; more are reduced
+    most: int = 12  #: maximum number of components: a step takes about as long as with as many outputs
     residual: float = 1e-6  #: share of the variance of all outputs, in standard units, left to the residual
-    #: number of evaluations, or of primary values, up to which each new one updates the basis; beyond it, growth of
-    #: the number from one update to the next
+    #: number of evaluations, or of primary values, until which each new one updates the basis; then, growth of the
+    #: number from one update to the next
     every_one_until: int = 6
     growth: float = 1.3
     left_out: int = 8  #: latest evaluations of a source that are left out in turn to measure the residual
-    #: fewest primary values by which the residual is measured; with fewer, the values of all sources are used
+    #: minimum number of primary values by which the residual is measured; with fewer, the values of all sources are
+    #: used
     enough: int = 3
 
 
@@ -77,7 +78,7 @@ class Basis:
 
     @classmethod
     def separate(cls, n: int) -> Basis:
-        """Return the basis of n outputs that each have a channel of their own."""
+        """Return the basis of n outputs that each have their own channel."""
         return cls(np.zeros(n), np.eye(n), np.zeros(n), np.zeros(n))
 
     def of_output(self, output: int) -> Basis:
@@ -102,7 +103,7 @@ class Basis:
         return gradients
 
     def noise(self, levels: Sequence[Sequence[Noise]]) -> list[list[Noise]]:
-        """Return the noise of each channel of each source, from that of each output."""
+        """Return the noise levels by channel and source, given those by output and source."""
         return [list(each) for each in levels]
 
     def shares(self, stds: Array) -> Array:
@@ -177,7 +178,7 @@ class PrincipalBasis(Basis):
             W = self.directions[observed] * self.sizes
             if observed.all():
                 inverse, unknown = self.directions.T / self.sizes[:, None], np.zeros(len(self.sizes))
-            else:  # the posterior of standard normal components given the outputs that are there
+            else:  # the posterior of standard normal components given the available outputs
                 precise = W.T / np.maximum(self.residual[observed], SETTINGS.residual)
                 covariance = np.linalg.inv(precise @ W + np.eye(len(self.sizes)))
                 inverse, unknown = covariance @ precise, np.diag(covariance)
@@ -190,7 +191,7 @@ class PrincipalBasis(Basis):
         return np.asarray(np.einsum("nmd,mr->nrd", gradients / self.scale[:, None], self.directions / self.sizes))
 
     def noise(self, levels: Sequence[Sequence[Noise]]) -> list[list[Noise]]:
-        """Return the noise of each component of each source: learned, if that of any output is."""
+        """Return the noise levels by component and source: learned for a source if the noise of any output is."""
         by_source: list[list[Noise]] = []
         for of_source in zip(*levels, strict=True):
             known = np.array([level for level in of_source if not isinstance(level, str)])

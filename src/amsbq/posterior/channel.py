@@ -44,13 +44,13 @@ from .transforms import IDENTITY, PEAK, OutputRange, Shape, Transform
 class ChoiceSettings:
     """How transforms are chosen; for exponentials, set on development problems of the arena with fixed designs."""
 
-    #: standard deviation of the integral, relative to its distance from the bound, up to which transforms for a known
-    #: range are compared by their scores alone
+    #: maximum standard deviation of the integral, relative to its distance from the bound, for which transforms for a
+    #: known range are compared by their scores alone
     unknown: float = 0.5
     linearisations: int = 2  #: linearisations of a known integral that is not linear in the process
     beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of an end from the values, in units of their range
-    fewest: int = 8  #: fewest values of all sources for exponentials
-    #: fewest primary values for exponentials: with two, intervals covered the truth less often than without
+    fewest: int = 8  #: minimum number of values of all sources for exponentials
+    #: minimum number of primary values for exponentials: with two, intervals covered the truth less often than without
     #: exponentials
     fewest_primary: int = 3
     #: score of an exponential relative to the identity, with the same hyperparameters, below which it is learned
@@ -171,7 +171,7 @@ class Channel:
         )
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the alternatives as JSON types."""
+        """Return the alternatives in JSON-serialisable form."""
         return [
             {
                 "weight": each.weight,

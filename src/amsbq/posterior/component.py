@@ -162,7 +162,7 @@ class Component:
     def surprise(self, value: Data, noise: float, more: float = 0.0) -> tuple[float, float, float]:
         """Return the predicted mean and standard deviation of an observation, and its distance from the mean.
 
-        Mean and standard deviation are in the units of the user; the distance is in standard deviations on the scale of
+        Mean and standard deviation are in the user's units; the distance is in standard deviations on the scale of
         the transform.
 
         Parameters
@@ -185,7 +185,7 @@ class Component:
         return float(mean[0]), float(std[0]), float(far[0])
 
     def values_of(self, source: int, g: Array, X: Array) -> Array:
-        """Return values of a source at X (n, D) in the units of the user, for g (..., n) in standard units."""
+        """Return values of a source at X (n, D) in the user's units, for g (..., n) in standard units."""
         values = self.transform.values(self.scaled(source).back(g))
         return np.asarray(values + self.transform.offsets(self.measure, np.full(len(X), source), X))
 
@@ -226,7 +226,7 @@ class Component:
         return Nodes(X, weights[None])
 
     def in_user_units(self, source: int, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of values, or of their logarithm, in the units of the user.
+        """Return mean and standard deviation of values, or of their logarithm, in the user's units.
 
         The given moments are those of standard values if T is affine, otherwise of relative distances from the bound.
         """

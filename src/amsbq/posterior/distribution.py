@@ -36,7 +36,7 @@ class DistributionSettings:
 
     points: int = 2048  #: points at which paths are evaluated: a second or two, and 10 MB for all paths
     sets: int = 8  #: larger sets, at which posterior means are evaluated
-    most_points: int = 8192  #: most points of each larger set, and most covariances for all of them
+    most_points: int = 8192  #: maximum number of points of each larger set, and of covariances for all of them
     most_covariances: int = 30_000_000
     most_bins: int = 2000  #: bins in which values are counted for densities
     #: smallest tail probability of a quantile: the point sets do not reach further
@@ -136,7 +136,7 @@ class OutputDistribution:
 
 
 class _Sampled:
-    """Sample paths and posterior means of a component at points of the measure, in the units of the user."""
+    """Sample paths and posterior means of a component at points of the measure, in the user's units."""
 
     def __init__(self, component: Component) -> None:
         self._component, self._latent, self._measure = component, component.paths.latent, component.measure

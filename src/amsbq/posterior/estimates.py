@@ -17,7 +17,7 @@ AnyEstimate: TypeAlias = Any
 
 
 class Estimates(Sequence[Estimate]):
-    """The distributions of M quantities, each an `Estimate` of its own: integrals of outputs, or values of a curve.
+    """The distributions of M quantities, each a separate `Estimate`: integrals of outputs, or values of a curve.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Estimates(Sequence[Estimate]):
         return read_only(np.array([part.quantile(p) for part in self.parts]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates by name as JSON types, each in the form of `Estimate.to_dict`."""
+        """Return the estimates by name as JSON, each in the form of `Estimate.to_dict`."""
         return {"outputs": {name: part.to_dict() for name, part in zip(self.names, self.parts, strict=True)}}
 
     @classmethod

@@ -297,7 +297,7 @@ class Latent:
         rest: float,
         error: float,
     ) -> Latent:
-        """Return centre + Σ_r loading_r (process r) + e; e has the variance ``rest``, its integral ``error``."""
+        """Return centre + Σ_r loading_r (process r) + e; e has variance ``rest``, its integral ``error``."""
         units = [process.particles.units for process in processes]
         levels = centre + sum(load * unit.levels for load, unit in zip(loadings, units, strict=True))
         sizes = np.array([load * unit.spreads for load, unit in zip(loadings, units, strict=True)])
@@ -507,7 +507,7 @@ def _by_all_samples(batch: PosteriorBatch, cov: Callable[[ModelBatch, Sites], Ar
 def _under(part: PosteriorBatch, measure: Measure, other: Measure) -> tuple[Array, Array]:
     """Return means and variances of the target's integral under another measure than that of the observations.
 
-    Kernels are integrated in closed form if possible. Otherwise, and if models have coordinates of their own, as for
+    Kernels are integrated in closed form if possible. Otherwise, and if models have separate coordinates, as for
     dependent inputs, low-discrepancy points represent the other measure.
     """
     measure, other = (each.base if isinstance(each, Transformed) else each for each in (measure, other))

@@ -106,7 +106,7 @@ class _ChannelLearner:
         return _Refit(at, channel, messages)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return the latest refit as JSON types; None if there is none."""
+        """Return the latest refit in JSON-serialisable form; None if there is none."""
         latest = self.refit
         if latest is None:
             return None
@@ -394,7 +394,7 @@ class Learner:
         return latest
 
     def fitted(self) -> dict[str, Any] | None:
-        """Return the latest refits as JSON types, or None if there are none or hyperparameters are given.
+        """Return the latest refits in JSON-serialisable form, or None if there are none or hyperparameters are given.
 
         The dictionary has ``n``, the number of evaluations, ``hyperparameters``, and ``warnings``.
         """

@@ -49,7 +49,7 @@ def _at_nodes(means: Array, variances: Array) -> Array:
 def outcomes(means: Array, variances: Array) -> tuple[Array, Array, Array]:
     """Return nodes of mixtures of K Gaussians with means and variances (K, n): g, its mean, and weights (K Q,).
 
-    The first two have the shape (n, K Q).
+    The first two have shape (n, K Q).
     """
     g = _at_nodes(means, variances)
     K = len(g)

@@ -41,7 +41,7 @@ def checked_names(
 
 
 def output_number(names: Sequence[str], output: str | int) -> int:
-    """Return the number of an output, from its name or number; raise KeyError or IndexError if there is none."""
+    """Return the index of an output, from its name or index; raise KeyError or IndexError if there is none."""
     if isinstance(output, str) and output in names:
         return list(names).index(output)
     if isinstance(output, int | np.integer) and 0 <= output < len(names):
@@ -110,7 +110,7 @@ def output_values(given: Any, names: Sequence[str], own: Sequence[str], what: st
 
 
 def output_gradients(given: Any, names: Sequence[str], own: Sequence[str], dim: int) -> Array:
-    """Return the derivatives of each output by each input, shape (M, D), NaN where unknown.
+    """Return the derivatives of each output with respect to each input, shape (M, D), NaN where unknown.
 
     Parameters
     ----------

@@ -27,17 +27,17 @@ from ..measures.base import Measure, inside_cube
 class PeakSettings:
     """How quadratics are fitted, and how points are placed around their peaks."""
 
-    spare: int = 2  #: fewest values beyond the number of coefficients for a fit
+    spare: int = 2  #: minimum number of values beyond the number of coefficients for a fit
     #: distance below the largest value, in units of the number of inputs plus 2, beyond which values are fitted
     #: loosely: with errors that grow by `slope` per unit (Acerbi 2020 has 10 and 0.05 for logarithms with noise)
     near: float = 5.0
     slope: float = 0.05
     flat: float = 1e-9  #: curvatures below this share of the largest one count as zero; singular values too
-    steps: int = 60  #: most steps of Newton's method towards the peak
+    steps: int = 60  #: maximum number of steps of Newton's method towards the peak
     widened: float = 1.3  #: standard deviations of points around the peak, relative to those of the quadratic
     share: float = 0.75  #: share of the points that are around the peak
     furthest: float = 8.0  #: largest normal scores of points
-    #: least standard deviation of the logarithm of an integral: the rounding of sums over points, where the quadratic
+    #: minimum standard deviation of the logarithm of an integral: the rounding of sums over points, where the quadratic
     #: is exact
     rounding: float = 1e-6
 
@@ -69,7 +69,7 @@ class Quadratic:
     curvatures: Array
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as JSON types."""
+        """Return the attributes in JSON-serialisable form."""
         return {name: getattr(self, name).tolist() for name in self.__dataclass_fields__}
 
     @classmethod

@@ -22,7 +22,7 @@ from .latent import Latent, LeftOut, Members, averaged
 from .nodes import Nodes
 from .transforms import Transform
 
-#: fewest posteriors of a channel that decisions use
+#: minimum number of posteriors of a channel that decisions use
 FEWEST_DECIDING = 2
 
 

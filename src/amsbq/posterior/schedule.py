@@ -15,20 +15,20 @@ from ..common.validation import IntArray
 class ScheduleSettings:
     """When hyperparameters are refitted."""
 
-    #: observations, and primary ones, up to which hyperparameters are refitted after each: with few, every one changes
-    #: the fit, and primary ones decide between structures
+    #: maximum numbers of observations, and of primary ones, with which hyperparameters are refitted after each: with
+    #: few, every one changes the fit, and primary ones decide between structures
     every_one_until: int = 25
     #: beyond these, growth of the number of observations from one refit to the next: all refits up to n observations
     #: then take a time proportional to that of the last one, not n times as much
     growth: float = 1.08
-    #: most observations between refits, as long as there are fewer than `few_primary` primary ones: only a few of the
-    #: other observations are then used, so that a refit does not take longer if there are more of them
+    #: maximum number of observations between refits, as long as there are fewer than `few_primary` primary ones: only a
+    #: few of the other observations are then used, so that a refit does not take longer if there are more of them
     longest: int = 100
     few_primary: int = 2000
     #: outputs whose hyperparameters are refitted after an evaluation; with more, they take turns, so that a step with
     #: ten outputs takes at most about three times as long as with one
     refits: int = 2
-    #: observations up to which the transform for a known range is chosen at each refit; beyond these, growth of their
+    #: number of observations until which the transform for a known range is chosen at each refit; then, growth of their
     #: number from one choice to the next: a choice takes as long as four refits
     first_choice: int = 4
     choice_growth: float = 1.25

@@ -69,7 +69,7 @@ class _SumEmbedding:
         return self._sums.mean(self._measure.to_latent(X))
 
     def mean_and_grad_x(self, X: Array) -> tuple[Array, Array]:
-        """Return Σ_i w_i κ_k(x_i, X_j), shape (K, n), and its derivatives by X_j, shape (K, n, D)."""
+        """Return Σ_i w_i κ_k(x_i, X_j), shape (K, n), and its gradient with respect to X_j, shape (K, n, D)."""
         slopes = self._measure.latent_slopes(X)
         means, gradients = self._sums.mean_and_grad_x(self._measure.to_latent(X))
         return means, gradients if slopes is None else gradients * slopes

@@ -39,7 +39,7 @@ class TargetSettings:
 
     points: int = 512  #: points of the measure: as many as a search screens
     ranged_points: int = 192  #: points where a source of known range varies
-    #: fewest points near a limit that count, however certain the source is there
+    #: minimum number of points near a limit that count, however certain the source is there
     near_limit: int = 16
 
 
@@ -116,7 +116,7 @@ def checked_targets(target: Any, outputs: Sequence[str] | None) -> list[Target]:
 
 
 def targets_to_json(targets: Sequence[Target], outputs: Sequence[str] | None) -> Any:
-    """Return targets as JSON types: a single one if all are equal, otherwise a list."""
+    """Return targets in JSON-serialisable form: a single one if all are equal, otherwise a list."""
     plain = [_to_dict(target) for target in targets]
     return plain[0] if outputs is None or all(each == plain[0] for each in plain) else plain
 
@@ -135,7 +135,7 @@ def _to_dict(target: Target) -> str | dict[str, float]:
 
 
 def target_from_dict(content: Any) -> Target:
-    """Return the target from its JSON types, or raise ValueError."""
+    """Return the target from its JSON form, or raise ValueError."""
     if isinstance(content, dict) and len(content) == 1:
         [(kind, value)] = content.items()
         if kind in ("exceedance", "quantile"):
@@ -221,7 +221,10 @@ def _weighted_points(component: Component, members: Latent, target: Target) -> t
 
 
 def _drawn(members: Latent, X: Array) -> Array:
-    """Return the primary source at X (n, D), drawn by one member; the number of observations selects which."""
+    """Return the latent primary source at X (n, D), drawn from the posterior of one member.
+
+    The number of observations determines the member and the random numbers.
+    """
     n = len(members.parts[0].data.values.y)
     one = members.only(n % len(members))
     means, covariances = one.predict_joint(np.full(len(X), members.target), X)
@@ -231,7 +234,7 @@ def _drawn(members: Latent, X: Array) -> Array:
 
 
 def _quantile(mean: Array, variance: Array, weights: Array, p: float) -> float:
-    """Return a quantile of values at weighted points, each normal with its mean and variance: (n,) each."""
+    """Return the p-quantile of a mixture of normals, one per weighted point, with means and variances (n,)."""
     values = (mean + np.sqrt(variance) * _NORMAL[:, None]).ravel()
     order = np.argsort(values)
     below = np.cumsum(np.tile(weights, len(_NORMAL))[order])

@@ -156,7 +156,7 @@ def checked_ranges(output_range: Any, log: Any, outputs: Sequence[str] | None) -
 
 
 def range_arguments(ranges: Sequence[OutputRange | None], outputs: Sequence[str] | None) -> dict[str, Any]:
-    """Return the arguments of `checked_ranges` as JSON types: by output, if there are several."""
+    """Return the arguments of `checked_ranges` in JSON-serialisable form: by output, if there are several."""
     ends = [None if known is None or known.log else [known.low, known.high] for known in ranges]
     logs = [known is not None and known.log for known in ranges]
     if outputs is None:
@@ -170,7 +170,7 @@ def range_arguments(ranges: Sequence[OutputRange | None], outputs: Sequence[str]
 
 @dataclass(frozen=True)
 class Transform:
-    """A function f = T(g), increasing in the distance from the bound; f is in the units of the user.
+    """A function f = T(g), increasing in the distance from the bound; f is in the user's units.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Transform:
         return self.range.log or math.isfinite(self.range.low) or math.isinf(self.range.high)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return shape, unit and least as JSON types, and the range if it is not that of the problem."""
+        """Return shape, unit and least in JSON-serialisable form, and the range if it is not that of the problem."""
         ends = {"range": [self.range.low, self.range.high]} if self.range.assumed else {}
         trend = {} if self.trend is None else {"trend": self.trend.to_dict()}
         return {"shape": list(self.shape), "unit": self.unit, "least": self.least, **ends, **trend}
@@ -329,7 +329,7 @@ class Transform:
         return np.asarray(-self.shape.tail * np.expm1(-g / self.shape.tail))
 
     def values(self, r: Array) -> Array:
-        """Return values in the units of the user, from relative distances r; logarithms if sources return them."""
+        """Return values in the user's units, from relative distances r; logarithms if sources return them."""
         if self.range.log:
             return self.unit + np.log(np.maximum(r, np.finfo(float).tiny))
         return self.range.low + self.unit * r if math.isfinite(self.range.low) else self.range.high - self.unit * r

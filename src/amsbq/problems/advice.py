@@ -27,13 +27,14 @@ CALLS = {
 class AdviceSettings:
     """Thresholds between methods."""
 
-    #: fewest evaluations of the primary source for which an average has a good error bar that depends on no model
+    #: minimum number of evaluations of the primary source for which an average has a good error bar that depends on no
+    #: model
     many: int = 2000
     #: inputs above which few evaluations say little about a function (docs/arena.md: wide, many-inputs)
     inputs: int = 10
     #: evaluations of the primary source that control variates need to estimate correlations in a pilot
     pilot: int = 20
-    #: fewest nodes for each input with which a Gauss rule is accurate for analytic functions
+    #: minimum number of nodes for each input with which a Gauss rule is accurate for analytic functions
     nodes: int = 5
     #: inputs above which a product of Gauss rules needs too many nodes
     gauss: int = 2

@@ -50,7 +50,7 @@ class ResilientProcessPool(Executor):
     Parameters
     ----------
     workers : int
-        The number of processes, and of calls that are evaluated at the same time. Further calls wait for their turn.
+        The number of processes, and of concurrent calls. Further calls wait for their turn.
 
     Examples
     --------

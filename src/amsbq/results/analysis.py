@@ -38,7 +38,7 @@ class AnalysisSettings:
     """Sample sizes, and thresholds at which a finding is reported."""
 
     forecast_steps: int = 40  #: evaluations that a forecast looks ahead: about a second
-    quick: int = 400  #: most observations with which a forecast, or a distribution, is quick enough for a page
+    quick: int = 400  #: maximum number of observations for a forecast or distribution that is quick enough for a page
     points: int = 512  #: sample size for the distribution of the inputs
     tail_points: int = 2**13  #: sample size for its tails
     #: factor by which "far" exceeds the 95 % quantile of distances to the same number of evenly spread evaluations
@@ -56,11 +56,12 @@ class AnalysisSettings:
     helpful: float = 1.25
     #: probability below which something is not attributed to chance
     improbable: float = 0.05
-    #: fewest evaluations of a source before and after a jump, and the gap between them, in units of their range
+    #: minimum number of evaluations of a source before and after a jump, and the gap between them, in units of their
+    #: range
     min_run: int = 3
     jump: float = 5.0
-    #: fewest observations of a source that are needed to judge the fit by its residuals, or to find an outlier; and
-    #: fewest samples of an input that are needed to draw its density
+    #: minimum number of observations of a source that are needed to judge the fit by its residuals, or to find an
+    #: outlier; and minimum number of samples of an input that are needed to draw its density
     min_observations: int = 8
     #: evaluations of the primary source, besides those to which its relation to the other sources is fitted, after
     #: which this relation has settled
@@ -118,7 +119,7 @@ def once_per_state(function: Callable[[Decisions], T]) -> Callable[[Decisions], 
 
 
 def posterior_of(it: Decisions, primary: bool = False) -> Posterior:
-    """Return the posterior of an integrator with one output; ValueError if there is none yet.
+    """Return the posterior of an integrator with one output; raise ValueError if there is none yet.
 
     With ``primary=True``, the primary source must have a value.
     """

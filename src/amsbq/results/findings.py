@@ -493,16 +493,16 @@ def _refinement(case: Case) -> Iterator[Sentence]:
             few = "one value" if len(values) == 1 else "two values"
             yield (
                 "note",
-                f"{few} of {each.knob} cannot determine the exponent with which errors shrink: the assumed one, "
-                f"{each}, is included in the error bar.",
-                f"A third value of {each.knob} would determine it.",
+                f"{few} of {each.knob} cannot determine the power with which errors shrink: the error bar includes the "
+                f"uncertainty of the {each}.",
+                f"At least three values of {each.knob} are needed to determine it.",
             )
         elif each.low < SETTINGS.min_exponent:
             yield (
                 "warning",
-                f"errors may hardly shrink with {each.knob}: {each}.",
-                "Either its values are too coarse to show it, or they are not levels of one simulator, or other errors "
-                "dominate.",
+                f"errors may not shrink noticeably with {each.knob}: {each}.",
+                f"Either the values of {each.knob} are too coarse to show it, or the sources are not levels of one "
+                "simulator, or other errors dominate.",
             )
         else:
             yield "good", f"errors shrink with {each.knob}: {each}.", ""

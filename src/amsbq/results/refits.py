@@ -22,7 +22,8 @@ from .analysis import forecast, once_per_state, posterior_of, primary_score
 
 #: step of central differences, relative to the interquartile range of an input
 STEP = 1e-3
-#: most levels of one simulator whose worth is found one by one: among more, each could be replaced by its neighbours
+#: maximum number of levels of one simulator whose worth is found one by one: among more, each could be replaced by its
+#: neighbours
 FEW_LEVELS = 5
 
 

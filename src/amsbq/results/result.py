@@ -46,7 +46,7 @@ COLUMNS = ("evaluation", "id", "source", "value", "variance", "cost", "status", 
 NO_MODEL = "the result comes from a method without one, or its journal does not hold enough to rebuild it"
 #: why runs stop, in words
 REASONS = {
-    "budget": "the remaining budget pays for no useful evaluation",
+    "budget": "the remaining budget does not cover another useful evaluation",
     "tolerance": "the tolerance is reached",
     "error cost": "further evaluations cost more than the smaller error bar is worth",
     "rate": "further evaluations are worth too little for their cost",
@@ -175,7 +175,10 @@ class Result:
         It has everything that the result of a run with one output has: numbers, evaluations, figures, diagnoses.
         """
         if self.outputs is None:
-            raise KeyError(f"there is one output, and no {output!r}: name several, as in outputs=['peak', 'time']")
+            raise KeyError(
+                f"there is only one output, and no {output!r}: to integrate several, name them, as in "
+                "outputs=['peak', 'time']"
+            )
         m = output_number(self.outputs, output)
         it = None if self.integrator is None else of_output(self.integrator, m)
         described = self.header["problem"]["sources"] if it is None and self.header is not None else []
@@ -563,7 +566,7 @@ def _category_numbers(given: ArrayLike, labels: Sequence[str], name: str) -> Arr
 
 
 def of_same_inputs(measure: Measure, other: Measure) -> Measure:
-    """Return the other measure with its categories in the order of this one; ValueError if its inputs differ."""
+    """Return the other measure with its categories in the order of this one; raise ValueError if its inputs differ."""
     if other.dim != measure.dim:
         raise ValueError(f"the other distribution has {other.dim} inputs, but there are {measure.dim}")
     if other.function is not None and other.function is not measure.function:

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: bytes up to which a file is read for its digest; larger ones, such as meshes, are identified by their size
+#: maximum size in bytes of a file that is read for its digest; larger ones, such as meshes, are identified by their
+#: size
 LARGEST = 2**26
 
 

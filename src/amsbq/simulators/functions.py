@@ -100,5 +100,5 @@ class PythonFunction:
             return inspect.signature(type(self).__call__)
 
     def __call__(self, *x: Array, **named: Any) -> Any:
-        """Call the function at x, of shape (D,), or with each input by its name, and return what it returns."""
+        """Call the function at x, of shape (D,), or with each input by its name, and return its result."""
         return self.resolved()(*x, **named)

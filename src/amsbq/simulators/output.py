@@ -109,13 +109,13 @@ class OutputRule:
         return cls(**{**table, "index": None if listed is None else tuple(listed)})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the arguments that differ from the defaults, as JSON types."""
+        """Return the arguments that differ from the defaults, in JSON-serialisable form."""
         plain = type(self).__dataclass_fields__
         kept = {name: value for name, value in asdict(self).items() if value != plain[name].default}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
     def read(self, printed: str, folder: Path) -> Quantity:
-        """Return the number that the rule finds; ValueError if there is none.
+        """Return the number that the rule finds; raise ValueError if there is none.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ COMMENT = re.compile(r"\s*([#!%]|//)")
 
 
 def table_cell(text: str, column: int | str, row: int) -> Quantity:
-    r"""Return the number in a cell of a table; ValueError if there is none.
+    r"""Return the number in a cell of a table; raise ValueError if there is none.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def table_cell(text: str, column: int | str, row: int) -> Quantity:
     column : int or str
         The number of the column, from 0, or its name in the header. With a name, every line below it is a row.
     row : int
-        The number of the row, from 0, or from the end if negative.
+        The index of the row, from 0, or from the end if negative.
 
     >>> table_cell("# t, height\n0, 1.5\n1, 1.6\n", "height", -1)
     Quantity(value=1.6, unit='')
@@ -91,7 +91,7 @@ def _is_quantity(cell: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """Return the JSON value of ``text``, or of its last line; ValueError if neither is JSON."""
+    """Return the JSON value of ``text``, or of its last line; raise ValueError if neither is JSON."""
     for candidate in (text, (text.strip().splitlines() or [""])[-1]):
         try:
             return json.loads(candidate)
@@ -106,7 +106,7 @@ def is_json_path(path: str) -> bool:
 
 
 def json_entry(text: str, path: str) -> Quantity:
-    """Return the number at a path, such as "a.b[0]", of a JSON text or of its last line; ValueError if there is none.
+    """Return the number at a path such as "a.b[0]" in JSON, or in its last line; raise ValueError if there is none.
 
     >>> json_entry('{"wave": {"height": [1.5, 1.6]}}', "wave.height[-1]")
     Quantity(value=1.6, unit='')

@@ -31,7 +31,7 @@ class UMBridge:
     config : dict, optional
         The configuration that is sent with each request, such as ``{"level": 1}``. Levels of one model differ in it.
     output : int or list of int
-        The number of the output to use as the value, counted from 0 through all output vectors of the model; or a list
+        The index of the output to use as the value, counted from 0 through all output vectors of the model; or a list
         of numbers for several outputs.
     timeout : float, optional
         Seconds to wait for a complete answer. By default there is no limit.

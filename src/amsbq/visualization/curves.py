@@ -52,9 +52,9 @@ class CurveSettings:
 SETTINGS = CurveSettings()
 #: probabilities of the quantiles to draw and list
 SHOWN_QUANTILES = (0.05, 0.5, 0.95)
-#: points of a density curve: few, as it is smooth and each point takes hundredths of a second
+#: points of a density curve: few, because it is smooth and each point takes hundredths of a second
 DENSITY_POINTS = 61
-#: fewest outputs with numbers for names for which a profile is drawn
+#: minimum number of outputs with numbers for names for which a profile is drawn
 SHORTEST_PROFILE = 3
 NORMAL_95 = float(scipy.special.ndtri(0.975))  #: half width of a Gaussian's 95 % interval, in standard deviations
 
@@ -154,7 +154,7 @@ def whole_result(run: Run) -> Result:
 
 
 def integrator_of(result: Result) -> Decisions:
-    """Return the integrator of a result; ValueError if it has no model or no observations yet."""
+    """Return the integrator of a result; raise ValueError if it has no model or no observations yet."""
     if result.integrator is None:
         raise ValueError(f"this figure needs a model, but there is none: {NO_MODEL}")
     analysis.posterior_of(result.integrator)
@@ -162,12 +162,12 @@ def integrator_of(result: Result) -> Decisions:
 
 
 def known_source(result: Result, source: int) -> int:
-    """Return the source number; ValueError if the model has no such source."""
+    """Return the index of a source; raise ValueError if the model has no such source."""
     return source_number(source, len(integrator_of(result).policy.used), names=result.names)
 
 
 def known_input(result: Result, input: int | str) -> int:
-    """Return the number of an input, given by number or name; ValueError if there is no such input."""
+    """Return the index of an input, given by index or name; raise ValueError if there is no such input."""
     if isinstance(input, str) and input in result.inputs:
         return list(result.inputs).index(input)
     if isinstance(input, int | np.integer) and 0 <= input < len(result.inputs):

@@ -39,7 +39,7 @@ class Panel(TypedDict):
 
 
 class Chart(TypedDict):
-    """A figure of the report: one panel, or one for each input, of which the page shows one at a time."""
+    """A figure of the report: one panel, or one per input, of which the page shows one at a time."""
 
     id: str
     title: str

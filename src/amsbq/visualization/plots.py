@@ -130,7 +130,9 @@ def slices(run: Run, source: int = 0, axes: ArrayLike | None = None) -> AxesArra
 
 
 def rates(run: Run, ax: Axes | None = None, input: int | str | None = None) -> Axes | AxesArray:
-    """Draw the utility per cost of the next evaluation of each source, along an input through the best location (star).
+    """Draw the utility per cost of the next evaluation of each source as a function of one input.
+
+    The other inputs are at the best location (star), or at their medians if there is none.
 
     Returns the Axes, or an array of one Axes per input if neither ``ax`` nor ``input`` is given and the run has several
     inputs.

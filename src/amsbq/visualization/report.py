@@ -142,7 +142,7 @@ def _plotly() -> str:
 
 
 def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasureLike] | None = None) -> dict[str, Any]:
-    """Return the content of the page that changes during a run, as JSON types.
+    """Return the content of the page that changes during a run, in JSON-serialisable form.
 
     The distribution of the output, which takes seconds, is included only if ``whole``.
     """
