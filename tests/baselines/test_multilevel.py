@@ -172,7 +172,7 @@ def test_multilevel_bq_adds_up_noise_and_averages_repeated_values():
 
 
 def test_multilevel_bq_needs_shared_locations():
-    with pytest.raises(ValueError, match="source 0 minus source 1 is not known anywhere"):
+    with pytest.raises(ValueError, match="source 0 minus source 1 is not known at any location"):
         baselines.multilevel_bq_estimate([0, 1], [[0.1], [0.2]], [1.0, 2.0], amsbq.Uniform(0, 1))
 
 

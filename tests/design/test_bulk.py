@@ -102,7 +102,7 @@ def test_a_useless_one_does_little_harm(useless, said):
 def test_what_is_left_out_cannot_be_forecast():
     it = amsbq.integrate([fine, free(lambda X: np.full(len(X), 3.0))], SQUARE, budget=5, seed=0).integrator
     assert it.learner.alone
-    with pytest.raises(ValueError, match="the model uses source 0 only, about which others are not informative"):
+    with pytest.raises(ValueError, match="the model uses only source 0, and others are not informative about it"):
         it.forecast(9, sources=[1])
 
 
@@ -238,7 +238,7 @@ def test_a_free_source_that_always_fails_says_why():
     [
         ([amsbq.Source(fine, cost=0)], "is the primary source: it must cost something"),
         ([fine, amsbq.Source(cost=0, name="g")], "g is evaluated in bulk: pass a function, or another cost"),
-        ([fine, amsbq.Source(fine, cost=0, bulk=False)], "costs nothing: leave bulk=False out"),
+        ([fine, amsbq.Source(fine, cost=0, bulk=False)], "costs nothing: omit bulk=False"),
         (
             [fine, amsbq.Source(fine, cost=0.1, bulk=1000)],
             "1000 evaluations of fine .* cost more than the budget",

@@ -62,7 +62,7 @@ def test_all_experiments_are_run_unless_some_are_named(everything):
     assert list(everything.shown) == ["intuition", "forrester", "wiggly", "epidemic", "gaussians", "cube"]
     for name in everything.shown:
         assert list((everything.folder / name).glob("*.pdf"))
-    assert "the secondary source is not asked where costs are almost identical" in everything.shown["forrester"]
+    assert "the secondary source is not evaluated where costs are almost identical" in everything.shown["forrester"]
 
 
 @pytest.mark.slow

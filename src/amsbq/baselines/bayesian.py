@@ -40,7 +40,7 @@ from .sampling_run import Group, SamplingRun, sobol_points
 class MultilevelBQSettings:
     """Constants of multilevel Bayesian quadrature."""
 
-    most: int = 500  # most draws of a level: the work for one fit grows cubically, to some seconds
+    most: int = 500  # maximum number of draws of a level: the work for one fit grows cubically, to some seconds
     smoothness: float = 2.5  # ν of the Matérn kernel whose rate is assumed: τ = ν + D / 2
 
 
@@ -98,9 +98,9 @@ def multilevel_bq(
     level is its standard deviation times the number of its draws to the power of -``rate``.
 
     Hyperparameters are at the mode of their posterior, and levels are assumed independent, so that the error bar is too
-    narrow: on a boundary value problem with three levels, its 95 % interval covered the truth in 40 % of 40 designs. A
-    level has 500 draws at most; if all levels have that many, the run stops. There is one estimate, after the last
-    evaluation.
+    narrow: on a boundary value problem with three levels, its 95 % interval contained the true value for 40 % of 40
+    designs. A level has 500 draws at most; if all levels have that many, the run stops. There is one estimate, after
+    the last evaluation.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _integral(data: Data, group: Group, measure: Measure, noise: Sequence[Noise]
     shared = [x for x in observed[0] if all(x in other for other in observed)]
     name = " minus ".join(f"source {source}" for source in group)
     if not shared:
-        raise ValueError(f"{name} is not known anywhere: observe them at the same locations")
+        raise ValueError(f"{name} is not known at any location: observe both at the same locations")
     signs = (1, -1)
     y = [fsum(sign * at[x][0] for sign, at in zip(signs, observed, strict=False)) for x in shared]
     variances = [fsum(at[x][1] for at in observed) for x in shared]

@@ -45,7 +45,7 @@ class BestLinearSettings:
 
     most_sources: int = 10  # they have 1,023 groups: each step takes about a millisecond
     tolerance: float = 1e-3  # negligible share of the variance or of the budget: rounding to integers costs more
-    steps: int = 5000  # most steps: allocations are good long before the bound proves the tolerance
+    steps: int = 5000  # maximum number of steps: allocations are good long before the bound proves the tolerance
 
 
 SETTINGS = BestLinearSettings()
@@ -161,7 +161,7 @@ def best_allocation(
 ) -> list[int]:
     """Return numbers of draws n_g that a budget covers, besides ``fixed`` ones, with a small variance.
 
-    The best number of one group after the other, the expensive ones first, is rounded up or down, whichever gives the
+    The best numbers are rounded up or down one group at a time, the expensive ones first, whichever gives the
     smaller variance if the others are optimal. ``costs`` (G,) has the cost of one draw of each group. Without fixed
     draws there is at least one draw of all sources.
     """

@@ -29,7 +29,7 @@ from .pilot import SETTINGS as PILOTS
 from .pilot import pilot_size
 from .sampling_run import Draw, Group, Samples, SamplingRun, independent_draws
 
-#: draws of each level in the pilot: the default, with which the error bar has four degrees of freedom; the fewest
+#: draws of each level in the pilot: the default, with which the error bar has four degrees of freedom; and the minimum
 PILOT, FEWEST = 5, 2
 
 

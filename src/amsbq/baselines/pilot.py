@@ -25,7 +25,7 @@ class PilotSettings:
     """Constants of pilots and of their use."""
 
     share: float = 0.3  # share of the budget for the pilot: most of it is still left to allocate
-    largest: int = 50  # most draws: they determine correlations well enough for the allocation
+    largest: int = 50  # maximum number of draws: they determine correlations well enough for the allocation
     growth: float = 1.2  # growth of the number of draws before variances are updated: soon, and without much work
 
 

@@ -104,7 +104,7 @@ class Certificate:
         return self._each([each.std for each in self._answers])
 
     def interval(self, level: float = 0.95, *, joint: bool = False, anytime: bool = False) -> tuple[Values, Values]:
-        """Return (low, high), an interval that contains the truth with probability ``level``.
+        """Return (low, high), an interval that contains the true value with probability ``level``.
 
         Parameters
         ----------

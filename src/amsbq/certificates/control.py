@@ -42,7 +42,7 @@ class ControlSettings:
     most_points: int = 16384
     most_covariances: int = 30_000_000
     probed: int = 64  #: points at which the digest is computed
-    #: locations at which residuals are predicted: their variances are then known to a tenth
+    #: locations at which residuals are predicted: their variances are then known to within ten percent
     predicted: int = 256
     together: int = 16  #: number of these locations at once, for joint covariances of all sources
     densest: float = 512.0  #: c: about the largest number of proposed draws for each accepted one

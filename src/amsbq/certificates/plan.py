@@ -221,7 +221,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], names: Sequence[str], outputs: Sequence[str] | None) -> Self:
-        """Return the plan from the output of `to_dict`; ValueError, KeyError or TypeError if it is invalid."""
+        """Return the plan from the output of `to_dict`; raise ValueError, KeyError or TypeError if it is invalid."""
         M = 1 if outputs is None else len(outputs)
         terms, X, predicted = [], [], []
         for each, rows, values in zip(content["terms"], content["X"], content["predicted"], strict=True):

@@ -174,7 +174,7 @@ def _at_once(source: Source, function: Any, name: str, x: Array, workers: int, a
     said = f"{workers} of {name} at once took {took:.3g} s, and one alone {alone:.3g} s: {found:.2g} run in parallel"
     if found > SETTINGS.fair * workers:
         return said
-    return f"{said}. They share a resource, such as cores, memory or licences: more workers than that gain nothing"
+    return f"{said}. They share a resource, such as cores, memory or licences: more workers than that bring no gain"
 
 
 def _found(checked: Checked, outputs: tuple[str, ...] | None) -> Iterator[str]:

@@ -45,7 +45,7 @@ def report_command(options: argparse.Namespace) -> int:
             written = report(_shown(result, options.of), output, under=under, full=options.full)
         print(f"wrote {written}")
         return ExitCode.DONE
-    print(f"watching {journal}: open {output} in a browser; interrupt to leave", file=sys.stderr)
+    print(f"watching {journal}: open {output} in a browser; interrupt to quit", file=sys.stderr)
     with suppress(KeyboardInterrupt):
         _watch(journal, output, options)
     print(f"wrote {output}" if output.exists() else "nothing was written: there was no journal")
@@ -98,7 +98,7 @@ def watch_command(options: argparse.Namespace) -> int:
             raise UserError(f"port {options.port} cannot be used: {error.strerror or error}") from None
         with server, suppress(KeyboardInterrupt):
             print(f"the page of {options.journal}: {server.address}", flush=True)
-            print("anyone who has this address can see the run; interrupt to leave", file=sys.stderr, flush=True)
+            print("anyone who has this address can see the run; interrupt to quit", file=sys.stderr, flush=True)
             server.serve_forever()
     if live.busy:  # exiting normally would end a thread in compiled code, which aborts the process
         sys.stdout.flush()
@@ -108,7 +108,7 @@ def watch_command(options: argparse.Namespace) -> int:
 
 
 def compare_command(options: argparse.Namespace) -> int:
-    """Print a table of several runs, and draw them in one picture."""
+    """Print a table of several runs, and draw them in one figure."""
     runs = _named_results(options.journals)
     print("\n".join(comparison(dict(of_each_output(runs)))))
     figure = compare(_drawn(runs))

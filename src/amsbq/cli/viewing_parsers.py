@@ -97,7 +97,7 @@ def add_compare(subparsers: Subparsers) -> CommandParser:
         "several runs side by side",
         """\
 Print estimates, error bars, costs and numbers of evaluations of several runs
-in one table, and draw estimates and error bars against cost in one picture.""",
+in one table, and draw estimates and error bars against cost in one figure.""",
         "example:\n  amsbq compare with.jsonl without.jsonl --output both.png",
     )
     parser.add_argument("journals", type=journal_path, nargs="+", metavar="run.jsonl", help="journals of the runs")

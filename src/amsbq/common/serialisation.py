@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 #: strings that stand for the numbers that JSON lacks
 NOT_FINITE = ("inf", "-inf", "nan")
 
-#: a value that consists of dictionaries with text keys, lists, text, numbers, booleans and None
+#: a value that consists of dictionaries with string keys, lists, strings, numbers, booleans and None
 Plain: TypeAlias = Any
 
 

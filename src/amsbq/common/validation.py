@@ -25,7 +25,7 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 #: Entries of a symmetric matrix may differ by this share of their scale: more than rounding, less than any mistake.
 SYMMETRY_TOLERANCE = 1e-10
 
-#: Most characters of a value in an error message: fits on one line together with the explanation.
+#: Maximum number of characters of a value in an error message: fits on one line together with the explanation.
 BRIEF_LENGTH = 60
 
 

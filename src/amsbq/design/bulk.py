@@ -134,7 +134,7 @@ def bulk_counts(problem: Problem, ledger: Ledger) -> dict[int, int]:
         if number == 0 and (free or source.bulk):
             raise ValueError(f"{name} is the primary source: it must cost something, and is not evaluated in bulk")
         if free and source.bulk is False:
-            raise ValueError(f"{name} costs nothing: leave bulk=False out")
+            raise ValueError(f"{name} costs nothing: omit bulk=False")
         if number == 0 or source.bulk is False or not isinstance(cost, ConstantCost):
             continue
         affordable = SETTINGS.budget_share * budget / cost.cost if cost.cost else math.inf

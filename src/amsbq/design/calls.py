@@ -25,13 +25,13 @@ class Call(Wrapper):
     function : callable
         Called with the array of its inputs, or with each input by name; categories are then passed as their names.
     own : tuple of int
-        Numbers of its inputs.
+        Indices of its inputs.
     dim : int
         D, the number of all inputs.
     names : tuple of str
         Names by which it is called; empty if it is called with an array.
     categories : tuple of (int, tuple of str)
-        The names of the values of inputs that have categories, by their numbers.
+        The names of the values of inputs that have categories, by the indices of these inputs.
     """
 
     function: Callable[..., Any]
@@ -41,7 +41,7 @@ class Call(Wrapper):
     categories: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def __call__(self, x: Array) -> Any:
-        """Return the function's value at x, with derivatives, if it has any, by all inputs."""
+        """Return the function's value at x; derivatives, if any, are with respect to all inputs."""
         found = self._called(x)
         if not isinstance(found, Observation):
             return found

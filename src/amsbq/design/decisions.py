@@ -257,7 +257,7 @@ class Decisions(Run):
         found = self.problem.source_number(source, "sources")
         if found not in self.policy.used:
             raise ValueError(
-                f"sources is {found}, but the model uses source 0 only, about which others are not informative"
+                f"sources is {found}, but the model uses only source 0, and others are not informative about it"
             )
         return found
 

@@ -196,8 +196,8 @@ def _without_middle(text: str) -> str:
 def missing_text(name: str, output: str) -> str:
     """Return the warning for a source that seems to lack an output."""
     return (
-        f"{name} returned no {output} {RETIRED_AFTER} times in a row: evaluations are no longer chosen for that output "
-        "of it. It is tried again when the run is resumed"
+        f"{name} returned no {output} {RETIRED_AFTER} times in a row: evaluations of it are no longer chosen for that "
+        "output. They are tried again when the run is resumed"
     )
 
 

@@ -58,7 +58,9 @@ def knob_settings(name: str, given: Any, most: int = MOST_LEVELS) -> list[Number
         return _range_of(name, values, most)
     steps = [b - a for a, b in pairwise(values)]
     if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
-        raise ValueError(f"{wanted}: they rise, or they fall, as numbers of cells do; got {brief(given)}")
+        raise ValueError(
+            f"{wanted}, in increasing order, or in decreasing order, like numbers of cells; got {brief(given)}"
+        )
     return values
 
 
@@ -142,7 +144,8 @@ def fidelities_of(
     first, knobs = next(iter(known.items()))
     if each[0] is None:
         raise ValueError(
-            f"{first} has a fidelity and {names[0]}, the primary source, has none: give it one too, or to no source"
+            f"{first} has a fidelity and {names[0]}, the primary source, has none: declare one for it too, or for no "
+            "source"
         )
     for name, values in known.items():
         if set(values) != set(knobs):

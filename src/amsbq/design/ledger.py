@@ -122,7 +122,7 @@ class Ledger:
         return bool(affordable(self.committed + self.price(choice) + self.beside, self.budget))
 
     def strands(self, choice: Choice, price: float) -> bool:
-        """Return whether a choice reduces the number of evaluations of that price for which the budget still pays."""
+        """Return whether a choice reduces the number of evaluations of that price that the budget still covers."""
         rest = self.budget * (1 + COSTS.rounding) - self.committed
         return math.isfinite(rest) and bool((rest - self.price(choice)) // price != rest // price)
 

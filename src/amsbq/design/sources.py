@@ -27,7 +27,7 @@ CostLike: TypeAlias = float | Callable[[Array], float] | Literal["measured"]
 
 
 class WrongShape(ValueError):
-    """Error: a vectorized function returns an array of the wrong shape."""
+    """A vectorized function that returns an array of the wrong shape."""
 
 
 class Source:

@@ -25,7 +25,7 @@ class ToleranceSettings:
     level: float = 0.95  #: level of the interval whose half width is compared with the tolerance
     #: number of latest evaluations after each of which the tolerance must have been met, and how many of these must be
     #: values of the primary source; or the number of latest values of the primary source that suffices. The first
-    #: narrow interval of a run may be narrow by chance, and covers the truth less often. Chosen on the arena's
+    #: narrow interval of a run may be narrow by chance, and contains the true value less often. Chosen on the arena's
     #: development problems.
     confirmed: int = 5
     primary: int = 2
@@ -34,7 +34,7 @@ class ToleranceSettings:
 
 SETTINGS = ToleranceSettings()
 
-#: number of evaluations to look ahead: together they may pay, although the next one does not pay by itself
+#: number of evaluations to look ahead: together they may be worth their cost, although the next one alone is not
 LOOK_AHEAD = 20
 
 
@@ -94,7 +94,7 @@ def _no_longer_pays(price: Array) -> StopRule:
         worth, committed = float(np.sum(np.where(price > 0, price * std, 0.0))), it.ledger.committed
         if not np.isfinite(worth) or it.budget <= committed:
             return None
-        most = min(it.budget, committed + worth)  # no evaluation can pay beyond
+        most = min(it.budget, committed + worth)  # beyond this, no evaluation is worth its cost
         for steps in (1, LOOK_AHEAD) if worth else ():
             ahead = it.forecast(most, steps=steps)
             if cheapest(ahead, price) or (len(ahead) == 1 and most == it.budget):  # the budget ends the run

@@ -95,7 +95,7 @@ def _recorded(now: Any, before: Any) -> Any:
 
 
 def described_problem(it: Integrator, path: JournalPath) -> Event:
-    """Return everything on which the values and the choices of a run depend, as dictionaries, lists, text and numbers.
+    """Return everything on which the values and the choices of a run depend, as the content of a JSON object.
 
     Folders are relative to that of the journal, ``path``: both may be moved together.
     """
@@ -127,7 +127,7 @@ def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """Return part of a description as a user would write it, or a short text."""
+    """Return part of a description as a user would write it, or a short description of it."""
     if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
         return f"a list of {len(value)}"
     if isinstance(value, dict) and "class" in value:

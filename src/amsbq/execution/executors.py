@@ -111,7 +111,7 @@ def timeout_reason(timeout: float, thread: Thread | None = None) -> str:
 
 @dataclass(eq=False)
 class Started:
-    """An evaluation that was started somewhere.
+    """A started evaluation, wherever it runs.
 
     Attributes
     ----------

@@ -17,16 +17,16 @@ The first line is a header: the version of the format and a description of the r
     accepted changes, problem, inputs          the user has accepted changes of the problem
     stopped  reason, rule, spent, budget,      the run has stopped, by a stop rule or by itself
              estimate
-    certificate terms, X, predicted, ...       a certificate is begun: its draws, before they are evaluated
+    certificate terms, X, predicted, ...       the start of a certificate: its draws, before they are evaluated
     certified id, value, variance, cost,       one of its evaluations, which the run does not use
              or reason
 
 Every line ends with its number, the checksum of the previous line and its own. Damage, missing lines and reordered
 lines are therefore detected, but lines missing at the end are not. A last line that was not finished when the
 process died is removed when the file is opened again, and reported as missing when it is read; any other damage is an
-error, and the file is left unchanged. A file that does not begin like a journal is treated alike. A byte-order mark,
-Windows line endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2, whose
-lines have only their own checksums, are continued in their format.
+error, and the file is left unchanged. A file that does not begin like a journal is also left unchanged. A byte-order
+mark, Windows line endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2,
+whose lines have only their own checksums, are continued in their format.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def read_journal(path: JournalPath) -> tuple[Event, list[Event]]:
 
 @contextmanager
 def locked(path: JournalPath) -> Iterator[None]:
-    """Lock an existing journal for this process, whatever its content; `JournalError` if a run is using it."""
+    """Lock an existing journal for this process, whatever its content; raise `JournalError` if a run is using it."""
     file = _opened_and_locked(Path(path))
     try:
         yield
@@ -295,7 +295,7 @@ def _checksum(body: bytes) -> str:
 
 
 def _parsed(lines: Sequence[bytes], path: Path) -> tuple[list[Event], _Position]:
-    """Return the events of lines, and the end of the journal; `JournalError` if they are damaged or out of order."""
+    """Return the events of lines, and the end of the journal; raise `JournalError` if damaged or out of order."""
     left = "The file is left unchanged: restore it from a copy, or move it away and start again"
     events: list[Event] = []
     end = _Position()

@@ -255,7 +255,7 @@ def _restored(
 def _transferred(state: RunState, it: Integrator, problem: Event, inputs: Sequence[str] | None) -> RunState:
     """Return a state for a changed problem: without hyperparameters and without a reason to stop.
 
-    `JournalError` if the evaluations cannot belong to the problem.
+    Raise `JournalError` if the evaluations cannot belong to the problem.
     """
     n_sources, observed = len(state.sources), state.header["problem"].get("observed", len(it.learner))
     if n_sources != len(it.sources) or observed != len(it.learner):

@@ -42,7 +42,7 @@ from .resume import EventLog, begin_or_resume
 class RunnerSettings:
     """Limits; time is in seconds."""
 
-    #: between checks of whether an executor still works, as not all of them report failures
+    #: between checks of whether an executor still works, because not all of them report failures
     check_executor: float = 1.0
     #: the shortest duration that counts as a cost: clocks may show zero, and costs must be positive
     shortest: float = 1e-9
@@ -146,7 +146,7 @@ def no_result_error(it: Run, stopped: StopReason, recorded: bool = False) -> Bas
 class Runner:
     """Runner of the queries of an integrator, until it stops or a rule stops it.
 
-    Interrupted once, it asks for no more and waits for running evaluations; those that fail then stay pending.
+    Interrupted once, it requests no more evaluations and waits for the running ones; those that fail then stay pending.
     Interrupted twice, it ends running evaluations as far as possible, and stops immediately.
 
     Parameters

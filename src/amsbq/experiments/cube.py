@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class CubeSetup:
     """Constants of the experiment."""
 
-    models: int = 40  # random models for each seed: with five seeds, shares are known to a few per cent
+    models: int = 40  # random models for each seed: with five seeds, shares are known to within a few per cent
     quick_models: int = 10
     quick_seeds: int = 2
     same_location: float = 1e-9  # far below the spacing of the grid: equal up to rounding in the CSV file

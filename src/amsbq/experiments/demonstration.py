@@ -20,7 +20,7 @@ CHEAP = 0.05
 
 
 def demonstrate() -> int:
-    """Print the integral from the paper's starting data, and a run that finds it from evaluations of its own choice.
+    """Print the integral from the paper's starting data, and a run that finds it from evaluations that it chooses.
 
     Returns
     -------

@@ -159,7 +159,7 @@ def run_rows(method: str, quantity: str, way: str, seed: int, budget: float) -> 
 
 
 def percentile_rows(quantity: str, way: str, budget: float) -> list[Row]:
-    """Return the percentile estimates for all budgets up to one: each has its own nodes, and is a run of its own."""
+    """Return the percentile estimates for all budgets up to one: each has its own nodes, and is a separate run."""
     sources, measure = problem(quantity, way)
     labels = {"method": PERCENTILES, "quantity": quantity, "way": way, "seed": 0}
     rows = []

@@ -199,7 +199,7 @@ def claims(tables: Tables) -> list[Claim]:
         seeds = asked[asked["method"] == method]["seed"].nunique()
         found.append(
             Claim(
-                f"{method}: the secondary source is not asked where costs are almost identical, x < {limit:g}",
+                f"{method}: the secondary source is not evaluated where costs are almost identical, x < {limit:g}",
                 f"{here} times from the paper's start, {elsewhere} of {len(of_method)} from all {seeds} starts",
                 bool(here == 0 and elsewhere <= 0.05 * len(of_method)),
             )

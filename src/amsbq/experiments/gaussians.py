@@ -55,7 +55,7 @@ class GaussiansSetup:
     largest_shift: float = 0.1  # largest shift of the means, from one source to the next
     largest_growth: float = 0.1  # largest growth of the variances
     weight_noise: float = 0.05  # standard deviation of the perturbation of the weights
-    problems_per_seed: int = 8  # several, as problems differ more than runs of one problem
+    problems_per_seed: int = 8  # several, because problems differ more than runs of one problem
     shown_steps: int = 250  # number of steps in the figure, as in Figure 15
 
 

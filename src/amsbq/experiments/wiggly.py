@@ -123,7 +123,7 @@ def run_rows(method: str, seed: int, budget: float) -> list[Row]:
 
 
 def percentile_rows(budget: float) -> list[Row]:
-    """Return the percentile estimates for all budgets up to one: each has its own nodes, and is a run of its own."""
+    """Return the percentile estimates for all budgets up to one: each has its own nodes, and is a separate run."""
     rows: list[Row] = []
     for total in np.arange(1.0, budget + 0.01, 0.25):
         found = percentile(sources(), Uniform(0, 1), budget=total, nodes="right")

@@ -137,7 +137,7 @@ class ModelBatch:
 
     @property
     def mass(self) -> float:
-        """The integral of 1, which is one, as measures are probabilities."""
+        """The integral of 1, which is one, because measures are probabilities."""
         return 1.0
 
     def prior_mean(self, a: Sites) -> Array:
@@ -202,8 +202,8 @@ class ModelBatch:
     def observation_noise(self, a: Sites, known: Array) -> Array:
         """Return the noise variances of observations, the sum of known ones (n,) and those of their sources: (K, n).
 
-        The noise of a source is that of its values. Derivatives by latent coordinates, in units of their widths, have
-        the same noise.
+        The noise of a source is that of its values. Derivatives with respect to latent coordinates, in units of their
+        widths, have the same noise.
         """
         own = np.where(a.of_integral, 0.0, self.noise[:, a.s])
         return np.asarray(known + (own * a.per_width(self.measure) ** 2 if a.differentiated.any() else own))

@@ -57,7 +57,7 @@ class Sites:
         return Sites(np.broadcast_to(self.s, len(self))[rows], self.X[rows], self.by[rows])
 
     def latent_slopes(self, measure: Measure) -> Array:
-        """Return, for observed derivatives, that of the latent coordinate by the same input, and 1 for others: (n,)."""
+        """Return dz_d/dx_d of the latent coordinate z_d for each observed derivative ∂f/∂x_d, 1 for others: (n,)."""
         slopes = np.ones(len(self))
         which = np.flatnonzero(self.differentiated)
         if len(which) and (all_slopes := measure.latent_slopes(self.X[which])) is not None:
@@ -97,7 +97,7 @@ class Data:
         noise_var: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
     ) -> Data:
-        """Check the observations of a user and return them; ``gradients`` (N, D) are NaN where unknown."""
+        """Check a user's observations and return them; ``gradients`` (N, D) are NaN where unknown."""
         X = measure.check_points(X)
         s = source_numbers(sources, n_sources, len(X))
         y = numbers(y, "y")
@@ -110,7 +110,7 @@ class Data:
     def with_gradients(self, measure: Measure, gradients: Array) -> Data:
         """Return these values, each followed by its derivatives (N, D), where these are not NaN.
 
-        Derivatives by latent coordinates, in units of their widths, have the noise variance of the value.
+        Derivatives with respect to latent coordinates, in units of their widths, have the noise variance of the value.
         """
         known = np.isfinite(meaningful(measure, gradients))
         n, (row, by) = len(self.y), np.nonzero(known)

@@ -68,7 +68,7 @@ class Evidence:
     noise_var : (N,) array
         Known noise variances of the observations, the same for all models.
     jitter : float
-        Share of its diagonal that is added to the diagonal of G. It is the same for all models, as a jitter that
+        Share of its diagonal that is added to the diagonal of G. It is the same for all models, because a jitter that
         changes with the hyperparameters would make the evidence discontinuous.
     unit : (D,) array
         Lengthscales are in these units.
@@ -164,7 +164,7 @@ class Evidence:
         """
         F = self.pairs.packed(self._covariances(group, noise)[0])
         _, alpha = linalg.invert_packed(F, self.r)
-        at, tiny = linalg.packed_positions(len(self.r)), np.finfo(float).tiny  # for a matrix that is none
+        at, tiny = linalg.packed_positions(len(self.r)), np.finfo(float).tiny  # F is zero where inversion failed
         first = np.array([rows[0] for rows in groups], dtype=np.intp)
         precisions, residuals = np.maximum(F[:, at[first, first]], tiny), alpha[:, first]
         for j, rows in enumerate(groups):

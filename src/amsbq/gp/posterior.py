@@ -1,6 +1,6 @@
 """The multi-source Gaussian process and its posterior, for one set of hyperparameters: the public face of this package.
 
-`gp_to_dict` and `gp_from_dict` convert a process to JSON types and back. Everything is the case K = 1 of
+`gp_to_dict` and `gp_from_dict` convert a process to JSON and back. Everything is the case K = 1 of
 `posterior_batch`, which has the notation.
 """
 

@@ -45,8 +45,8 @@ class AveragingSettings:
     #: minimum number of primary values with which the primary source is also learned alone
     fewest_primary: int = 3
     #: minimum gain, in the log density of all primary values together, for which the model with secondary sources
-    #: counts as much as the one without. It is larger if these cost next to nothing, as every primary value is then
-    #: accompanied by theirs
+    #: counts as much as the one without. It is larger if these cost next to nothing, because every primary value is
+    #: then accompanied by theirs
     least_gain: float = 1.0
     least_gain_free: float = 3.0
 
@@ -77,7 +77,7 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
 def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
     """Return how much larger the log density of all primary values is with the other sources than without.
 
-    Each value is predicted from all other observations. Densities are in the user's units, as the standard units
+    Each value is predicted from all other observations. Densities are in the user's units, because the standard units
     of structures differ.
     """
     with_others, without = (_log_densities([member.draws for member in some]) for some in (members, alone))

@@ -65,7 +65,7 @@ def find_modes(log_posterior: LogPosterior, seed: int = 0) -> list[Mode]:
     """Return all modes that matter, the highest first.
 
     Observations may not show which of the sources differs from the others, and a source may be unrelated to the primary
-    one or run against it: each case has its own modes.
+    one, or share its terms with the opposite sign: each case has its own modes.
     """
     modes: list[Mode] = []
     for theta, relation, log_odds in _refined(log_posterior, seed, list(_other_relations(log_posterior))):

@@ -42,7 +42,7 @@ class NoiseSettings:
     log_odds: float = 4.0
     #: kernel of functions with kinks, which must not explain the values better: 7 of 100 are left
     rough: ProductKernel = field(default_factory=lambda: Matern(1.5, 1.0))
-    #: share of the values, those with the largest residuals, without which noise must still show, and its least log
+    #: share of the values, those with the largest residuals, without which noise must still show, and its minimum log
     #: Bayes factor without them: 2 of 100 are left
     left_out: float = 0.2
     log_odds_of_others: float = 0.5

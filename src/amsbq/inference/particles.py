@@ -58,7 +58,7 @@ class LearningSettings:
 
 
 SETTINGS = LearningSettings()
-#: known integrals: number of the source, value, variance of its error
+#: known integrals: index of the source, value, variance of its error
 Integrals: TypeAlias = tuple[tuple[int, float, float], ...]
 
 

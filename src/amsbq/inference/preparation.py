@@ -158,7 +158,7 @@ def inputs_in_order(data: Data, measure: Measure) -> list[int]:
 
 
 def noise_of_values(data: Data, noise: Sequence[Noise]) -> list[float]:
-    """Return the noise variance of the values of each source; infinite if it is learned, as all may be noise."""
+    """Return the noise variance of the values of each source; infinite if it is learned, because all may be noise."""
     reported = [data.noise_var[(data.s == source) & (data.by == VALUE)] for source in range(len(noise))]
     return [
         math.inf if level == "learn" else level + float(also.mean() if len(also) else 0.0)

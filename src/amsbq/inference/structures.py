@@ -103,7 +103,7 @@ class ModelPrior:
     alike: tuple[int, ...] = ()
     one_level: bool = False  #: whether these have one unknown level
     target: int = 0  #: the source whose integral is the target
-    #: whether a source may be unrelated to the primary one, or run against it
+    #: whether a source may be unrelated to the primary one, or share its terms with the opposite sign
     open_relations: bool = False
     #: prior of a learned log noise variance, in units of the source's squared spread
     log_noise: Normal = field(default_factory=lambda: Normal(float(np.log(1e-4)), 3.0))
@@ -374,7 +374,7 @@ def _differences(
 ) -> list[TermPrior]:
     """Return a term for each difference, shared by the given sources, to follow n other terms.
 
-    The terms have common lengthscales, as the few observations of fine levels cannot determine separate ones.
+    The terms have common lengthscales, because the few observations of fine levels cannot determine separate ones.
     """
     return [TermPrior(scale, among=some, scales_of=n if i else None, trend=trend) for i, some in enumerate(members)]
 

@@ -32,7 +32,7 @@ class MultivariateNormal(Protocol):
 #: The distribution of one input: a scipy.stats distribution, a (low, high) pair for a uniform one, or probabilities.
 InputLike: TypeAlias = Distribution | RandomVariable | Sequence[float] | Mapping[Any, float] | Measure
 
-#: Most rows of an array that are taken for intervals of inputs: more rows are probably samples.
+#: Maximum number of rows of an array that are taken for intervals of inputs: more rows are probably samples.
 MOST_INTERVALS = 20
 
 #: Everything that is accepted in place of a measure.
@@ -162,7 +162,7 @@ def _uniform(pair: Sequence[float]) -> Distribution:
 def _has_names(measure: Mapping[Any, Any]) -> bool:
     """Return whether the entries of a dictionary are inputs by name, not probabilities of values.
 
-    ValueError if it has both, inputs without names, or nothing.
+    Raise ValueError if it has both, inputs without names, or nothing.
     """
     if not measure:
         raise ValueError("a dictionary of inputs must have one at least, as in {'speed': (0, 1)}")
@@ -190,7 +190,7 @@ def _needs_distribution(name: Any, given: Any) -> str:
 def in_order_of(names: Sequence[str] | None, X: Any) -> Any:
     """Return the columns of a data frame in the order of the inputs; other locations are returned unchanged.
 
-    ValueError if the names of columns and inputs differ.
+    Raise ValueError if the names of columns and inputs differ.
     """
     columns = getattr(X, "columns", None)
     if names is None or columns is None or not all(isinstance(column, str) for column in columns):

@@ -38,16 +38,16 @@ class MeasureSettings:
     tail_probability: float = 1e-3
     #: Sobol points keep this distance from the faces of the unit cube, where quantiles may be infinite.
     smallest_probability: float = 2.0**-40
-    #: Points outside the support by up to this share of its width are accepted, as rounding to single precision may
-    #: cause that.
+    #: Points outside the support by up to this share of its width are accepted, because rounding to single precision
+    #: may cause that.
     support_slack: float = 1e-7
-    #: An input spans many scales if its search box is wider than this many widths, as models have lengthscales of up to
-    #: 150; it is clustered if the box is this many times as wide as the clusters together.
+    #: An input spans many scales if its search box is wider than this many widths, because models have lengthscales of
+    #: up to 150; it is clustered if the box is this many times as wide as the clusters together.
     widest_reach: float = 200.0
     #: Width of such an input as a share of its search box: with it, error bars for gamma(0.01) and the like are valid.
     reach_to_width: float = 1 / 30
-    #: Inputs with heavy tails are an exception, as their box is not the scale on which sources vary. Tails are heavy if
-    #: the range without tails of this probability is this many times as wide as the box ...
+    #: Inputs with heavy tails are an exception, because their box is not the scale on which sources vary. Tails are
+    #: heavy if the range without tails of this probability is this many times as wide as the box ...
     far_tail_probability: float = 1e-6
     heavy_tail: float = 10.0
     #: ... or this many times, if the box is this many widths wide: relative to a middle half that is almost a point, as
@@ -56,8 +56,8 @@ class MeasureSettings:
     singular_reach: float = 1e8
     #: Points per input for the histogram of a measure in notebooks: a few for each bar.
     pictured: int = 400
-    #: Mass farther than this many widths from all observations counts as unobserved, as usual lengthscales are below
-    #: one width. Estimates warn if it is more than this share: tails up to those of t(2) have less.
+    #: Mass farther than this many widths from all observations counts as unobserved, because usual lengthscales are
+    #: below one width. Estimates warn if it is more than this share: tails up to those of t(2) have less.
     far_widths: float = 10.0
     unseen_share: float = 0.01
 
@@ -225,7 +225,7 @@ class Measure(ABC):
         return X
 
     def latent_slopes(self, X: Array) -> Array | None:
-        """Return the derivatives (n, D) of `to_latent`, each by its own input; None if they are all one."""
+        """Return the derivatives (n, D) of `to_latent`, each with respect to its own input; None if all are one."""
         return None
 
     def for_learning(self) -> Measure:

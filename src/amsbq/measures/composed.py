@@ -100,7 +100,7 @@ class Transformed(Measure):
         return self.base.to_latent(X)
 
     def latent_slopes(self, X: Array) -> Array | None:
-        """Return the derivatives (n, D) of `to_latent`, each by its own input; None if they are all one."""
+        """Return the derivatives (n, D) of `to_latent`, each with respect to its own input; None if all are one."""
         return self.base.latent_slopes(X)
 
     def for_learning(self) -> Measure:

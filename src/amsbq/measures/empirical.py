@@ -21,8 +21,9 @@ WEIGHT_TOLERANCE = 1e-9
 #: Samples of more numbers than this are serialised as a digest; else a journal would begin with a line of megabytes.
 MOST_SERIALISED_NUMBERS = 100_000
 
-#: Most samples over which the variance of an integral is a double sum when locations are chosen and error bars are
-#: computed: each sum then takes half a millisecond, and error bars differ by ten percent from those with all samples.
+#: Maximum number of samples over which the variance of an integral is a double sum when locations are chosen and error
+#: bars are computed: each sum then takes half a millisecond, and error bars differ by ten percent from those with all
+#: samples.
 MOST_LEARNING_SAMPLES = 128
 
 #: Samples at either end, or gaps between clusters of samples, that are ignored for the scale of an input: two, and a
@@ -32,7 +33,7 @@ OUTLIERS = 2.5
 
 #: Samples that `Empirical.sampled` makes by default: a step then takes less than three times as long as with none.
 SAMPLED = 10_000
-#: Most draws per accepted sample, and most draws at a time.
+#: Maximum numbers of draws per accepted sample, and of draws at a time.
 MOST_REJECTED, MOST_AT_A_TIME = 10_000, 100_000
 
 
@@ -221,7 +222,7 @@ class Empirical(Measure):
     def _neighbours_in_order(self) -> IntArray:
         """Return indices (M,) of all samples in an order that keeps neighbours together, as in a k-d tree.
 
-        The samples are split recursively at the median of one input after the other.
+        The samples are split recursively, at the median of each input in turn.
         """
         order, cell = np.argsort(self.samples[:, 0], kind="stable"), np.zeros(len(self.samples), dtype=np.intp)
         for level in range(int(np.log2(MOST_LEARNING_SAMPLES)) + 2):

@@ -250,7 +250,7 @@ class Independent(Measure):
         return self._map("to_latent", X)
 
     def latent_slopes(self, X: Array) -> Array:
-        """Return the derivatives (n, D) of `to_latent`, each by its own input."""
+        """Return the derivatives (n, D) of `to_latent`, each with respect to its own input."""
         slopes = [m.latent_slopes(X[:, group]) for m, group in zip(self.measures, self.columns, strict=True)]
         return self._joined([np.ones(1) if slope is None else slope for slope in slopes], len(X))
 

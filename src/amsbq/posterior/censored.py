@@ -1,7 +1,7 @@
-"""Censored values: a value at an end of a process's range says that the process is there or beyond.
+"""Censored values: a value at an end of a process's range means that the process is there or beyond.
 
-The half-lines are approximated by Gaussian sites, by expectation propagation (Minka 2001): each sweep sets one site
-after the other so that it gives the process the same moments as its half-line. Sites are averaged over some of the
+The half-lines are approximated by Gaussian sites, by expectation propagation (Minka 2001): each sweep updates the sites
+one at a time, so that each gives the process the same moments as its half-line. Sites are averaged over some of the
 particles, so that all particles have the same observations.
 """
 

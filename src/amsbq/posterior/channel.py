@@ -1,8 +1,8 @@
 """`Channel`: the posterior of a function of the inputs, with one transform or with weighted alternatives.
 
-With a known range, transforms are compared by how well each value is predicted from all others, in the units of the
-user: by the continuous ranked probability score (Gneiting and Raftery 2007), which stays finite for values at a bound,
-unlike a density.
+With a known range, transforms are compared by how well each value is predicted from all others, in the user's units: by
+the continuous ranked probability score (Gneiting and Raftery 2007), which stays finite for values at a bound, unlike a
+density.
 
 Without one, values that are bunched at one end may be modelled as f = low + exp(g), or high - exp(g), with an end a
 little beyond all values: its distance is chosen with the direction, so that shifting and scaling all values changes
@@ -50,8 +50,8 @@ class ChoiceSettings:
     linearisations: int = 2  #: linearisations of a known integral that is not linear in the process
     beyond: tuple[float, ...] = (0.05, 0.3, 1.5)  #: distances of an end from the values, in units of their range
     fewest: int = 8  #: minimum number of values of all sources for exponentials
-    #: minimum number of primary values for exponentials: with two, intervals covered the truth less often than without
-    #: exponentials
+    #: minimum number of primary values for exponentials: with two, intervals contained the true value less often than
+    #: without exponentials
     fewest_primary: int = 3
     #: score of an exponential relative to the identity, with the same hyperparameters, below which it is learned
     promising: float = 0.9

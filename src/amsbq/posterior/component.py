@@ -121,8 +121,8 @@ class Component:
     def main_effect(self, source: int, input: int, t: Array) -> tuple[Array, Array]:
         """Return the mean and standard deviation of a source as a function of one input, at t (m, 1): (m,) each.
 
-        If the transform is not affine, both are averages over nodes, which take long: results at many values t are then
-        interpolated between those at fewer values, and stay within the range of their neighbours.
+        If the transform is not affine, both are averages over nodes, which take long to compute: results at many values
+        t are then interpolated between those at fewer values, and stay within the range of their neighbours.
         """
         if self.transform.affine:
             moments = self.latent.main_effect(source, [input], t)

@@ -19,7 +19,7 @@ class CorrelationSettings:
     """Sizes of samples, and when a correlation is known."""
 
     points: int = 256  #: points at which sources are compared, for all sources together
-    draws: int = 400  #: draws from their posteriors: the ends of an interval are known to a percent
+    draws: int = 400  #: draws from their posteriors: the ends of an interval are known to within a percent
     #: parameters of a relation between two sources: a factor, an offset, and the size of the difference. With only so
     #: many observations, nothing is known about the relation
     relation: int = 3

@@ -130,7 +130,7 @@ class Estimate:
         return f"{plus_minus(self.mean, self.std, unit)} (std), 95 % between {low} and {high}"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return (low, high), the central interval that holds the integral with probability ``level``."""
+        """Return (low, high), the central interval that contains the integral with probability ``level``."""
         if not 0 < number(level, "level") < 1:
             raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)

@@ -69,7 +69,7 @@ class Estimates(Sequence[Estimate]):
         return len(self.parts)
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return (low, high), shape (M,) each: intervals that each hold a quantity with probability ``level``."""
+        """Return (low, high), shape (M,) each: intervals that each contain a quantity with probability ``level``."""
         low, high = np.array([part.interval(level) for part in self.parts]).T
         return read_only(low), read_only(high)
 

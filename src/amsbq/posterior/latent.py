@@ -33,8 +33,8 @@ class LatentSettings:
     """How many members answers are averaged over, and how far error bars go beyond them."""
 
     deciding: int = 8  #: hyperparameter draws for decisions
-    #: hyperparameter draws for quantities that are not linear in the process: the spread between draws is known to a
-    #: fifth
+    #: hyperparameter draws for quantities that are not linear in the process: the spread between draws is known to
+    #: within a fifth
     few: int = 16
     #: factor on the width of the distribution of a quantity that is not linear, in addition to that of the mean: such
     #: quantities depend on local errors, which average out in the mean. Chosen by benchmarks/quantities.py on
@@ -93,7 +93,7 @@ class Process:
 
     @property
     def least_std(self) -> float:
-        """The least standard deviation of an integral, in standard units.
+        """Lower bound on the standard deviation of an integral, in standard units.
 
         It is the resolution of the measure, or the spread of the values if these are too few for the most probable θ.
         """
@@ -255,7 +255,7 @@ class Latent:
     rest, rest_error : float
         Variance of the residual e at a point and in the integral, in these units.
     least_std : float
-        The least standard deviation of an integral, in these units.
+        Lower bound on the standard deviation of an integral, in these units.
     tails, widened, effective : float
         Degrees of freedom of the distributions of quantities, a factor on their widths, and the effective number of
         members.

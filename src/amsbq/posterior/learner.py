@@ -1,7 +1,7 @@
 """`Learner`: the observations of a run, and the posterior on which decisions and answers are based.
 
 Hyperparameters are refitted on a schedule that depends only on the order in which sources were observed. Between refits
-they stay, and the posterior is conditioned on each new observation. New hyperparameter draws are made at the first
+they are kept, and the posterior is conditioned on each new observation. New hyperparameter draws are made at the first
 refit, and whenever the number of observations, of all sources or of the primary one, has doubled since. In between,
 draws are carried along through all scheduled refits: the posterior after n observations does not depend on when it was
 accessed.
@@ -74,7 +74,7 @@ class _ChannelLearner:
                     more = data.first(k + 1)
                     holds = self._channel.holds(more)
                     extended = self._channel.extend(more) if holds else self.fitter.fresh().learned(more, integrals)
-                    self._channel, self._conditioned_on = extended, k + 1  # together: an interrupt may come any time
+                    self._channel, self._conditioned_on = extended, k + 1  # together: an interrupt may come at any time
         return self._channel
 
     @property
@@ -92,7 +92,7 @@ class _ChannelLearner:
         at, s = len(data.values.y), data.values.s
         drawn_at = self._drawn_at if self._drawn_at <= at else 0
         drawn_at = latest_search(s, self.turns.refits(s, max(drawn_at, 1)), drawn_at)
-        before, self._carried_to = self._carried_to, 0  # set again at the end: an interrupt may come any time
+        before, self._carried_to = self._carried_to, 0  # set again at the end: an interrupt may come at any time
         self._drawn_at = drawn_at
         if not drawn_at <= before < at:
             before = 0

@@ -92,7 +92,7 @@ class Quadratic:
         return q
 
     def gradients(self, measure: Measure, s: IntArray, X: Array) -> Array:
-        """Return the derivatives of q of sources s (n,) by the inputs at X (n, D), shape (n, D)."""
+        """Return the gradients of q of sources s (n,) at X (n, D), shape (n, D)."""
         s = np.minimum(s, len(self.constants) - 1)
         z, by_z = self.coordinates(measure, X), self.slopes[s]
         for source in np.unique(s):

@@ -16,7 +16,7 @@ from .checks import Key, Refused, shown
 
 
 def accepted(accepts: Callable[[Any], Any], made: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
-    """Return a reader of the values that ``accepts`` approves, converted by ``made``; others are a ValueError."""
+    """Return a reader of the values that ``accepts`` approves, converted by ``made``; others raise ValueError."""
 
     def read(value: Any) -> Any:
         if not accepts(value):

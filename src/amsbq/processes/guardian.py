@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: Seconds between checks whether the parent still exists: rare enough to take no time from a simulator.
+#: Seconds between checks of whether the parent still exists: rare enough to take no time from a simulator.
 PARENT_CHECK_SECONDS = 1.0
 
 #: Reads lines "+ TARGET" and "- TARGET" until the pipe is closed, then kills the remaining targets.

@@ -569,7 +569,7 @@ def _worth(case: Case) -> Iterator[Sentence]:
         instead, relation = _instead(case, found, others), correlations(it)
         related = max(-relation.low[0, source], relation.high[0, source]) >= SETTINGS.min_correlation
         unknown, paid = not relation.enough[0, source], found.gain >= SETTINGS.min_informative
-        not_known = f"whether {name} paid off is not known yet, as its relation to {first} is not: {instead}"
+        not_known = f"whether {name} paid off is not known yet, because its relation to {first} is not: {instead}"
         but = f"leave-one-out predictions of {first} are no better with it"
         but = f"its correlation with {first} is {relation.text(0, source)}" if found.predicts else but
         leave = "Omit it, or find" if found.gain <= 1 / SETTINGS.min_informative else "Find"

@@ -80,8 +80,8 @@ class Result:
     spent : float
         The cost of all evaluations.
     stopped : str
-        "budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted", or what a stop rule of the
-        user returned; empty while a run continues.
+        "budget", "tolerance", "rate", "evaluations", "exhausted", "failures", "interrupted", or what the user's stop
+        rule returned; empty while a run continues.
     names : list of str
         Names of the sources.
     budget : float

@@ -92,7 +92,7 @@ class OutputRule:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:
-        """Return the rule that a table of a problem file describes; ValueError or TypeError if it is wrong."""
+        """Return the rule that a table of a problem file describes; raise ValueError or TypeError if it is wrong."""
         types: dict[str, Any] = {"file": str, "last": bool, "regex": str, "column": (int, str), "row": int, "json": str}
         meant = {bool: "true", int: "a whole number, from 0, or from the end if negative", str: "a string in quotes"}
         known = [field.name for field in fields(cls)]
@@ -294,7 +294,7 @@ def _text(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a regular file; a pipe or a device, which may never end, is a ValueError."""
+    """Return the content of a regular file; raise ValueError for a pipe or a device, which may never end."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

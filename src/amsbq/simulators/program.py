@@ -26,7 +26,7 @@ class ProgramSettings:
     kept: int = 2**20
     #: bytes that are read at once, as many as a pipe holds
     read: int = 2**16
-    #: seconds between checks whether it has ended, while a process that it has started keeps an output open
+    #: seconds between checks of whether it has ended, while a process that it has started keeps an output open
     looks: float = 0.1
 
 

@@ -44,8 +44,8 @@ class CurveSettings:
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
     flat_effect: float = 0.25  # width of the band / spread of the values, above which a flat main effect is unknown
     last_share: float = 0.2  # smallest share of the height of the convergence plot that the final interval takes
-    #: number of outputs, those furthest from their goals, for which the page shows what takes long (the distribution),
-    #: and for which alone it shows details if there are too many outputs
+    #: number of outputs, those furthest from their goals, for which the page shows what takes long to compute (the
+    #: distribution), and for which alone it shows details if there are too many outputs
     furthest: int = 3
 
 
@@ -309,7 +309,7 @@ def forecast(result: Result, budget: float | None = None) -> Array:
 
 
 def pays_until(result: Result, ahead: Array) -> Array | None:
-    """Return the row (cost, std) of a forecast up to which evaluations pay for themselves; None if that is unknown."""
+    """Return the row (cost, std) of a forecast after which evaluations cost more than they save; None if unknown."""
     end = integrator_of(result).problem.goals.pays_until([(cost, std) for cost, std in ahead])
     return None if end is None else ahead[ahead[:, 0] == end][0]
 

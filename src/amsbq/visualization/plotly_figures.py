@@ -318,7 +318,7 @@ def _costs_panel(result: Result, d: int, t: Array) -> Panel:
 
 
 def output_charts(result: Result) -> Iterator[Chart]:
-    """Yield the distribution of the output, and the Sobol' indices of independent inputs, if they are quick to find."""
+    """Yield the distribution of the output, and the Sobol' indices of independent inputs, if quick to compute."""
     if not analysis.quickly_known(result.integrator):
         return
     yield _distribution(result)
@@ -379,7 +379,7 @@ def _titles(x: str, y: str) -> Layout:
 
 
 def _source_ticks(names: Sequence[str]) -> Layout:
-    """Return the ticks of an axis with source i at i; long names keep both ends, as levels differ in the last."""
+    """Return the ticks of an axis with source i at i; long names keep both ends, because levels differ in the last."""
     end = LABEL_LENGTH // 2
     short = [name if len(name) <= LABEL_LENGTH else f"{name[: end - 1]}…{name[-end:]}" for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": [_text(name) for name in short]}
