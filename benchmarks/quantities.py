@@ -6,7 +6,7 @@
 
 The variance, probabilities and quantiles of the primary source's output and its Sobol' indices are estimated from
 active runs. The truth is from many Sobol points. The errors of the runs are compared with those of as many evaluations
-of the primary source as the budget pays for: independent draws, Sobol points, and for indices Saltelli's scheme.
+of the primary source as the budget covers: independent draws, Sobol points, and for indices Saltelli's scheme.
 """
 
 from __future__ import annotations

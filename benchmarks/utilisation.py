@@ -3,7 +3,7 @@
     python -m benchmarks.utilisation    # five minutes
 
 Two inputs and two sources, of which the cheap one costs a tenth. The time of an evaluation is random around its cost:
-lognormal, with a standard deviation of 30 %. Decisions are made one after the other, by one process, and idle workers
+lognormal, with a standard deviation of 30 %. Decisions are made one at a time, by one process, and idle workers
 wait for them. Utilisation is the share of time in which workers evaluate, from the start until nothing more is asked.
 """
 

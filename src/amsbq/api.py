@@ -72,7 +72,7 @@ def integrate(
         The primary source, whose expected output is estimated, comes first. Each is called with x of shape (D,) and
         returns a number or an `Observation`. Plain functions have cost 1; write `Source(function, cost=0.05)` for a
         cheap one.
-    inputs : measure, or anything that `as_measure` takes
+    inputs : measure, or anything that `as_measure` accepts
         The distribution of the inputs: one scipy.stats distribution; a list of one distribution or (low, high) pair
         per input; a dictionary of these by input name; or a measure.
     budget : float, optional

@@ -50,7 +50,7 @@ def certify(
         Seed of the draws.
     target : "mean", "variance", Exceedance or Quantile; with several outputs also a dictionary; optional
         The quantity to estimate; by default the target of the run.
-    under : measure, or anything that `as_measure` takes, optional
+    under : measure, or anything that `as_measure` accepts, optional
         Another distribution of the inputs, as for `Result.under`.
     primary_only : bool
         Whether to evaluate only the primary source, at independent draws, which anytime-valid intervals require.

@@ -107,7 +107,7 @@ def estimate(
         Locations.
     y : (N,) array, or (N, M) for M outputs
         The values at X; with several outputs, NaN where an output is missing.
-    inputs : measure, or anything that `as_measure` takes
+    inputs : measure, or anything that `as_measure` accepts
         The distribution of the inputs.
     model : str or MultiSourceGP
         "auto", the default, an average over several structures; "icm", the paper's, with hyperparameters at their

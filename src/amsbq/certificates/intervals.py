@@ -33,7 +33,7 @@ from ..common.validation import Array, number
 class IntervalSettings:
     """Constants of intervals."""
 
-    #: skewness and kurtosis of draws beyond so many of their standard errors under normality look heavy
+    #: number of standard errors under normality beyond which skewness and kurtosis of draws indicate heavy tails
     heavy: float = 2.0
     #: the share of the error probability assigned to one of two bounds on a difference, the one that matters if
     #: predicted classes are rarely wrong
@@ -43,7 +43,7 @@ class IntervalSettings:
     expected: float = 0.5
     #: candidates of a mean between its bounds, for betting: the interval is rounded outwards to a thousandth
     candidates: int = 1001
-    #: skewness below which Hall's transformation is the identity, to rounding
+    #: skewness below which Hall's transformation is the identity, up to rounding
     symmetric: float = 1e-6
     #: how many times longer than Student's t the interval may be on one side by Hall's transformation, which has no
     #: limit: for ten log-normal draws (σ = 1) it is then 1.4 times as wide instead of 1.9, with a coverage of 91 %

@@ -63,7 +63,7 @@ class Failures:
         self._avoided: list[tuple[int, Array, int]] = []
 
     def failed(self, source: int, x: Array, evaluations: int) -> bool:
-        """Record a failure at x (D,) after so many evaluations of all sources; return whether it retires the source.
+        """Record a failure at x (D,) after that many evaluations of all sources; return whether it retires the source.
 
         For a source that is already retired, this is False.
         """
@@ -86,7 +86,7 @@ class Failures:
         self._in_a_row[source] = 0
 
     def avoided(self, evaluations: int) -> list[tuple[int, Array]]:
-        """Return the pairs (source, x) to be avoided after so many evaluations of all sources."""
+        """Return the pairs (source, x) to be avoided after that many evaluations of all sources."""
         return [(source, x) for source, x, until in self._avoided if until > evaluations]
 
 

@@ -25,7 +25,7 @@ class GoalSettings:
     """Settings for weighing outputs against each other."""
 
     #: smallest weight of an output, relative to that of the output furthest from its goal: positive, so that decisions
-    #: still count what well-known outputs gain from evaluations for others
+    #: still take into account what well-known outputs gain from evaluations for others
     least_weight: float = 0.1
 
 

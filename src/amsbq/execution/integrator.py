@@ -30,7 +30,7 @@ class Integrator(Decisions):
     ----------
     sources : function, `Source`, or list of them
         The primary one, whose integral is estimated, comes first. Plain callables are sources of cost 1.
-    inputs : measure, or anything that `as_measure` takes, or a dictionary
+    inputs : measure, or anything that `as_measure` accepts, or a dictionary
         The distribution of the inputs. A dictionary has a distribution or a (low, high) pair for each input by name.
     budget : float, optional
         In units of cost; by default there is no limit. If costs are known, the sum of what is spent and what is

@@ -30,7 +30,7 @@ def demonstrate() -> int:
     truth = forrester.true_integral()
     both, alone = forrester.starting_posterior(), forrester.starting_posterior(sources=(0,))
     print("∫ f₁ over [0, 1] of the Forrester function f₁(x) = (6x - 2)² sin(12x - 4)")
-    print(f"with the cheap relative f₂(x) = f₁(x)/2 + 10x, which costs {CHEAP:g} of it.")
+    print(f"with the cheap variant f₂(x) = f₁(x)/2 + 10x, which costs {CHEAP:g} of it.")
     print()
     print("The paper's starting data, with hyperparameters fixed by hand:")
     print(f"{'observations':28} {'estimate':>9}   {'std':>5}   {'error':>7}")

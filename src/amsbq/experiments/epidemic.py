@@ -235,7 +235,7 @@ def _select(runs: DataFrame, quantity: str, way: str, method: str | None = None)
 
 
 def _median_error(runs: DataFrame, method: str, way: str, primaries: int) -> float:
-    """Return the median relative error of the peak after so many primary evaluations, before the next one."""
+    """Return the median relative error of the peak after a number of primary evaluations, before the next one."""
     chosen = _select(runs, "peak", way, method)
     made = chosen["source"].eq(1).groupby(chosen["seed"]).cumsum()
     last = chosen[made == primaries].groupby("seed").last()

@@ -1,4 +1,4 @@
-"""The two-source demonstration of Section 4.1 (Figures 3, 7, 8 and 9): the Forrester function and a cheap relative.
+"""The two-source demonstration of Section 4.1 (Figures 3, 7, 8 and 9): the Forrester function and a cheap variant.
 
 The primary source f₁(x) = (6x - 2)² sin(12x - 4) and the secondary source f₂(x) = f₁(x)/2 + 10x are integrated over the
 uniform measure on [0, 1]. Both costs depend on x: they are equal near x = 0, and f₂ is two orders of magnitude cheaper

@@ -37,7 +37,7 @@ def kernel_mean(kernel: Kernel, measure: Any, X: ArrayLike) -> Array:
     Parameters
     ----------
     kernel : RBF, Matern or Constant
-    measure : measure, or anything that `as_measure` takes
+    measure : measure, or anything that `as_measure` accepts
     X : (n, D) array
 
     >>> from amsbq import RBF, Uniform

@@ -160,7 +160,7 @@ class _RBFTabulated(_Sums, _Tabulated):
     """Sums over atoms that represent the density, interpolated in x and log ℓ where most of the mass is.
 
     For each cell of lengthscales there are intervals of x, one and a half times the smallest lengthscale wide. On each
-    of them, μ is a polynomial in x and log ℓ, to rounding.
+    of them, μ is a polynomial in x and log ℓ, up to rounding.
     """
 
     NODES_X, NODES_SCALE = chebpts1(18), chebpts1(14)

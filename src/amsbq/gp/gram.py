@@ -60,7 +60,7 @@ class Evidence:
     sites : Sites
         The sites of the observations, in latent coordinates.
     r : (N,) array
-        Residuals; those of derivatives are by coordinates in the given units.
+        Residuals; those of derivatives are with respect to coordinates in the given units.
     kernel : ProductKernel
         The kind of all terms.
     fixed : (L, L) array

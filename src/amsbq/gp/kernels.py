@@ -309,7 +309,7 @@ def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:
 
 
 class Derivatives:
-    """Factors F of covariances of derivatives, by an input of the first point, of the second, or of both.
+    """Factors F of covariances of derivatives with respect to an input of the first point, of the second, or of both.
 
     Among M covariances, those of derivatives are κ F, where with ψ_d = ψ(u_d), χ_d = χ(u_d):
 

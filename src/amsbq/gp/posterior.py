@@ -29,7 +29,7 @@ class MultiSourceGP:
     ----------
     terms : list of Term
         One term is the paper's intrinsic coregionalisation model, several are a linear model of coregionalisation.
-    measure : measure, or anything that `as_measure` takes
+    measure : measure, or anything that `as_measure` accepts
         The distribution of the inputs, against which the sources are integrated.
     noise : float or L floats
         Variance σ_l² of the noise on observations of each source.
@@ -63,7 +63,7 @@ class MultiSourceGP:
         _ = self.batch.embeddings  # raises now, not later, if a kernel cannot be integrated
 
     def check_for(self, n_sources: int, measure: Measure) -> None:
-        """Raise ValueError unless it is a model of so many sources with that distribution of the inputs."""
+        """Raise ValueError unless it is a model of that number of sources and that distribution of the inputs."""
         if self.n_sources != n_sources:
             raise ValueError(f"the model is for {self.n_sources} sources, but there are {n_sources}")
         if not measure.same_as(self.measure):

@@ -205,7 +205,7 @@ def named_measure(measure: NamedMeasureLike, names: Sequence[str] | None = None)
 
     Parameters
     ----------
-    measure : anything that `as_measure` takes, or a dictionary of distributions and (low, high) pairs by name
+    measure : anything that `as_measure` accepts, or a dictionary of distributions and (low, high) pairs by name
         The distribution of the inputs.
     names : list of str, optional
         Names of the inputs, instead of those of a dictionary.

@@ -28,7 +28,7 @@ class Transformed(Measure):
 
     Parameters
     ----------
-    base : measure, or anything that `as_measure` takes
+    base : measure, or anything that `as_measure` accepts
         The distribution of the inputs of the function.
     function : callable
         Called with x of shape (D,); returns the argument of the sources, an array of any shape.

@@ -31,7 +31,7 @@ from .product import Product
 
 #: Smallest eigenvalue that a correlation matrix is given: it moves correlations by less than the rounding of data.
 SMALLEST_CORRELATION_EIGENVALUE = 1e-10
-#: Rounding error of a correlation matrix that is accepted: its eigenvalues may be negative by so much.
+#: Rounding error of a correlation matrix that is accepted: its eigenvalues may be negative by this much.
 EIGENVALUE_TOLERANCE = 1e-8
 #: Normal scores of locations are no larger than this: beyond it, the normal distribution function rounds to 0 or 1.
 LARGEST_SCORE = 8.0

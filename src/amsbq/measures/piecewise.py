@@ -31,7 +31,8 @@ class QuadratureSettings:
     #: Nodes per interval, G: a smooth density takes a few dozen intervals then, and each is one small matrix product.
     n_nodes: int = 20
     #: Distances from x at which an interval is split, in decay lengths, as far as g is not negligible: G nodes
-    #: integrate a Gaussian or an exponential to rounding on the first of these pieces; on the wider ones g is small.
+    #: integrate a Gaussian or an exponential to machine precision on the first of these pieces; on the wider ones g is
+    #: small.
     split_distances: tuple[float, ...] = (0.0, 5.0, 12.0, 24.0, 48.0)
     #: Intervals up to this many decay lengths wide resolve a smooth g with their own nodes.
     widest_resolved: float = 5.0
@@ -43,9 +44,9 @@ class QuadratureSettings:
     negligible: float = 1e-14
     #: Neighbouring intervals that together are up to this many decay lengths wide are summarised for a smooth g ...
     widest_summary: float = 4.0
-    #: ... by a Gauss rule of so many nodes for their own density: it integrates such a g to rounding.
+    #: ... by a Gauss rule with this number of nodes for their own density: it integrates such a g to machine precision.
     n_summary_nodes: int = 14
-    #: Wider intervals are split into pieces of that width, at most so many: more are only needed far out in a tail.
+    #: Wider intervals are split into pieces of that width, at most this many: more are only needed far out in a tail.
     most_pieces: int = 24
     #: Summaries for every octave of decay lengths, each for the shortest ones of its cell.
     cells_per_octave: int = 2
@@ -69,7 +70,7 @@ TO_CHEBYSHEV = np.linalg.solve(
 )
 
 
-#: A polynomial whose square is, on average, no larger than this share of its size is zero to rounding.
+#: A polynomial whose square is, on average, no larger than this share of its size is zero up to rounding.
 SMALLEST_NORM = 1e-28
 
 
@@ -363,7 +364,7 @@ def _gauss_rule(x: Array, weights: Array, n: int) -> tuple[Array, Array]:
             break
         before, now = now, (s - alpha[-1]) * now - (beta[-1] if beta else 0.0) * before
         previous, norm = norm, weights @ (now * now)
-        if norm <= SMALLEST_NORM * mass:  # to rounding, the given rule has fewer distinct points
+        if norm <= SMALLEST_NORM * mass:  # up to rounding, the given rule has fewer distinct points
             break
         beta.append(norm / previous)
     nodes, vectors = eigh_tridiagonal(np.array(alpha), np.sqrt(beta))

@@ -316,7 +316,7 @@ def _check_spread(distributions: Sequence[Distribution]) -> None:
     for distribution in distributions:
         if not isinstance(distribution, DiscreteDistribution) and not _range(distribution, 0.25) > 0:
             raise ValueError(
-                f"half of {describe(distribution)} is at a single point, to rounding: omit an input that is "
+                f"half of {describe(distribution)} is at a single point, up to rounding: omit an input that is "
                 "constant, and take the logarithm of one that spreads over so many orders of magnitude"
             )
 

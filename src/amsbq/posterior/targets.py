@@ -144,7 +144,7 @@ def target_from_dict(content: Any) -> Target:
 
 
 def target_name(target: Target, output: str = "output", unit: str = "") -> str:
-    """Return the name of a target, for an output with a unit; a mean is called like the output.
+    """Return the name of a target, for an output with a unit; a mean has the name of the output.
 
     >>> target_name(Exceedance(2.0), unit="m"), target_name(Quantile(0.95), "peak"), target_name("variance")
     ('P(output > 2 m)', '95 % quantile of peak', 'variance of output')

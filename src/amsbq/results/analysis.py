@@ -66,7 +66,7 @@ class AnalysisSettings:
     #: evaluations of the primary source, besides those to which its relation to the other sources is fitted, after
     #: which this relation has settled
     settling: int = 2
-    #: one value in so many may hold nearly all the variance of the primary source's values; and the share of the
+    #: one value out of this many may hold nearly all the variance of the primary source's values; and the share of the
     #: variance that is then left to the others
     values_per_extreme: int = 6
     max_rest_variance: float = 0.01

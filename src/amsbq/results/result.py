@@ -253,7 +253,7 @@ class Result:
 
         Parameters
         ----------
-        other : measure, or anything that `as_measure` takes
+        other : measure, or anything that `as_measure` accepts
             Another distribution of the same inputs: shifted, narrower, wider, correlated, or samples. A dictionary
             replaces the distributions of the inputs that it names; the others stay as they are. The error bar grows if
             the other distribution extends beyond the evaluations. A warning is issued if the share of it far from all

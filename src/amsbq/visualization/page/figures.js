@@ -34,7 +34,7 @@ const drawFigure = (() => {
     return decades.filter((value) => Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9);
   };
 
-  // a name in so many letters: both of its ends, as those of levels differ in the last
+  // a name in that number of letters: both of its ends, because those of levels differ in the last
   const within = (text, most) => text.length <= most + 1 ? text : text.slice(0, Math.max(1, Math.ceil(most / 3))) + "…" + text.slice(-Math.max(1, most - Math.ceil(most / 3)));
 
   // an axis: where values are between 0 and 1, and its ticks

@@ -18,7 +18,7 @@
   if (choice && shown(remembered("output"))) choice.value = remembered("output");
   choose();
 
-  // light or dark: as the system says, unless somebody has chosen
+  // light or dark: as the system says, unless the reader has chosen
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const paint = () => { root.dataset.theme = remembered("theme") || (dark.matches ? "dark" : "light"); };
   paint();
@@ -46,7 +46,7 @@
       if (empty(x) || empty(y)) return empty(x) - empty(y);
       return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1);
     });
-    body.replaceChildren(...rows.slice(0, ready() ? rows.length : 100).map(line));  // the rest when the page is there
+    body.replaceChildren(...rows.slice(0, ready() ? rows.length : 100).map(line));  // the rest when the page has loaded
     headings.forEach((heading, i) => heading.setAttribute("aria-sort", i !== column ? "none" : up ? "ascending" : "descending"));
   };
   const head = table.createTHead().insertRow();
@@ -129,7 +129,7 @@
   };
   // what is in a figure stays on this machine
   const config = { responsive: true, displaylogo: false, displayModeBar: "hover", showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-  const drawn = new Set();  // only what somebody has scrolled to
+  const drawn = new Set();  // only what the reader has scrolled to
   const draw = (id) => {
     const figure = figures().find((figure) => figure.id === id), choice = document.getElementById(`input-${id}`);
     const panel = figure.panels[choice ? Number(choice.value) : 0];
