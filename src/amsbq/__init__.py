@@ -1,8 +1,8 @@
 """Expected outputs of expensive simulators, with honest error bars, from cheaper approximations.
 
-Active multi-source Bayesian quadrature: `integrate` evaluates an expensive source and its cheaper stand-ins, wherever
-it pays most, and returns what is known about the integral of the expensive one. `Integrator` makes the same decisions
-for evaluations that are made elsewhere, and `estimate` uses existing ones.
+Active multi-source Bayesian quadrature: `integrate` evaluates an expensive source and cheaper approximations of it
+where they are most informative for their cost, and returns the posterior of the expensive one's integral. `Integrator`
+makes the same decisions for evaluations that are made elsewhere, and `estimate` uses existing ones.
 """
 
 from importlib import import_module

@@ -56,7 +56,7 @@ class CertificateRun(Run):
 
     @locked
     def ask(self) -> Query | None:
-        """Return the next evaluation of the plan, or None if all are asked for."""
+        """Return the next evaluation of the plan, or None if all have been requested."""
         evaluated = self.plan.evaluated
         while self.ledger.asked in self._answered:
             self.ledger.asked += 1

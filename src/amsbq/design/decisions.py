@@ -61,7 +61,7 @@ class Decisions(Run):
 
     @property
     def starting(self) -> bool:
-        """Whether part of the initial design is still to be asked, or the primary source has no value."""
+        """Whether part of the initial design is still to be evaluated, or the primary source has no value."""
         return bool(self.policy.initial_design()) or not self.learner.has_primary
 
     @overload

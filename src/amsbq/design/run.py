@@ -40,7 +40,7 @@ def locked(method: Method) -> Method:
 
 
 class Run(ABC):
-    """Queries and answers of a run; subclasses decide what to ask next.
+    """Queries and answers of a run; subclasses choose the queries.
 
     A run may be used by several threads.
 
@@ -207,7 +207,7 @@ class Run(ABC):
         return math.nan, math.nan
 
     def _foreseen(self) -> bool:
-        """Return whether what is asked next does not depend on any answer."""
+        """Return whether the next query does not depend on any answer."""
         return False
 
     def _charge_for(self, made: Evaluation) -> None:
@@ -261,7 +261,7 @@ def record(it: Run, made: Evaluation) -> None:
 
 
 def foreseen(it: Run) -> bool:
-    """Return whether what is asked next does not depend on any answer."""
+    """Return whether the next query does not depend on any answer."""
     return it._foreseen()
 
 

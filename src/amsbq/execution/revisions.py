@@ -59,7 +59,7 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
     Raises
     ------
     JournalError
-        If an answer is invalid, because its query was not asked or has another answer, or because its cost is measured
+        If an answer is invalid, because its query does not exist or has another answer, or because its cost is measured
         but missing. None of the answers is then written.
     """
     with collected_warnings():  # they are issued again
