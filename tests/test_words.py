@@ -51,6 +51,12 @@ REJECTED = {
     r"beside (the|this|that|these|those|it|them|each|other)": "next to, alongside, compared with, besides",
     r"but for (rounding|a few|those|the one)": "up to rounding, except for",
     r"processor time": "CPU time",
+    r"(derivatives?|gradients?) by (its|their|the|each|all|x|an input|inputs?)": "with respect to",
+    r"(as|its) JSON types": "JSON-serialisable form, JSON",
+    r"(units?|line|rule) of the user": "the user's units, line, rule",
+    r"must be (a text|(different )?texts)": "must be a string, strings",
+    r"whether with": "whether it is included",
+    r"pays for no": "does not cover another",
 }
 PATTERN = re.compile("|".join(rf"\b(?:{phrase})(?!\w)".replace(" ", r"\s+") for phrase in REJECTED), re.I)
 
