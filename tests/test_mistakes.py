@@ -172,9 +172,9 @@ def test_mistakes_on_the_command_line_leave_the_journal_where_it_is(tmp_path, ca
     for arguments, said in (
         (["run", problem, "--fresh", "--from", tmp_path / "no.jsonl"], "no.jsonl cannot be read"),
         (["run", problem, "--fresh", "--from", journal], "cannot be both renamed and read: .*another --journal"),
-        (["run", problem, "--fresh", "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
-        (["resume", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
-        (["ask", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not pay for one evaluation"),
+        (["run", problem, "--fresh", "--budget", 0.5], "--budget: a budget of 0.5 does not cover one evaluation"),
+        (["resume", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not cover one evaluation"),
+        (["ask", journal, "--budget", 0.5], "--budget: a budget of 0.5 does not cover one evaluation"),
         (["correct", journal, 0, "0,5"], "pass one number .*decimal point, not a comma.*--variance V"),
     ):
         capsys.readouterr()

@@ -230,7 +230,7 @@ def test_initial_design_shares_locations():
 def test_a_small_budget_has_a_small_design():
     it = Integrator(sources(), UNIT, budget=1.3)
     assert [q.source for q in it.ask(2)] == [0, 1]
-    with pytest.raises(ValueError, match="does not pay for one evaluation of fine, which costs 1"):
+    with pytest.raises(ValueError, match="does not cover one evaluation of fine, which costs 1"):
         Integrator(sources(), UNIT, budget=0.9)
 
 

@@ -68,7 +68,7 @@ def utility(rho2: ArrayLike, kind: AcquisitionName) -> Array:
 
 
 def checked_kind(kind: str) -> str:
-    """Return the name of a utility; ValueError if there is no such utility."""
+    """Return the name of a utility; raise ValueError if there is no such utility."""
     if kind not in UTILITIES:
         raise ValueError(f"acquisition must be one of {', '.join(map(repr, UTILITIES))}, got {kind!r}")
     return kind
@@ -118,7 +118,7 @@ class Rate:
     given : tuple of int
         Sources observed wherever another one is, at no cost.
     uninformative : frozenset of int
-        Sources that are not informative about this integral, as they lack the output.
+        Sources that are not informative about this integral, because they lack the output.
     """
 
     posteriors: PosteriorBatch
@@ -146,7 +146,7 @@ class Rate:
         return np.asarray(np.divide(gain, paid, out=np.zeros_like(gain), where=gain != 0))
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
-        """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
+        """Return the rate of one source, or of one source per point, shape (n,), and its gradient dα_i/dX_i (n, D)."""
         rho2, gradients = self._rho2_and_grad(source, X)
         cost, cost_gradient = self._effective_and_grad(source, X)
         cost, joint = self.paid + cost, self._joint(rho2)
@@ -189,7 +189,7 @@ class Rate:
         return rate, (np.einsum("k,knd->nd", self._slopes(joint)[:, 0], gradients) - rate * cost_gradient) / cost
 
     def after(self, options: Sequence[Option], X: Array) -> Rate:
-        """Return the rate of sets that contain more observations, at X of shape (n, D)."""
+        """Return the rate of sets that already contain the given observations, of ``options`` at X (n, D)."""
         left = 1 - self._set_rho2(options, X)
         return replace(
             self.having(options, X),
@@ -212,7 +212,7 @@ class Rate:
         return sum(float(self.costs[option].effective(x[None])[0]) for option, x in zip(options, X, strict=True))
 
     def having(self, options: Sequence[Option], X: Array) -> Rate:
-        """Return the rate if observations were there already, whatever their values."""
+        """Return the rate as if these observations had already been made, whatever their values."""
         if all(option.source in self.uninformative for option in options):
             return self
         kept = [i for i, option in enumerate(options) if option.source not in self.uninformative]
@@ -306,7 +306,7 @@ class Rate:
         return _utility(self._expected(joint), self.kind)
 
     def _slopes(self, joint: Array) -> Array:
-        """Return the derivative of the utility by ρ² of each posterior, shape (K, n)."""
+        """Return the derivative of the utility with respect to ρ² of each posterior, shape (K, n)."""
         slopes = _slope(self._expected(joint), self.kind) * self._shares
         return slopes if self.left is None else self.left[:, None] * slopes
 
@@ -355,7 +355,7 @@ class Rates:
         return self._sum([part.values(options, X) for part in self.parts])
 
     def value_and_grad(self, source: int | IntArray, X: Array) -> tuple[Array, Array]:
-        """Return the rate of a source, or of one per point, shape (n,), and its gradient dα_i/dX_i, shape (n, D)."""
+        """Return the rate of one source, or of one source per point, shape (n,), and its gradient dα_i/dX_i (n, D)."""
         values, gradients = zip(*(part.value_and_grad(source, X) for part in self.parts), strict=True)
         return self._sum(values), self._sum(gradients)
 
@@ -369,11 +369,11 @@ class Rates:
         return float(self._sum([np.array(value) for value in values])), self._sum(gradients)
 
     def after(self, options: Sequence[Option], X: Array) -> Rates:
-        """Return the rate of sets that contain more observations, at X of shape (n, D)."""
+        """Return the rate of sets that already contain the given observations, of ``options`` at X (n, D)."""
         return replace(self, parts=tuple(part.after(options, X) for part in self.parts))
 
     def having(self, options: Sequence[Option], X: Array) -> Rates:
-        """Return the rate if observations were there already, whatever their values."""
+        """Return the rate as if these observations had already been made, whatever their values."""
         return replace(self, parts=tuple(part.having(options, X) for part in self.parts))
 
     def _sum(self, terms: Sequence[Array]) -> Array:

@@ -29,7 +29,7 @@ from .search import Search
 class ForecastSettings:
     """Length and precision of forecasts."""
 
-    #: most evaluations ahead: each takes as long as a decision
+    #: maximum number of evaluations ahead: each takes as long as a decision
     steps: int = 300
     #: only one in so many of the posteriors behind a decision is used: a forecast is many decisions, but may be less
     #: precise
@@ -37,7 +37,7 @@ class ForecastSettings:
     #: power of the expected shrinkage of variances if hyperparameters are learned: as these become better known, error
     #: bars shrink a little faster than with fixed ones (chosen on the development problems of docs/arena.md)
     learning: float = 1.1
-    #: most rows of a printed forecast
+    #: maximum number of rows of a printed forecast
     printed: int = 12
     #: outputs whose standard deviations are printed side by side: as many fit on a line
     columns: int = 8
@@ -47,7 +47,7 @@ SETTINGS = ForecastSettings()
 
 
 #: remark on a forecast that is not exact
-ESTIMATED = "an estimate, as hyperparameters are learned on the way: half are right within a factor of two"
+ESTIMATED = "an estimate, because hyperparameters are learned on the way: half are right within a factor of two"
 
 
 class Forecast(list[tuple[float, Values]]):
@@ -61,7 +61,7 @@ class Forecast(list[tuple[float, Values]]):
         Names of the outputs, if there are several.
     exact : bool
         Whether hyperparameters are fixed, so that only rounding and failures can change the forecast. If they are
-        learned it is an estimate, as later refits change both the error bar and the choices.
+        learned it is an estimate, because later refits change both the error bar and the choices.
     labels : Labels
         Units of costs and outputs, for printing.
     targets : tuple of Target
@@ -152,7 +152,7 @@ class Forecast(list[tuple[float, Values]]):
 
 
 def budget_ahead(budget: float, committed: float) -> float:
-    """Return the budget of a forecast; ValueError if more than that is already spent or reserved."""
+    """Return the budget of a forecast; raise ValueError if more than that is spent or reserved."""
     if not affordable(committed, positive_number(budget, "budget")):
         raise ValueError(f"budget is {budget:.6g}, but {committed:.6g} is spent or reserved: give a larger one")
     return budget
@@ -165,7 +165,7 @@ Following: TypeAlias = Callable[[Rates, int, float], Choice | None]
 def planned_first(
     planned: Sequence[Choice], price: Callable[[Choice], float], budget: float, best: Following
 ) -> Following:
-    """Return a rule for the next choice: first the plan, as far as the budget pays for it, then the best choices."""
+    """Return a rule for the next choice: first the plan, as far as the budget covers it, then the best choices."""
     left = list(planned)
 
     def following(rate: Rates, n: int, cost: float) -> Choice | None:
@@ -224,7 +224,7 @@ def forecast_rows(
 
 
 def worth_of_cheap(rate: Rates, search: Search, points: Array, committed: float, price: float, planned: int) -> float:
-    """Return the joint utility of the best cheap evaluations that a price pays for, extrapolated from a few of them.
+    """Return the joint utility of the best cheap evaluations that a price covers, extrapolated from a few of them.
 
     Parameters
     ----------

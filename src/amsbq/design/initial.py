@@ -33,11 +33,11 @@ class InitialDesignSettings:
     #: largest share of the budget that the whole design may cost; the first location is evaluated in any case
     budget_share: float = 0.5
     #: locations at which a source is evaluated with its gradient, to learn which inputs matter. The acquisition rate
-    #: cannot value this, as it treats hyperparameters as known; benchmarks/gradients.py compares other numbers
+    #: cannot value this, because it treats hyperparameters as known; benchmarks/gradients.py compares other numbers
     gradient_locations: int = 5
     #: locations to fall back on while every evaluation fails
     candidates: int = 256
-    #: fewest inputs for which locations are spread out while there are fewer observations than inputs
+    #: minimum number of inputs for which locations are spread out while there are fewer observations than inputs
     many_inputs: int = 10
 
 
@@ -71,7 +71,7 @@ def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger
     """Return evaluations of all sources at shared locations.
 
     Locations at which the primary source was already observed come first; existing observations are not repeated. There
-    is at least one location; more are added as long as half of the budget pays for all of them.
+    is at least one location; more are added as long as half of the budget covers all of them.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger
     ledger : Ledger
         Costs and budget.
     primary : str
-        Name of the primary source, for the error if the budget does not pay for one evaluation of it.
+        Name of the primary source, for the error if the budget does not cover one evaluation of it.
     """
     data = data.values
     known = {(int(s), *x) for s, x in zip(data.s, data.X, strict=True)}
@@ -97,7 +97,7 @@ def default_design(candidates: Array, data: Data, sources: Sequence[int], ledger
         prices = [ledger.price(choice) for choice in at_x]
         if not known and j == 0 and not affordable(prices[0], ledger.budget):
             raise ValueError(
-                f"a budget of {ledger.budget:.6g} does not pay for one evaluation of {primary}, which costs "
+                f"a budget of {ledger.budget:.6g} does not cover one evaluation of {primary}, which costs "
                 f"{prices[0]:.6g}"
             )
         if j and total + sum(prices) > SETTINGS.budget_share * ledger.budget:
@@ -117,7 +117,7 @@ def with_first_gradients(
 ) -> list[Choice]:
     """Add gradients to a design: the first evaluations of sources that have gradients are made with these.
 
-    Further evaluations with gradients are added as long as half of the budget pays for the whole design.
+    Further evaluations with gradients are added as long as half of the budget covers the whole design.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def with_first_gradients(
 
 
 def check_cost(design: Sequence[Choice], ledger: Ledger) -> None:
-    """Raise ValueError if the budget does not pay for all evaluations of a design."""
+    """Raise ValueError if the budget does not cover all evaluations of a design."""
     total = math.fsum(ledger.price(choice) for choice in design)
     if not affordable(total, ledger.budget):
         raise ValueError(f"the initial evaluations cost {total:.6g}, more than the budget of {ledger.budget:.6g}")
@@ -168,9 +168,9 @@ def next_planned(planned: list[Choice], waiting: Collection[int], possible: Call
     planned : list of Choice
         The remaining design; choices that are not possible are removed from it.
     waiting : set of int
-        Sources that cannot be asked now, but later: their choices stay in the design.
+        Sources that cannot be evaluated now, but later: their choices stay in the design.
     possible : function of a Choice
-        Whether the choice can be asked and afforded.
+        Whether the choice can be requested and afforded.
     """
     for choice in [choice for choice in planned if choice.source not in waiting]:
         planned.remove(choice)
@@ -180,7 +180,7 @@ def next_planned(planned: list[Choice], waiting: Collection[int], possible: Call
 
 
 def remove_planned(planned: list[Choice], source: int, x: Array) -> None:
-    """Remove the first evaluation of a source at x, with or without its gradient, from a design, if it is there."""
+    """Remove the first evaluation of a source at x, with or without its gradient, from a design, if it is in it."""
     for i, choice in enumerate(planned):
         if choice.source == source and np.array_equal(choice.x, x):
             del planned[i]

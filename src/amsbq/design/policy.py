@@ -35,12 +35,13 @@ from .search import Search
 class DecisionSettings:
     """Settings for spending the rest of a budget."""
 
-    #: nothing more is asked if the rest of the budget, spent at the current rate, would reduce the log variance of the
-    #: integral by less than this
+    #: no further evaluation is requested if the rest of the budget, spent at the current rate, would reduce the log
+    #: variance of the integral by less than this
     worthwhile: float = 0.01
     #: cheap evaluations to plan ahead before they use up the cost of an evaluation of the primary source
     planned: int = 8
-    #: a source that costs less than this share of a decision is asked in sets of at most ``largest_set`` evaluations
+    #: a source that costs less than this share of a decision is evaluated in sets of at most ``largest_set``
+    #: evaluations
     far_cheaper: float = 0.5
     largest_set: int = 32
 
@@ -77,7 +78,7 @@ class Policy:
         self.problem, self.ledger, self.learner, self.in_bulk = problem, ledger, learner, in_bulk
         self.evaluations, self.failures = evaluations, Failures(len(problem.sources))
         self.missing = [Failures(len(problem.sources)) for _ in problem.outputs or ()]
-        self._set: list[Choice] = []  # chosen jointly, not asked yet
+        self._set: list[Choice] = []  # chosen jointly, not requested yet
         if problem.initial is not None:
             initial.check_cost(problem.initial, ledger)
         #: the remaining initial design; None until it is made, or if observations have changed the default one
@@ -91,7 +92,7 @@ class Policy:
 
     @property
     def available(self) -> list[int]:
-        """The sources that can be asked; those of unknown cost only one evaluation at a time."""
+        """The sources that can be evaluated; those of unknown cost only one evaluation at a time."""
         unknown = self.ledger.costs.unknown
         waiting = {query.source for query in self.ledger.pending.values() if unknown(query.source)}
         out = self.failures.retired | waiting | set(self.in_bulk.sources)
@@ -109,7 +110,7 @@ class Policy:
 
     @property
     def within_set(self) -> bool:
-        """Whether evaluations of a jointly chosen set are still to be asked."""
+        """Whether evaluations of a jointly chosen set are still to be requested."""
         return bool(self._set)
 
     def options(self, sources: Sequence[int]) -> list[Option]:
@@ -119,7 +120,7 @@ class Policy:
         return plain + [Option(source, True) for source in sources if of[source].gradient is not None]
 
     def next(self, n: int) -> tuple[list[Choice], StopReason | None]:
-        """Return the next choices if n evaluations are requested, or why nothing more is to be asked.
+        """Return the next choices if n evaluations are requested, or why no further one is requested.
 
         They are part of the initial design or of a jointly chosen set, or have the best rate.
         """
@@ -236,7 +237,7 @@ class Policy:
         return [] if choice is None else [choice]
 
     def _until_a_value(self) -> tuple[list[Choice], StopReason | None]:
-        """Return the cheapest evaluation at a location of the initial design that was not asked yet."""
+        """Return the cheapest evaluation at a location of the initial design that was not requested yet."""
         asked = {(q.source, *q.x) for q in self.ledger.pending.values()} | {(e.source, *e.x) for e in self.evaluations}
         locations = initial.candidate_locations(self.problem.measure, self._rng(0))
         more = [Choice(s, x) for x in locations for s in self.available if (s, *x) not in asked]
@@ -277,7 +278,7 @@ class Policy:
         return [], "budget" if too_expensive else "exhausted"
 
     def _or_set(self, choice: Choice, rate: Rates, search: Search) -> list[Choice]:
-        """Return the choice; if it costs much less than a decision, extend it to a set, to be asked one by one."""
+        """Return the choice; if it costs much less than a decision, extend it to a set, to be requested one by one."""
         cheap = self.ledger.price(choice) <= (1 + SETTINGS.far_cheaper) * self.ledger.decisions.expected
         first, *self._set = (search.rising_set(rate, SETTINGS.largest_set) if cheap else []) or [choice]
         return [first]
@@ -291,7 +292,7 @@ class Policy:
         """Return a cheap choice, or the best evaluation of the primary source if cheap ones would strand that.
 
         An evaluation is stranded if cheap ones leave too little budget for it. It is chosen if the cheap evaluations
-        that its cost would pay for are worth less.
+        that its cost would cover are worth less.
         """
         of_primary, ledger = self.options([0]), self.ledger
         unlimited = self.problem.acquisition in PATHOLOGIES or math.isinf(ledger.budget)
