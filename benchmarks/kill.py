@@ -10,8 +10,9 @@ run alone. Each run is resumed until it completes; then the next one begins with
 - no process of the run is left after ten seconds;
 - every answer that was in the journal is still there.
 
-At the end of every run, nothing was told twice, failed, charged twice, or evaluated again without a kill in between. In
-one thread, the estimate, the evaluations and the budget equal those of a run that was never killed, to the last bit.
+At the end of every run, nothing was reported twice, failed, charged twice, or evaluated again without a kill in
+between. In one thread, the estimate, the evaluations and the budget equal those of a run that was never killed, to the
+last bit.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def answers(journal: Path) -> dict[int, Any]:
     assert not [event for event in events if event["event"] == "failed"], "an evaluation has failed"
     told = [event for event in events if event["event"] == "told"]
     found = {event["id"]: (event["value"], event["variance"], event["cost"]) for event in told}
-    assert len(found) == len(told), "something was told twice"
+    assert len(found) == len(told), "something was reported twice"
     return found
 
 
@@ -218,7 +219,7 @@ def check(folder: Path, seed: int, where: str, again: Counter[str]) -> None:
     assert found.spent <= BUDGET * (1 + 1e-12)
     calls = Counter((folder / f"{seed}.calls").read_text().split())
     primary = {repr(float(e.x[0])) for e in found.evaluations if e.source == 0}
-    assert primary <= set(calls), "something was told that was never evaluated"
+    assert primary <= set(calls), "something was reported that was never evaluated"
     assert all(calls[x] <= 1 + again[x] for x in calls), "something was evaluated again without need"
     if where == "serial":
         whole, calls_of_whole = folder / "whole.jsonl", folder / "whole.calls"

@@ -122,7 +122,7 @@ def estimate(
         has noise of variance v, its derivative with respect to an input of width w_d has noise of variance v / w_d².
         For sources that return logarithms, pass the gradients of the logarithms.
     order : list of int, optional
-        The numbers of all sources from the most to the least accurate one, the primary one first. By default they are
+        The indices of all sources from the most to the least accurate one, the primary one first. By default they are
         sorted by their number of observations, the source with the most observations last.
     seed : int, optional
         Seed of the hyperparameter draws; 0 by default.

@@ -226,7 +226,8 @@ class Generator(Standard):  # type: ignore[misc]
             return next(n for n, each in enumerate(self.integrator.sources) if each.function is None)
         found = [number for number, called in self._called.items() if called == result[self._variable]]
         if not found:
-            raise ValueError(f"there is no source {result[self._variable]!r}: there are {list(self._called.values())}")
+            names = ", ".join(map(str, self._called.values()))
+            raise ValueError(f"there is no source {result[self._variable]!r}; valid names: {names}")
         return found[0]
 
     def _observation(self, result: Mapping[str, Any]) -> Observation:

@@ -381,7 +381,7 @@ def test_work_directories_of_values_that_are_not_valid_are_kept(problem, typed):
         {"event": "failed", "id": {}, "reason": "", "cost": 1.0},
     ],
 )
-def test_revisions_that_are_nonsense_are_one_line(event, journal, typed):
+def test_malformed_revisions_are_one_line(event, journal, typed):
     with Journal(journal) as opened:
         opened.write(event)
     for command in ("status", "resume"):
@@ -478,7 +478,7 @@ def test_values_of_other_inputs_or_sources_are_refused(journal, typed):
         ("output = { regex = 'peak' }", "must have one group"),
         (
             "output = { peak = { last = true }, time = { column = 1 } }",
-            "sources[0].output: has peak, time, but a run uses value",
+            "sources[0].output: contains peak, time, but a run uses value",
         ),
         ("workdir = 'runs'", "workdir: must contain {id}"),
     ],

@@ -92,7 +92,7 @@ def test_workers_share_the_sequence_of_many_inputs():
 
 @pytest.mark.parametrize("output_range", [None, (-2.0, np.inf)])
 def test_evaluations_to_come_are_as_noisy_as_those_that_were_told(output_range):
-    """A variance that is told with each value is expected of the next ones, as if it had been declared."""
+    """A variance that is reported with each value is expected of the next ones, as if it had been declared."""
     gp, x = amsbq.MultiSourceGP([amsbq.Term(1.0, amsbq.RBF(0.3))], amsbq.Uniform(0, 1)), np.linspace(0, 1, 5)
     if output_range is None:
         declared = amsbq.MultiSourceGP(gp.terms, gp.measure, noise=0.04)

@@ -193,7 +193,7 @@ def test_several_outputs_have_their_own():
 
 @pytest.mark.parametrize("what", ["units", "labels"])
 def test_names_that_are_not_known_are_refused(what):
-    with pytest.raises(ValueError, match=f"{what} has 'sped', which is not known.*speed"):
+    with pytest.raises(ValueError, match=f"{what} contains 'sped', which is not known.*speed"):
         thrown(**{what: {"sped": "m/s"}})
     with pytest.raises(TypeError, match=f"{what} must be a dictionary of strings"):
         thrown(**{what: {"speed": 3}})
@@ -222,7 +222,7 @@ python = "model:far"
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("units = { sped = 'm/s' }", "units: has 'sped', which is not known (did you mean 'speed'?)"),
+        ("units = { sped = 'm/s' }", "units: contains 'sped', which is not known (did you mean 'speed'?)"),
         ("units = 3", "units: must be a table of strings"),
         ("title = 3", "title: must be a string"),
         ("[inputs]\nspeed = { low = 0, high = 1, unit = 3 }", "inputs.speed.unit: must be a string"),

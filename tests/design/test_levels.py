@@ -122,7 +122,7 @@ def source(name, **fidelity):
 @pytest.mark.parametrize(
     ("sources", "says"),
     [
-        ([source("fine"), source("coarse", h=0.1)], "coarse has a fidelity and fine, the primary source, has none"),
+        ([source("fine"), source("coarse", h=0.1)], "coarse has a fidelity, but fine, the primary source, has none"),
         ([source("fine", h=0.1), source("coarse", k=0.2)], "need the same knobs"),
         ([source("fine", h=0.2), source("coarse", h=0.1)], "finer than fine, the primary source"),
         ([source("one", h=0.1), source("other", h=0.1)], "one and other have the same fidelity, h=0.1"),

@@ -121,7 +121,7 @@ def test_values_of_certificates_may_begin_another_run(run, tmp_path):
     assert {e.x[0] for e in made.evaluations} < {e.x[0] for e in taken}
 
 
-def test_nonsense_in_journals_is_told(run, tmp_path):
+def test_malformed_certificates_are_reported(run, tmp_path):
     result, journal = run
     amsbq.certify(result, 2, journal=journal)
     header, events = read_journal(journal)

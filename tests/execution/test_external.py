@@ -160,7 +160,7 @@ def test_a_program_need_not_read_its_input():
 def test_wrong_commands_are_refused():
     with pytest.raises(
         ValueError,
-        match=r"has \{c\}, which is not an input; valid names: \{a\}, \{b\}. For the text itself write \{\{c\}\}",
+        match=r"contains \{c\}, which is not an input; valid names: \{a\}, \{b\}. For literal braces, write \{\{c\}\}",
     ):
         Command(["run", "{c}"], ["a", "b"])
     with pytest.raises(TypeError, match="list of strings"):

@@ -151,7 +151,7 @@ def test_a_run_goes_on_from_any_line(tmp_path, model):
         events = [json.loads(line) for line in lines[1:kept]]
         asked = {e["id"]: e["source"] for e in events if e["event"] == "asked"}
         known = [e["id"] for e in events if e["event"] == "told" and asked[e["id"]] == 0]
-        assert len(calls) + len(known) == sum(e[1] == 0 for e in whole[4])  # nothing that was told is evaluated again
+        assert len(calls) + len(known) == sum(e[1] == 0 for e in whole[4])  # no reported value is evaluated again
         assert path.read_bytes().splitlines()[-1] == lines[-1].strip()
 
 

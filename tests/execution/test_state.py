@@ -21,7 +21,7 @@ def test_a_run_in_progress():
     state = RunState.from_events(HEADER, [*ASKED, TOLD[2], FITTED[0], KNOWN[2], FAILED, KNOWN[1]])
     assert [query.id for query in state.queries] == [0, 1, 2]
     assert [query.id for query in state.pending] == [0]
-    second, failed = state.evaluations  # in the order in which they were told
+    second, failed = state.evaluations  # in the order in which they were reported
     assert (second.id, second.value, second.variance, second.cost, second.status) == (2, 4.0, 0.5, 0.9, "ok")
     assert (second.mean, second.std) == (3.0, 0.25)
     assert (failed.id, failed.reason, failed.cost, failed.status) == (1, "diverged", 0.3, "failed")

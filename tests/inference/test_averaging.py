@@ -137,7 +137,7 @@ def test_a_hierarchy_needs_two_fine_evaluations():
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0, 2], [0, 1, 1], "012", 3, [0.0, 1.0, 2.5]])
 def test_orders_that_are_none(order):
-    with pytest.raises(ValueError, match=r"order must be the numbers of all 3 sources .* such as \[0, 1, 2\]"):
+    with pytest.raises(ValueError, match=r"order must be the indices of all 3 sources .* such as \[0, 1, 2\]"):
         checked_order(order, 3)
 
 

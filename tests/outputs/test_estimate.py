@@ -65,5 +65,5 @@ def test_estimates_survive_a_file():
     again = amsbq.Estimates.from_dict(found.to_dict())
     assert again.names == ("a", "b")
     assert np.array_equal([again.mean, again.std], [found.mean, found.std])
-    with pytest.raises(KeyError, match="there are a, b"):
+    with pytest.raises(KeyError, match="valid names: a, b"):
         found["c"]

@@ -68,9 +68,9 @@ def test_what_is_known_of_one_output_is_a_result_of_its_own(result):
     mean, _ = result.predict(0, [[0.5, 0.5], [0.1, 0.2]])
     assert mean.shape == (2, 2)
     assert mean[0, 1] == pytest.approx(product.predict(0, [[0.5, 0.5]])[0][0], rel=1e-12)
-    with pytest.raises(KeyError, match="no output 'peak'; there are bump, product"):
+    with pytest.raises(KeyError, match="no output 'peak'; valid names: bump, product"):
         result["peak"]
-    with pytest.raises(IndexError, match="no output 2; there are bump, product"):
+    with pytest.raises(IndexError, match="no output 2; valid names: bump, product"):
         result[2]
     assert [one.output for one in result] == ["bump", "product"]
 

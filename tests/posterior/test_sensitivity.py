@@ -98,7 +98,7 @@ def test_what_has_no_indices(of_ishigami):
     dependent = seen(lambda x: x[0], amsbq.Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), 8, 4.0)
     with pytest.raises(ValueError, match=r"are dependent: Gaussian.*Instead, result.given\(x0=...\)"):
         dependent.sensitivity()
-    with pytest.raises(ValueError, match="groups has 'd', which is not an input: there are a, b, c"):
+    with pytest.raises(ValueError, match="groups contains 'd', which is not an input; valid names: a, b, c"):
         of_ishigami.sensitivity(groups={"some": ["a", "d"]})
     for groups in ({"one": ["a"], "two": ["a"]}, {"none": []}):
         with pytest.raises(ValueError, match="at least one input each, and no input twice"):

@@ -98,7 +98,7 @@ def test_an_input_that_is_given(result):
     assert (curve[2].mean, curve[2].std) == pytest.approx((mean[0], std[0]), rel=0.02)
     assert len(curve[:2]) == 2
     assert curve.quantile(0.5) == pytest.approx(curve.mean)
-    with pytest.raises(ValueError, match="there is no input 'c': there are a, b"):
+    with pytest.raises(ValueError, match="there is no input 'c'; valid names: a, b"):
         result.given(c=1.0)
     with pytest.raises(ValueError, match=r"give values of one input or of several, as in given\(a=\[...\]\)"):
         result.given()

@@ -308,7 +308,7 @@ def test_a_wrong_value_of_a_source_that_counts_little_is_found_beside_a_skewed_o
 
 
 def test_evaluations_that_might_have_been_made_are_as_noisy_as_the_others():
-    """With fixed hyperparameters, it does not matter whether variances are told or declared."""
+    """With fixed hyperparameters, it does not matter whether variances are reported or declared."""
     terms = [amsbq.Term(np.array([[1.0, 0.8], [0.8, 1.0]]), amsbq.RBF(0.3))]
     worths = []
     for told, declared in ((0.04, 0.0), (0.0, 0.04)):

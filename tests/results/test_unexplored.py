@@ -52,7 +52,7 @@ def test_it_is_said_where_it_matters():
     (found,) = note(it)
     values = [e.value for e in it.evaluations]
     spread, change = np.ptp(values), 2e-3 * np.ptp(values)
-    assert "0.2 % of the input distribution is in tails" in found.text
+    assert "0.2 % of the distribution of the inputs is in tails" in found.text
     assert [float(number) for number in re.findall(r"(?:far,|differs by) (\d+\.\d+)", found.text)] == pytest.approx(
         [spread, change], rel=0.1
     )

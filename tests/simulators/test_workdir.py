@@ -45,9 +45,9 @@ def test_braces_are_escaped_by_doubling_and_delimiters_can_be_chosen():
     [
         (
             "a\n{rates}",
-            r"line 2 of deck.in has \{rates\}, which is not an input; valid names: \{rate\}, \{dose\}. .*double",
+            r"line 2 of deck.in contains \{rates\}, which is not an input; valid names: \{rate\}, \{dose\}. .*double",
         ),
-        ("{rate:.3q}", r"line 1 of deck.in has \{rate:.3q\}, but '.3q' is not a number format"),
+        ("{rate:.3q}", r"line 1 of deck.in contains \{rate:.3q\}, but '.3q' is not a number format"),
         ("{rate", "an unclosed {"),
         ('{"a": {rate}}', "which is not an input"),
     ],

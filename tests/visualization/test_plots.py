@@ -98,7 +98,7 @@ def test_panels_for_every_input(results):
 
 def test_inputs_by_name(results):
     assert plots.sources(results["failures"], input="x1").get_xlabel() == "x1"
-    with pytest.raises(ValueError, match="there is no input 'x7': there are x0, x1"):
+    with pytest.raises(ValueError, match="there is no input 'x7'; valid names: x0, x1"):
         plots.sources(results["failures"], input="x7")
     with pytest.raises(ValueError, match="there is no input 2"):
         plots.rates(results["failures"], input=2)

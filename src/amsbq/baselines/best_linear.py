@@ -159,7 +159,7 @@ def precisions(covariance: Array, groups: Sequence[Group]) -> Array:
 def best_allocation(
     covariance: Array, groups: Sequence[Group], costs: Array, budget: float, fixed: dict[Group, int]
 ) -> list[int]:
-    """Return numbers of draws n_g that a budget covers, besides ``fixed`` ones, with a small variance.
+    """Return sample sizes n_g that a budget covers, besides ``fixed`` ones, with a small variance.
 
     The best numbers are rounded up or down one group at a time, the expensive ones first, whichever gives the
     smaller variance if the others are optimal. ``costs`` (G,) has the cost of one draw of each group. Without fixed

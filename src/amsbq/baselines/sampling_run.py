@@ -28,7 +28,7 @@ from ..posterior.estimate import Estimate
 from ..posterior.schedule import scheduled_refit
 from ..results.result import Result
 
-#: numbers of the sources that are evaluated at the same location
+#: indices of the sources that are evaluated at the same location
 Group: TypeAlias = tuple[int, ...]
 #: the sources to evaluate, and the location x of shape (D,)
 Draw: TypeAlias = tuple[Group, Array]

@@ -70,7 +70,7 @@ class Certificate:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """The fresh evaluations, in the order in which they were told."""
+        """The fresh evaluations, in the order in which they were reported."""
         return list(self._evaluations if self.run is None else self.run.evaluations)
 
     @property

@@ -5,7 +5,7 @@ a separate unit: the averages are of exponentials. These are large in a small pa
 
     q = g π / E[g],   g = min((1 + m_0) / 2, c),
 
-by rejection from draws of the inputs' distribution π; each has weight E[g] / g, which is at most 2 E[g].
+by rejection from draws of the distribution π of the inputs; each has weight E[g] / g, which is at most 2 E[g].
 
 Notation: L sources, M outputs, n locations.
 """
@@ -85,9 +85,9 @@ class ControlVariate:
     measure : Measure
         The distribution of the inputs to average over.
     same : bool
-        Whether that is the distribution of the run.
+        Whether ``measure`` is the distribution of the inputs of the run.
     n_sources : int
-        L.
+        The number of sources, L.
     ranges : tuple of OutputRange or None
         The known range of the values of each output: the means are clipped to it.
     targets : tuple of Target

@@ -41,7 +41,7 @@ class CertificateRun(Run):
             self.ledger.charge(each.cost)
             self.evaluations.append(each)
         self._answered = {each.id for each in made}
-        #: receives each evaluation before it is used, if they are told one by one
+        #: receives each evaluation before it is used, if they are reported one by one
         self.log: Callable[[Evaluation], None] | None = None
 
     def _foreseen(self) -> bool:

@@ -64,7 +64,7 @@ def ask_command(options: argparse.Namespace) -> int:
         stopped = _reason_to_stop(it, options.retry)
         queries = it.ask(options.n) if stopped is None else []
         for query in queries:
-            log.asked(query, beside_here(it, query.x))  # free sources cannot be evaluated where answers are told
+            log.asked(query, beside_here(it, query.x))  # free sources cannot be evaluated where values are reported
         if not queries and not it.pending:
             log.stopped(stopped or it.stopped or "", result_of(it, "") if len(it.learner) else None)
     _print_queries(queries, journal, options)

@@ -1,4 +1,4 @@
-"""Definitions of functions as JSON, by which a journal notices a different function; and compositions."""
+"""JSON definitions of functions, by which a journal detects a changed function; compositions of functions."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def restore(
 ) -> None:
     """Set the state of new decisions ``it`` to that of a run, without repeating decisions or refits.
 
-    ``queries`` are all queries in order, and ``evaluations`` all answers, in the order in which they were told.
+    ``queries`` are all queries in order, and ``evaluations`` all answers, in the order in which they were reported.
     ``fitted`` is the latest known refit, as `Learner.fitted` returned it. For the last ``unknown`` evaluations the
     integral after them is missing, and is computed.
     """

@@ -171,7 +171,7 @@ class Problem:
 
     @property
     def usable(self) -> range:
-        """The numbers of the sources that the model can use."""
+        """The indices of the sources that the model can use."""
         return range(len(self.sources) if self.model.secondaries else 1)
 
     @property

@@ -31,7 +31,7 @@ CLOSEST = math.sqrt(2)
 
 
 def settings_of_knobs(given: Mapping[str, Any]) -> dict[str, list[Number]]:
-    """Return the values of each knob, the finest first, from lists or ranges; an error says what is accepted."""
+    """Return the values of each knob, the finest first, from lists or ranges; raise an error if one is not valid."""
     listed = {name: knob_settings(name, values) for name, values in given.items() if not isinstance(values, tuple)}
     ranges = len(given) - len(listed)
     share = MOST_COMBINATIONS / math.prod(map(len, listed.values()))
@@ -42,7 +42,7 @@ def settings_of_knobs(given: Mapping[str, Any]) -> dict[str, list[Number]]:
 
 
 def knob_settings(name: str, given: Any, most: int = MOST_LEVELS) -> list[Number]:
-    """Return the values of a knob, the finest first; an error says what is accepted.
+    """Return the values of a knob, the finest first; raise an error if they are not valid.
 
     A range, a tuple of two numbers, is divided into no more than ``most`` levels.
     """
@@ -127,7 +127,7 @@ def combinations(knobs: Mapping[str, Sequence[Number]]) -> list[Level]:
 
 
 def checked_fidelity(given: Any) -> dict[str, float]:
-    """Return the fidelity of a source; an error says what is accepted."""
+    """Return the fidelity of a source; raise an error if it is not valid."""
     wanted = "fidelity must be a dictionary of positive numbers that tend to zero with the error, such as {'h': 1/32}"
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
         raise TypeError(f"{wanted}; got {brief(given)}")
@@ -144,7 +144,7 @@ def fidelities_of(
     first, knobs = next(iter(known.items()))
     if each[0] is None:
         raise ValueError(
-            f"{first} has a fidelity and {names[0]}, the primary source, has none: declare one for it too, or for no "
+            f"{first} has a fidelity, but {names[0]}, the primary source, has none: declare one for it too, or for no "
             "source"
         )
     for name, values in known.items():
@@ -189,7 +189,7 @@ def determines_limit(each: Sequence[Mapping[str, float] | None]) -> bool:
 
 
 def with_limit(fidelities: Fidelities | None, model: Any) -> Fidelities:
-    """Return the fidelities of a run about their limit; an error says what is missing to infer it."""
+    """Return the fidelities of a run about their limit; raise an error if it cannot be inferred."""
     if model != "auto":
         raise ValueError(f"limit=True needs the default model: omit model={brief(model)}")
     if fidelities is None or len(fidelities.declared) < 2:

@@ -60,7 +60,7 @@ class Labels:
         return cls(title or "", _checked(units, "units", known), _checked(labels, "labels", known))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return non-empty entries as JSON, keyed by the arguments of `amsbq.integrate`."""
+        """Return the non-empty entries in JSON-serialisable form, keyed by the argument names of `amsbq.integrate`."""
         all_of_them = {"title": self.title, "units": dict(self.units), "labels": dict(self.names)}
         return {name: value for name, value in all_of_them.items() if value}
 
@@ -101,7 +101,7 @@ class Labels:
         return with_unit(self.names.get(name, otherwise or name), self.unit(name))
 
     def expected(self, output: str = "", log: bool = False, limit: bool = False) -> str:
-        """Return the name of the answer: "integral", or "expected ..." with the label of the output."""
+        """Return the name of the answer: "expected ..." with a label, or else the name of the output or "integral"."""
         label = self.names.get(output or OUTPUT, "")
         wanted = f"expected {label}" if label else output or "integral"
         if log and (label or not output):
@@ -166,6 +166,6 @@ def _checked(given: Mapping[str, str] | None, what: str, known: Sequence[str]) -
         raise TypeError(f"{what} must be a dictionary of strings, such as {{'output': 'm'}}, got {brief(given)}")
     for name in given:
         if name not in known:
-            there = f"there are {', '.join(known)}"
-            raise ValueError(f"{what} has {name!r}, which is not known{suggestion(str(name), known)}; {there}")
+            valid = f"valid names: {', '.join(known)}"
+            raise ValueError(f"{what} contains {name!r}, which is not known{suggestion(str(name), known)}; {valid}")
     return {name: text.strip() for name, text in given.items() if text.strip()}

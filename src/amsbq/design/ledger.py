@@ -146,7 +146,7 @@ class Ledger:
         return charged
 
     def waiting(self, query: Query) -> Query:
-        """Return the query if it is pending; an error says why it is not."""
+        """Return the query if it is pending; otherwise, raise an error."""
         if not isinstance(query, Query):
             raise TypeError(f"query must be one that ask() returned, got {brief(query)}")
         known = self.pending.get(query.id)

@@ -42,7 +42,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class WithGradient:
-    """A source's function, followed by a call of its gradient function."""
+    """A callable that evaluates a source's function, then its gradient function, and returns an `Observation`."""
 
     function: Callable[[Array], Any]
     gradient: Callable[[Array], ArrayLike]

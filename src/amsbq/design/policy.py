@@ -159,7 +159,7 @@ class Policy:
         return self.having(self.rate(posterior), [*self._pending(), *self._failed()])
 
     def having(self, rate: AnyRate, choices: Sequence[Choice]) -> AnyRate:
-        """Return a rate conditioned on further evaluations, whatever their values."""
+        """Return the rate as if these choices had already been evaluated, whatever their values."""
         used = [choice for choice in choices if choice.source in self.used]
         X = np.array([choice.x for choice in used]).reshape(-1, self.problem.measure.dim)
         return rate.having([choice.option for choice in used], X)

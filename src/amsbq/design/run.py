@@ -54,7 +54,7 @@ class Run(ABC):
     in_bulk : InBulk
         The sources that are evaluated in bulk.
     evaluations : list of Evaluation
-        All evaluations, in the order in which they were told.
+        All evaluations, in the order in which they were reported.
     stopped : str or None
         Why no further evaluation is requested; None while there can be more.
     """

@@ -38,7 +38,7 @@ class Source:
     function : callable, optional
         Called with x of shape (D,) or, if it has two or more parameters that are names of inputs, with these by name.
         It returns a number, or an `Observation`; with several outputs M numbers, as an array, a sequence or a
-        dictionary by name. Not needed if evaluations are made elsewhere and told to an `Integrator`.
+        dictionary by name. Not needed if evaluations are made elsewhere and reported to an `Integrator`.
     cost : float, callable or "measured"
         Cost of an evaluation, in any unit that all sources share: a positive number, or zero for a secondary source; a
         function of x (D,), with an optional method ``gradient(x)``; or "measured", which learns it from the seconds
@@ -61,7 +61,7 @@ class Source:
     gradient : callable or True, optional
         A function of x (D,) that returns the derivatives of the value with respect to each input, NaN where they are
         not known. It is called after ``function`` whenever the gradient is worth its cost. True if ``function`` returns
-        gradients with each value, as an `Observation`, or if they are told with each value.
+        gradients with each value, as an `Observation`, or if they are reported with each value.
     gradient_cost : float, optional
         Cost of a gradient, on top of that of the value; by default as much as the value. Gradients that come with each
         value cost nothing more.

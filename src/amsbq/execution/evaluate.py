@@ -95,7 +95,7 @@ def evaluate_together(function: Any, X: Array) -> list[Outcome]:
     """Call the function of a vectorized source once at all X_i, shape (n, D), and return the outcomes.
 
     If that call fails, the locations are evaluated one by one, so that each failure has its own reason. If the returned
-    value has a wrong shape, all of them fail for this reason.
+    array has the wrong shape, all evaluations fail for this reason.
     """
     try:
         return evaluate_all(function, X)
@@ -167,7 +167,7 @@ def _held_by(name: str, x: Array) -> str:
 
 
 def _log_traceback(log: EvaluationLog, error: BaseException) -> None:
-    """Add the traceback of an error to a log, unless its message cannot be shown."""
+    """Add the traceback of an error to a log, or the text of the error if the traceback cannot be formatted."""
     try:
         log.add(stderr="".join(traceback.format_exception(error)))
     except KeyboardInterrupt:

@@ -47,7 +47,7 @@ class Integrator(Decisions):
         The first evaluations. By default, all sources are evaluated at two locations from the measure, because shared
         locations show how they are related; sources with gradients also get some evaluations with gradients.
     order : list of int, optional
-        The numbers of all sources from the most to the least accurate one, the primary one first. By default they are
+        The indices of all sources from the most to the least accurate one, the primary one first. By default they are
         sorted by their fidelities, if all have one, or by their costs, the cheapest last.
     rng : int or numpy.random.Generator, optional
         Alternative to ``seed``: an integer is used as the seed, a generator draws one.
@@ -90,7 +90,7 @@ class Integrator(Decisions):
     spent, reserved : float
         The cost of all evaluations, and the expected cost of all pending queries.
     evaluations : list of Evaluation
-        All evaluations, in the order in which they were told.
+        All evaluations, in the order in which they were reported.
     pending : list of Query
         The queries that have no answer yet.
     rate : float

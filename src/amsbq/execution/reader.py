@@ -15,7 +15,7 @@ from ..posterior.estimates import AnyEstimate, Estimates, unknown_estimate
 from ..results.result import Result
 from .integrator import Integrator, integrator_for
 from .journal import JournalPath
-from .state import NONSENSE, RunState, nonsense_error, read_state
+from .state import MALFORMED, RunState, malformed_error, read_state
 
 
 def read_result(path: JournalPath, model: bool = True) -> Result:
@@ -29,7 +29,7 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
         Whether to restore the integrator of the run, which is needed for diagnoses, predictions and most figures, and
         takes a moment. The integrator is None anyway if the journal does not contain enough: if the measure or the
         model contains a distribution, samples or a kernel that cannot be rebuilt, or if observations were added outside
-        the journal. It is always restored if evaluations were revised, or were told while no process was running,
+        the journal. It is always restored if evaluations were revised, or were reported while no process was running,
         because the integral must then be updated.
 
     >>> read_result("nowhere.jsonl")
@@ -41,13 +41,13 @@ def read_result(path: JournalPath, model: bool = True) -> Result:
     state = read_state(path)
     try:
         it = restored_integrator(state) if model or state.revised or state.unknown else None
-    except NONSENSE as error:
-        raise nonsense_error(path, error) from error
+    except MALFORMED as error:
+        raise malformed_error(path, error) from error
     return result_of(state, it)
 
 
 def result_of(state: RunState, it: Integrator | None = None) -> Result:
-    """Return the result of a run in a state; its integrator, if there is one, is restored to this state."""
+    """Return the result of a run from its state and, if there is one, its integrator restored to that state."""
     evaluations = [*state.observed, *state.evaluations] if it is None else list(it.evaluations)
     dim = it.measure.dim if it is not None else len(state.queries[0].x) if state.queries else 0
     return Result(

@@ -21,7 +21,7 @@ from ..simulators.answers import EvaluationLog
 from .changes import described_problem, problem_changes
 from .integrator import Integrator
 from .journal import AnotherRunError, Event, Journal, JournalError, JournalPath, read_journal
-from .state import LABELLED, NONSENSE, RunState, interpreted, nonsense_error
+from .state import LABELLED, MALFORMED, RunState, interpreted, malformed_error
 
 
 @dataclass(frozen=True)
@@ -247,8 +247,8 @@ def _restored(
         if changed is not None:
             state = _transferred(state, it, changed, inputs)
         state.restore(it)
-    except NONSENSE as error:
-        raise nonsense_error(path, error) from error
+    except MALFORMED as error:
+        raise malformed_error(path, error) from error
     return state
 
 

@@ -300,5 +300,5 @@ def taken_evaluations(
             continue
         taken.append(replace(e, source=it.names.index(state.names[e.source])))
     if len(taken) < len(made):
-        warn(f"{len(made) - len(taken)} of {len(made)} values of {path} are outside the inputs' distribution")
+        warn(f"{len(made) - len(taken)} of {len(made)} values of {path} are outside the distribution of the inputs")
     return taken

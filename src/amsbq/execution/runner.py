@@ -1,8 +1,8 @@
-"""Running sources: one at a time, in threads, or by any executor. The runner knows no mathematics.
+"""Running sources: one at a time, in threads, or in any executor. The runner knows no mathematics.
 
-A query is requested as soon as a worker is free. Exceptions, time-outs and unacceptable values are failed
-evaluations, of which the integrator is told; they do not end a run. A broken executor ends it: its queries
-stay pending and are not charged.
+A query is requested as soon as a worker is free. Exceptions, time-outs and unacceptable values are reported to the
+integrator as failed evaluations; they do not end a run. A broken executor ends it: its queries stay pending and are
+not charged.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from .journal import Event, JournalError, JournalPath, beside_of, gradient_of, n
 DECIDED_AGAIN = ("budget", "exhausted")
 
 #: errors raised while reading inconsistent events
-NONSENSE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+MALFORMED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 #: the required fields of each kind of event, with their types
 FIELDS: dict[str, dict[str, type]] = {
@@ -75,9 +75,9 @@ class RunState:
     observed : list of Evaluation
         Values taken from another journal.
     evaluations : list of Evaluation
-        All answers, in the order in which they were told, with the user's revisions.
+        All answers, in the order in which they were reported, with the user's revisions.
     unknown : int
-        The number of evaluations at the end that have no estimate of the integral: those told while no process was
+        The number of evaluations at the end that have no estimate of the integral: those reported while no process was
         running, and the one after which the process died before computing the estimate.
     budget : float
         The latest budget, infinite if there is none.
@@ -138,7 +138,7 @@ class RunState:
 
     @classmethod
     def from_events(cls, header: Event, events: Sequence[Event]) -> RunState:
-        """Return the state after all events of a journal of any format; raise one of `NONSENSE` if inconsistent.
+        """Return the state after all events of a journal of any version; raise one of `MALFORMED` if they conflict.
 
         Events of an unknown kind are ignored.
         """
@@ -210,18 +210,18 @@ def interpreted(header: Event, events: Sequence[Event], path: JournalPath) -> Ru
     """Return the state after all events of a journal, or raise a JournalError that names the file."""
     try:
         return RunState.from_events(header, events)
-    except NONSENSE as error:
-        raise nonsense_error(path, error) from error
+    except MALFORMED as error:
+        raise malformed_error(path, error) from error
 
 
-def nonsense_error(path: JournalPath, error: Exception) -> JournalError:
+def malformed_error(path: JournalPath, error: Exception) -> JournalError:
     """Return the error to raise for a journal whose lines are intact but whose content is inconsistent."""
     what = f"there is no {error}" if isinstance(error, KeyError) else one_line(error)
     return JournalError(f"{path} records something that cannot have happened: {what}")
 
 
 def _check_header(header: Event) -> None:
-    """Raise one of `NONSENSE` unless a header has all required entries."""
+    """Raise one of `MALFORMED` unless a header has all required entries."""
     sources, inputs = header["problem"]["sources"], header.get("inputs")
     if not isinstance(sources, list) or not sources:
         raise ValueError("a run without sources")
@@ -236,7 +236,7 @@ def _check_header(header: Event) -> None:
 
 
 def _check_fields(event: Event, outputs: Sequence[str] | None) -> None:
-    """Raise one of `NONSENSE` unless an event has the fields of its kind, with valid values.
+    """Raise one of `MALFORMED` unless an event has the fields of its kind, with valid values.
 
     With several outputs, numbers for each output are lists.
     """

@@ -74,7 +74,7 @@ class Layout:
     Attributes
     ----------
     size : int
-        P.
+        The number of entries, P.
     bounds : (P, 2) array
         A box far beyond the prior, inside which numbers do not overflow; ``low`` and ``high`` are its columns.
     prior_spread : (P,) array

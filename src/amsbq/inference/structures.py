@@ -49,7 +49,7 @@ ModelName: TypeAlias = Literal["auto", "icm", "lmc", "ar", "vbq"]
 
 
 def noise_level(value: Any) -> Noise:
-    """Return a noise variance or "learn", or raise an error that says what is accepted."""
+    """Return a noise variance or "learn"; raise an error for anything else."""
     if isinstance(value, str):
         if value != "learn":
             raise ValueError(f"noise must be a variance or 'learn', got {value!r}")
@@ -446,11 +446,11 @@ MODELS = {
 
 
 def checked_order(order: Any, n_sources: int) -> list[int]:
-    """Return the sources in order of fidelity, the primary one first, or raise an error that says what is accepted."""
+    """Return the sources in order of fidelity, the primary one first; raise ValueError if not all are there."""
     given = list(order) if isinstance(order, Sequence | np.ndarray) else [order]
     if sorted(map(repr, given)) != sorted(map(repr, range(n_sources))) or given[0] != 0:
         raise ValueError(
-            f"order must be the numbers of all {n_sources} sources from the most to the least faithful one, with 0, "
+            f"order must be the indices of all {n_sources} sources from the most to the least faithful one, with 0, "
             f"the primary one, first, such as {list(range(n_sources))}; got {order!r}"
         )
     return [int(source) for source in given]

@@ -102,7 +102,7 @@ def approximate_density(distribution: Distribution) -> PiecewiseDensity:
     if not abs(total - 1) < SETTINGS.total_tolerance:
         raise ValueError(
             f"the density of {describe(distribution)} integrates to {total:.9g} over its support, not to 1; "
-            "for a periodic one take its version on a line, such as stats.vonmises_line"
+            "for a periodic one, use its version on a line, such as stats.vonmises_line"
         )
     if exhausted:
         warn(

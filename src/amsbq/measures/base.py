@@ -116,7 +116,7 @@ class Measure(ABC):
         return self.from_cube(inside_cube(U))
 
     def spread_out(self, n: int, rng: RNGLike = None) -> Array:
-        """Return a Latin hypercube: n draws, one in each n-th part of the cube in every coordinate, shape (n, D).
+        """Return a Latin hypercube: n draws, one in each of n equal slices of the cube along every axis, shape (n, D).
 
         Each draw alone follows the measure, and averages of any function over the draws are unbiased.
         """

@@ -143,9 +143,10 @@ def from_probabilities(probabilities: Mapping[Any, Any], name: str) -> DiscreteD
 
 
 def from_scipy(distribution: Any, text: str, name: str) -> DiscreteDistribution:
-    """Return the distribution of the values of a frozen discrete scipy.stats distribution.
+    """Return a frozen discrete scipy.stats distribution as a `DiscreteDistribution`.
 
-    If there are infinitely many values, tails with a probability of 1e-13 on either side are left out.
+    Infinite tails with a probability of 1e-13 are left out, and both tails if the support still has a width of
+    `MOST_VALUES` or more.
     """
     low, high = (float(end) for end in distribution.support())
     if np.isnan([low, high]).any():
@@ -155,7 +156,7 @@ def from_scipy(distribution: Any, text: str, name: str) -> DiscreteDistribution:
     if not high - low < MOST_VALUES:
         low, high = float(distribution.ppf(LEFT_OUT)), float(distribution.isf(LEFT_OUT))
     if not high - low < MOST_VALUES:
-        raise ValueError(f"{name} is {text}, which has more than {MOST_VALUES} values: take a continuous distribution")
+        raise ValueError(f"{name} is {text}, which has more than {MOST_VALUES} values: use a continuous distribution")
     values = _values(distribution, low, high)
     masses = np.asarray(distribution.pmf(values), dtype=float)
     return _made(values, masses / masses.sum(), (), text, name)

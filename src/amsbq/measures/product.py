@@ -146,7 +146,7 @@ class Independent(Measure):
     measures : sequence of measures
         The joint distribution of each group.
     columns : sequence of sequences of int, optional
-        The numbers of the inputs of each group; by default the groups follow each other.
+        The indices of the inputs of each group; by default the groups follow each other.
 
     Examples
     --------

@@ -430,7 +430,7 @@ def left_out_score(
 
 
 def crps(r: Array, weights: Array, truth: Array) -> Array:
-    """Return E|r - t| - E|r - r'|/2 of outcomes r (n, m) with weights (m,) for each truth t (n,), shape (n,)."""
+    """Return E|r - t| - E|r - r'|/2 (CRPS) for outcomes r (n, m), weights (m,) and truths t (n,), shape (n,)."""
     order = np.argsort(r, axis=1)
     values, w = np.take_along_axis(r, order, 1), weights[order]
     below = np.cumsum(w, axis=1)

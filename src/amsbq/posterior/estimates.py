@@ -78,7 +78,7 @@ class Estimates(Sequence[Estimate]):
         return read_only(np.array([part.quantile(p) for part in self.parts]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates by name as JSON, each in the form of `Estimate.to_dict`."""
+        """Return the estimates by name in JSON-serialisable form, each as from `Estimate.to_dict`."""
         return {"outputs": {name: part.to_dict() for name, part in zip(self.names, self.parts, strict=True)}}
 
     @classmethod

@@ -375,7 +375,7 @@ class Learner:
 
     @property
     def refit_warnings(self) -> list[str]:
-        """The distinct warnings of the latest refits of all channels; with several outputs, each names its output."""
+        """The distinct warnings of the latest refits of all channels; those about one of several outputs name it."""
         found = []
         for r, channel in enumerate(self._channels):
             of = self._basis.outputs_of(r)

@@ -47,7 +47,7 @@ def output_number(names: Sequence[str], output: str | int) -> int:
     if isinstance(output, int | np.integer) and 0 <= output < len(names):
         return int(output)
     error = KeyError if isinstance(output, str) else IndexError  # which ends a loop over the outputs
-    raise error(f"there is no output {output!r}; there are {', '.join(names)}")
+    raise error(f"there is no output {output!r}; valid names: {', '.join(names)}")
 
 
 def by_output(given: Any, names: Sequence[str]) -> list[Any]:
@@ -60,7 +60,7 @@ def by_output(given: Any, names: Sequence[str]) -> list[Any]:
         return [given] * len(names)
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(f"there is no output {unknown[0]!r}; there are {', '.join(names)}")
+        raise ValueError(f"there is no output {unknown[0]!r}; valid names: {', '.join(names)}")
     return [given.get(name) for name in names]
 
 
@@ -118,7 +118,7 @@ def output_gradients(given: Any, names: Sequence[str], own: Sequence[str], dim: 
     names, own : list of str
         Names of all outputs, and of those that the source has.
     dim : int
-        D.
+        The number of inputs, D.
     """
     if isinstance(given, Mapping):
         by_name = {name: row for name, row in zip(names, by_output(given, names), strict=True) if row is not None}
@@ -154,7 +154,7 @@ def _scalar(value: Any, name: str, what: str) -> float:
 
 
 def noise_levels(noise: Any, n_sources: int, outputs: Sequence[str] | None = None) -> list[list[Noise]]:
-    """Return a noise variance or "learn" for each output of each source, or raise an error that says what is accepted.
+    """Return a noise variance or "learn" for each output of each source; raise an error for anything else.
 
     A dictionary gives them by output; outputs that it lacks have no noise.
     """

@@ -133,14 +133,15 @@ def _indices(component: Component, groups: Sequence[Sequence[int]]) -> tuple[lis
 
 
 def grouped(inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, list[int]]:
-    """Return the numbers of the inputs of each named group; inputs in no group stand alone, under their own names."""
+    """Return the indices of the inputs of each named group; inputs in no group stand alone, under their own names."""
     if not isinstance(groups, Mapping | None):
         raise TypeError(f"groups must be a dictionary of lists of inputs by the name of the group, got {brief(groups)}")
     given = {name: list(members) for name, members in (groups or {}).items()}
     named = [member for members in given.values() for member in members]
     for member in named:
         if member not in inputs:
-            raise ValueError(f"groups has {brief(member)}, which is not an input: there are {', '.join(inputs)}")
+            valid = ", ".join(inputs)
+            raise ValueError(f"groups contains {brief(member)}, which is not an input; valid names: {valid}")
     if len(set(named)) < len(named) or not all(given.values()):
         raise ValueError(f"groups must hold at least one input each, and no input twice, got {brief(groups)}")
     out = {name: [list(inputs).index(member) for member in members] for name, members in given.items()}

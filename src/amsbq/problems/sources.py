@@ -151,7 +151,7 @@ class SourcesReader:
             return None
         used = own or PARTS
         if isinstance(command.rules, dict) and (others := sorted(set(command.rules) - set(used))):
-            self.checker.add(f"{key}.output", f"has {', '.join(others)}, but a run uses {', '.join(used)}")
+            self.checker.add(f"{key}.output", f"contains {', '.join(others)}, but a run uses {', '.join(used)}")
         program = command.arguments[0]  # with a placeholder, known only when it runs
         path = self.folder / program
         if "{" not in program and shutil.which(path if "/" in program else program) is None:

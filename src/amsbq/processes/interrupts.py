@@ -1,4 +1,4 @@
-"""Signals that interrupt a run: one Ctrl-C waits for what is running; a second one and SIGTERM do not."""
+"""Signals that interrupt a run: after one Ctrl-C, running evaluations finish; a second one or SIGTERM ends them."""
 
 from __future__ import annotations
 

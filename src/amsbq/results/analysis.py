@@ -43,7 +43,7 @@ class AnalysisSettings:
     tail_points: int = 2**13  #: sample size for its tails
     #: factor by which "far" exceeds the 95 % quantile of distances to the same number of evenly spread evaluations
     far: float = 1.5
-    #: smallest share worth mentioning: of the input distribution, of structure weights, of the evaluations of a source
+    #: smallest share worth mentioning: of the inputs, of structure weights, of the evaluations of a source
     material: float = 0.1
     #: multiple of ``material`` at which a share becomes serious
     serious: float = 3.0
@@ -233,7 +233,7 @@ def _part(X: Array, inside: Array) -> Unexplored:
 
 @once_per_state
 def unsearched(it: Decisions) -> Unexplored:
-    """Return the tails of the inputs that are outside the box in which locations are searched."""
+    """Return the part of the inputs outside the search box: its probability, and one location in it."""
     X = it.measure.sobol(SETTINGS.tail_points, rng=1)
     u, (low, high) = it.measure.whitened(X), it.measure.reach.T
     slack = 1e-9 * (high - low)

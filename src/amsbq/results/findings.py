@@ -301,7 +301,7 @@ def _extrapolation(case: Case) -> Iterator[Sentence]:
     if share >= SETTINGS.material and case.it.learner.has_primary:
         yield (
             "warning" if share >= SETTINGS.serious * SETTINGS.material else "note",
-            f"{100 * share:.0f} % of the input distribution is far from all evaluations of {case.it.names[0]}, "
+            f"{100 * share:.0f} % of the distribution of the inputs is far from all evaluations of {case.it.names[0]}, "
             f"farthest at {case.at(farthest)}: there the answer is extrapolated.",
             _settled_by(case, "Evaluate it there."),
         )
@@ -319,9 +319,10 @@ def _unexplored(case: Case) -> Iterator[Sentence]:
         if part.share * spread > beyond:
             yield (
                 "note",
-                f"{100 * part.share:.2g} % of the input distribution is {where}, such as {case.at(part.x)}: the error "
-                f"bar assumes that {name} continues smoothly there. If its values differ from that by the range of "
-                f"those so far, {case.value(spread, 2)}, the integral differs by {case.value(part.share * spread, 2)}.",
+                f"{100 * part.share:.2g} % of the distribution of the inputs is {where}, such as {case.at(part.x)}: "
+                f"the error bar assumes that {name} continues smoothly there. If its values differ from that by the "
+                f"range of those so far, {case.value(spread, 2)}, the integral differs by "
+                f"{case.value(part.share * spread, 2)}.",
                 "Evaluate it there if it may behave differently.",
             )
 
@@ -555,7 +556,7 @@ def _relation(case: Case) -> Iterator[Sentence]:
     each = set(observed) - many_levels(it) if others >= SETTINGS.min_model_weight else set()
     for source in (source for source in sorted(each) if not _is_constant(it, source)):
         found = correlations(it)
-        over = f"the correlation of {it.names[source]} with {first} over the input distribution is"
+        over = f"the correlation of {it.names[source]} with {first} over the distribution of the inputs is"
         more = rests if found.known[0, source] else f"A few more evaluations of {first} would determine it."
         yield "note" if more else "good", f"{over} {found.text(0, source)}.", more
 

@@ -291,7 +291,8 @@ class Result:
         order, columns = list(self.inputs), {}
         for name, at in values.items():
             if name not in order:
-                raise ValueError(f"there is no input {name!r}{suggestion(name, order)}: there are {', '.join(order)}")
+                hint = suggestion(name, order)
+                raise ValueError(f"there is no input {name!r}{hint}; valid names: {', '.join(order)}")
             d = order.index(name)
             t = numbers(_category_numbers(at, it.measure.categories.get(d, ()), name), name)
             columns[d] = (

@@ -16,7 +16,7 @@ from .result import REASONS, Result, is_of_limit, known_targets, totals
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Return answer, evaluations, findings and the distribution of the output as JSON, with None for NaN."""
+    """Return answer, evaluations, findings and output distribution in JSON-serialisable form, with None for NaN."""
     columns = ("value", "variance", "cost", "status", "reason", "mean", "std", "note")
     answer: dict[str, Any] = plain(
         {
@@ -71,7 +71,7 @@ def _targets(result: Result) -> dict[str, Any]:
 
 
 def state(result: Result) -> dict[str, Any]:
-    """Return estimate, cost, stop reason and numbers of evaluations of a run as JSON, None where unknown."""
+    """Return the estimate, cost, stop reason and counts of evaluations of a run in JSON form, None if unknown."""
     now: dict[str, Any] = plain(
         {
             **result.labels.to_dict(),

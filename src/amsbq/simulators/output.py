@@ -240,7 +240,7 @@ def _last_line(printed: str) -> dict[str, Quantity]:
 
 
 def _last_outputs(printed: str, outputs: Sequence[str]) -> dict[str, Quantity]:
-    """Return several outputs on the last line: numbers in their order, or a JSON object."""
+    """Return several outputs, by name, from the last line: numbers in the order of ``outputs``, or a JSON object."""
     lines = printed.strip().splitlines()
     if not lines:
         raise SimulatorError("it printed nothing")

@@ -53,8 +53,8 @@ def _replacement(argument: str, found: re.Match[str], inputs: Inputs) -> str:
         return value
     if _names_something(text, inputs):
         raise ValueError(
-            f"{argument!r} has {{{text}}}, which is not an input; valid names: {_listed(inputs, ('{', '}'))}. For the "
-            f"text itself write {{{{{text}}}}}"
+            f"{argument!r} contains {{{text}}}, which is not an input; valid names: {_listed(inputs, ('{', '}'))}. For "
+            f"literal braces, write {{{{{text}}}}}"
         )
     return found[0]
 
@@ -103,8 +103,8 @@ def filled_template(text: str, inputs: Inputs, where: str, delimiters: Delimiter
         if value is None:
             wrong = f"an unclosed {delimiters[0]}" if found["rest"] else f"{found[0]}, which is not an input"
             raise ValueError(
-                f"line {line} of {where} has {wrong}; valid names: {_listed(inputs, delimiters)}. For the text itself "
-                f"double the delimiters, as in {delimiters[0] * 2}, or choose others, as in delimiters = ['<<', '>>']"
+                f"line {line} of {where} contains {wrong}; valid names: {_listed(inputs, delimiters)}. For a literal "
+                f"delimiter, double it, as in {delimiters[0] * 2}, or choose others, as in delimiters = ['<<', '>>']"
             )
         return value
 
@@ -123,7 +123,7 @@ def _formatted(text: str, inputs: Inputs, where: str, delimiters: Delimiters) ->
         return format(inputs[name], form)
     except ValueError:
         shown = text.join(delimiters)
-        raise ValueError(f"{where} has {shown}, but {form!r} is not a number format such as .6e or .3f") from None
+        raise ValueError(f"{where} contains {shown}, but {form!r} is not a number format such as .6e or .3f") from None
 
 
 def _listed(inputs: Inputs, delimiters: Delimiters) -> str:

@@ -172,7 +172,7 @@ def known_input(result: Result, input: int | str) -> int:
         return list(result.inputs).index(input)
     if isinstance(input, int | np.integer) and 0 <= input < len(result.inputs):
         return int(input)
-    raise ValueError(f"there is no input {brief(input)}: there are {', '.join(result.inputs)}")
+    raise ValueError(f"there is no input {brief(input)}; valid names: {', '.join(result.inputs)}")
 
 
 def convergence(result: Result) -> Convergence:

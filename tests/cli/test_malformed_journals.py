@@ -1,4 +1,4 @@
-"""Journals with valid checksums and nonsense in them: one clear line, and no traceback."""
+"""Journals with valid checksums and malformed content: one clear line, and no traceback."""
 
 import json
 from contextlib import suppress
@@ -10,7 +10,7 @@ from amsbq.cli.main import main
 from amsbq.common.serialisation import from_json, to_json
 from tests.journals import lines_of
 
-NONSENSE = [None, True, -1, 10**400, float("nan"), "x", [[]], {}]
+MALFORMED = [None, True, -1, 10**400, float("nan"), "x", [[]], {}]
 
 
 @pytest.fixture(scope="module")
@@ -82,19 +82,19 @@ def check(path, capsys, commands=COMMANDS):
     return codes
 
 
-def test_every_field_may_be_nonsense(events, tmp_path, capsys):
+def test_every_field_may_be_malformed(events, tmp_path, capsys):
     different, whole = events
     path, refused = tmp_path / "run.jsonl", 0
     for event in different:
         at = next(i for i, other in enumerate(whole) if other is event)
         for where in keys(event):
-            for value in (..., *NONSENSE):
+            for value in (..., *MALFORMED):
                 written(whole, at, replaced(event, where, value), path)
                 refused += check(path, capsys, COMMANDS if value is None else COMMANDS[1:2]) == {2}
     assert refused > 200
 
 
-def test_restoring_the_model_from_nonsense_raises_nothing_else(events, tmp_path):
+def test_restoring_a_malformed_model_raises_nothing_else(events, tmp_path):
     different, whole = events
     path = tmp_path / "run.jsonl"
     for event in different:
