@@ -5,8 +5,8 @@ forecasts of them come true.
     python -m benchmarks.bars --half validation --json bars.jsonl
 
 Errors and tolerances are in standard deviations of the primary source's output. Each run uses its whole budget;
-where the rule of `abs_tol` would have stopped it is noted on the way, for several tolerances. The first narrow interval
-is compared with it. The forecast is made when half of the budget is spent, for all of it.
+on the way, the points are noted at which the rule of `abs_tol` would have stopped it, for several tolerances. The first
+narrow interval is compared with this rule. The forecast is made when half of the budget is spent, for the whole budget.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     python -m benchmarks.certify --report           # the tables of what is stored
     python -m benchmarks.certify --intervals        # intervals of simulated residuals, by which they were chosen
 
-A run spends a budget of 10, and certificates another 10 each, with many seeds, as coverage is over the draws. MLBLUE
+A run spends a budget of 10, and certificates another 10 each, with many seeds: coverage is over the draws. MLBLUE
 and control variates get 20, the sum of both. Results are stored in `arena/certificates.jsonl` as they come, and
 recomputed when the code has changed. All widths are half widths of 95 % intervals, in standard deviations of the
 output.

@@ -146,7 +146,7 @@ def _geometric(values: list[float]) -> float:
 def _ratios(rows: list[dict[str, Any]], peer: str) -> Iterator[float]:
     """Yield the error of a competitor with that of each run: root mean squares over all quantities of a kind.
 
-    They are over all quantities, as a single one, such as a share of ten evaluations, may be right by chance.
+    They are over all quantities, because a single one, such as a share of ten evaluations, may be right by chance.
     """
     for run in sorted({(row["problem"], row["seed"]) for row in rows}):
         of = [row for row in rows if (row["problem"], row["seed"]) == run]

@@ -1,6 +1,6 @@
 """Badges of the README, made of what pyproject.toml says: ``python docs/badges.py`` writes docs/badges.svg.
 
-They need no network to be true, and a test keeps them so.
+They need no network, and a test keeps them up to date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ratios of losses, and shares, with intervals by a cluster bootstrap, as seeds of one problem are correlated.
+"""Ratios of losses, and shares, with intervals by a cluster bootstrap: seeds of one problem are correlated.
 
 A *loss* is a positive number for each run: a squared error, an interval score, a cost. For one problem it is averaged
 over seeds; over problems the logarithms of ratios are averaged, so that every problem counts equally. Problems are
@@ -41,7 +41,7 @@ class Interval(NamedTuple):
 def ratio(problems: Mapping[str, Pairs], power: float = 1.0) -> Interval | None:
     """Return the ratio of our losses to theirs, to a power, with its interval; None without problems.
 
-    With a single problem, or a single seed, the interval is unbounded, as there is no information on others.
+    With a single problem, or a single seed, the interval is unbounded: there is no information on others.
 
     ``power`` is 1/2 for squared errors, which gives the ratio of root mean squares. Common seeds are resampled
     together.
@@ -78,7 +78,7 @@ def _of_stage(ours: BySeed, theirs: BySeed, rng: np.random.Generator) -> tuple[f
 def matched(ours: BySeed, theirs: BySeed) -> tuple[list[float], list[float]]:
     """Return the losses of common seeds; if there are none, equally many of both.
 
-    The logarithm of an average of few losses tends to be smaller than that of many, as large losses are rare.
+    The logarithm of an average of few losses tends to be smaller than that of many, because large losses are rare.
     """
     common = sorted(ours.keys() & theirs.keys())
     if common:

@@ -83,7 +83,7 @@ def integrate(
     rel_tol, abs_tol : float; with several outputs also M of them, or a dictionary by output; optional
         Stop when half the width of the 95 % interval stays below this fraction of the mean, or below this number, for
         all outputs; outputs missing from a dictionary have no tolerance. With a target, the tolerances refer to its
-        interval and mean, which take a second or two after each evaluation.
+        interval and mean, which take a second or two to compute after each evaluation.
     error_cost : float; with several outputs also M of them, or a dictionary by output; optional
         What a standard deviation of one costs you, in units of cost. The run stops when further evaluations are
         expected to cost more than the smaller standard deviation saves.
@@ -104,9 +104,10 @@ def integrate(
         Stop rules, called with the `Integrator`: the run stops when one of them returns a reason (a string) instead of
         None.
     on_interrupt : "raise" or "return"
-        What to do after Ctrl-C. The first one waits for running evaluations and records them in the journal; a second
-        one stops immediately. Then either `KeyboardInterrupt` is raised, with the partial `Result` as its attribute
-        ``result`` (None if no evaluation was successful), or the partial result is returned, if there is one.
+        What to do after Ctrl-C. After the first one, the run waits for running evaluations and records them in the
+        journal; a second one stops it immediately. Then either `KeyboardInterrupt` is raised, with the partial `Result`
+        as its attribute ``result`` (None if no evaluation was successful), or the partial result is returned, if there
+        is one.
     accept_changes : bool
         Whether to resume a journal although the problem has changed, for example if a cost is different or a function
         was renamed, but the evaluations are still valid. The journal then records the changes. By default such a

@@ -27,7 +27,7 @@ class Answer:
     interval : function
         Function that returns (low, high) for a level.
     heavy : bool
-        Whether the draws look heavy-tailed, and the interval assumes that they are not.
+        Whether the draws look heavy-tailed although the interval assumes that they are not.
     assumes : str
         The assumptions of the interval, in one sentence.
     """

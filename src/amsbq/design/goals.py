@@ -121,7 +121,7 @@ class Goals:
     def pays_until(self, rows: Sequence[tuple[float, Values]]) -> float | None:
         """Return the cost of the row (cost, std) of a forecast after which evaluations cost more than they save.
 
-        None if errors have no cost, and if evaluations pay up to the last row.
+        None if errors have no cost, or if evaluations are worth their cost up to the last row.
         """
         best = None if self.error_cost is None or not len(rows) else cheapest(rows, self.error_cost)
         return None if best is None or best == len(rows) - 1 else rows[best][0]

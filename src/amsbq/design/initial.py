@@ -168,7 +168,7 @@ def next_planned(planned: list[Choice], waiting: Collection[int], possible: Call
     planned : list of Choice
         The remaining design; choices that are not possible are removed from it.
     waiting : set of int
-        Sources that cannot be evaluated now, but later: their choices stay in the design.
+        Sources that cannot be evaluated now, but can be later: their choices stay in the design.
     possible : function of a Choice
         Whether the choice can be requested and afforded.
     """

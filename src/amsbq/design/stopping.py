@@ -46,7 +46,7 @@ def tolerance(
     The tolerance must have been met after each of the latest five evaluations, with two of the primary source among
     them, or after each of the latest three of the primary source, because the first narrow interval may be narrow by
     chance. The rule waits until the initial design is evaluated. It does not wait for outputs whose values are all
-    equal, because how much these vary is a guess, unless this is so for all outputs. With fixed hyperparameters, and
+    equal, unless all outputs are of this kind, because how much they vary is a guess. With fixed hyperparameters, and
     for targets other than the mean, the first narrow interval suffices.
 
     Parameters

@@ -59,7 +59,7 @@ class Integrator(Decisions):
         estimates of all of these but the mean.
     output_range : (low, high), optional
         The range of the values of all sources, one end of which may be infinite: ``(0, np.inf)`` if they are never
-        negative. Values outside are failed evaluations, and estimates and intervals never leave it.
+        negative. Values outside are failed evaluations, and estimates and intervals never leave the range.
     log : bool
         Whether sources return logarithms of a non-negative function, such as log-likelihoods; the answer is then the
         logarithm of its integral.

@@ -23,10 +23,10 @@ The first line is a header: the version of the format and a description of the r
 
 Every line ends with its number, the checksum of the previous line and its own. Damage, missing lines and reordered
 lines are therefore detected, but lines missing at the end are not. A last line that was not finished when the
-process died is removed when the file is opened again, and reported as missing when it is read; any other damage is an
-error, and the file is left unchanged. A file that does not begin like a journal is also left unchanged. A byte-order
-mark, Windows line endings and empty lines at the end, as editors add them, are accepted. Journals of formats 1 and 2,
-whose lines have only their own checksums, are continued in their format.
+process died is removed when the file is opened again, and reported as missing when the file is read; any other damage
+is an error, and the file is left unchanged. A file that does not begin like a journal is also left unchanged. A
+byte-order mark, Windows line endings and empty lines at the end, as editors add them, are accepted. Journals of formats
+1 and 2, whose lines have only their own checksums, are continued in their format.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def is_distribution(obj: Any) -> bool:
 
 
 def checked_distribution(obj: Any, name: str) -> Distribution:
-    """Return a frozen distribution; raise an error that describes the argument, by its name, if it is none."""
+    """Return a frozen distribution; raise an error that begins with ``name`` if the object is not one."""
     if isinstance(obj, type):
         raise TypeError(f"{name} is the class {obj.__name__}: give an object of it, with its parameters")
     if isinstance(obj, tuple | list) and len(obj) == 2 and all(isinstance(end, Real) and end == end for end in obj):

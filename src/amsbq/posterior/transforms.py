@@ -13,7 +13,7 @@ With the distance of a value from its bound, r = (f - low) / unit or (high - f) 
 The unit is the largest distance of all values. For the log, d log r/dg is one near that value, and decreases with g:
 values smaller by a factor exp(-Δ) or more do not stretch the scale of g, and no unseen value is larger by more than a
 factor exp(Δ). If sources return logarithms, distances are those of f from zero, and the unit is the exponential of
-the largest value; it is never formed.
+the largest value, which is never formed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Processes that end with the process that has started them, however that ends.
 
-A killed process cannot end others. A guardian does it: a small shell in a separate process group
-that reads from a pipe to which only its process writes. When the pipe closes, because the process has ended, the
-guardian kills its targets, and ends.
+A killed process cannot end others. A guardian does so for it: a small shell in a separate process group that reads
+from a pipe to which only the guarded process writes. When the pipe closes, because that process has ended, the guardian
+kills its targets, and ends.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Interrupts of a run: the first Ctrl-C is only noted, so that evaluations can end; all others stop it immediately.
+    """Interrupts of a run: the first Ctrl-C is only noted, so that evaluations can end; others stop the run at once.
 
     Attributes
     ----------

@@ -79,8 +79,8 @@ class Command:
     TypeError
         If the arguments are not a list of strings.
     ValueError
-        If an argument or a template has a ``{name}`` that is not the name of an input, or an invalid format; if a file
-        is missing, or an output rule is invalid.
+        If an argument or a template contains a ``{name}`` that is not the name of an input, or an invalid format; if a
+        file is missing, or an output rule is invalid.
 
     Examples
     --------
