@@ -1,6 +1,6 @@
 """MkDocs hooks: run the code on pages, show its output, the notebook and the gallery, convert TeX, insert the help.
 
-What a page printed and drew is kept in `.cache/docs`. It is run again only if the page, the library or a package that
+What a page printed and drew is kept in `.cache/docs`. The page is run again only if it, the library or a package that
 it rests on has changed. With AMSBQ_DOCS_RUN=0 no code is run: there are no outputs, and figures are empty. The tests
 build the site in this way, because they run the code separately.
 """

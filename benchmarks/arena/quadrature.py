@@ -117,7 +117,7 @@ def by_panels(
 def by_breaks(
     marginals: Sequence[Any], f: Function, breaks: Callable[[Array], Sequence[Array]], orders: Sequence[int]
 ) -> Callable[[], Moments]:
-    """Return a function that integrates over inputs of which the first is uniform, and f breaks along it.
+    """Return a function that integrates f over inputs, of which the first is uniform and f has breaks along it.
 
     ``breaks`` returns the places, each (n,), at which f has a kink, a jump, a root or a steep rise, for other inputs
     (n, D - 1). Nodes between two places are graded towards both ends: s = t² (3 - 2t) makes roots smooth. ``orders``

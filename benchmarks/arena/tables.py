@@ -1,7 +1,7 @@
 """Tables of the report, in Markdown, from stored results. Errors are in standard deviations of the output.
 
 The best peer of a family at a budget is the one with the smallest typical error on development problems, and is the
-same for validation. A family without development problems has that of all development problems together.
+same for validation. A family without development problems has the best peer over all development problems.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_derivatives_by_discrete_inputs_are_ignored(problem, typed):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["9", "1.0"], "has no query 9: there are 0 to 1"),
+        (["9", "1.0"], "has no query 9: valid numbers are 0 to 1"),
         (["0"], "pass an ID and its value"),
         (["0", "nan"], "value must be finite, got nan; if the evaluation failed, pass the reason: --failed REASON"),
         (["0", "1.0", "--failed", "why"], "pass an ID and its value"),

@@ -249,7 +249,7 @@ def test_an_evaluation_is_shown_with_what_it_printed(journal, typed):
     assert f"evaluation {first.id} of fine\nat x = {first.x[0]:.10g}\nvalue = {first.value:.10g}\n" in said
     assert f"standard output:\n  | starting {first.x[0]}\n" in said
     assert "standard error: nothing" in said
-    assert "has no evaluation 99: there are 0 to" in typed("show", journal, 99, code=2).err
+    assert "has no evaluation 99: valid numbers are 0 to" in typed("show", journal, 99, code=2).err
     assert "cannot be read" in typed("show", journal.with_name("none.jsonl"), 0, code=2).err
     assert not journal.with_name("none.jsonl").exists()
 

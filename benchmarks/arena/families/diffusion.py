@@ -57,7 +57,7 @@ def member(terms: int, sigma: float, output: Output, sizes: dict[int, float], le
     functions = tuple(partial(solver(sigma, output), cells) for cells in sizes)
 
     def truth() -> Moments:
-        """Integrate over all terms but the constant one by a sparse grid: that one is the factor exp(-σ ξ)."""
+        """Integrate over all terms but the constant one by a sparse grid: the constant is the factor exp(-σ ξ)."""
         rest = by_sparse_grid(
             marginals[1:],
             lambda X: functions[0](np.insert(X, 0, 0.0, axis=1)),

@@ -1,7 +1,7 @@
 """The six families of Genz (1984) on the unit cube, each with perturbed versions of itself as secondary sources.
 
-Constants of the library were chosen on the first six: they are development. The others, with other numbers of inputs
-and secondary sources that are other approximations of the function, are validation.
+Constants of the library were chosen on the first six, which are therefore development problems. The others, with other
+numbers of inputs and secondary sources that are other approximations of the function, are validation problems.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def multilevel_bq_estimate(
     measure, seed, rng
         As in `monte_carlo`; the seed is that of the search for hyperparameters.
     order : list of int, optional
-        Numbers of the sources from the finest, 0, to the coarsest; by default as they are numbered.
+        Indices of the sources from the finest, 0, to the coarsest; by default as they are numbered.
     noise : float, "learn", or a list of one for each source
         Variance of the noise on observations of each source.
     noise_var : (N,) array, optional

@@ -60,9 +60,9 @@ def control_variate(
 ) -> Result:
     """Estimate the integral by Monte Carlo, with the secondary sources as control variates.
 
-    All sources are evaluated at independent draws of the inputs, and the secondary ones at further draws. Their number
-    is chosen from the values so far, to minimise the variance for the cost. The primary source is regressed on the
-    secondary ones. The error bar combines the errors of the regression and of the secondary sources' averages.
+    All sources are evaluated at independent draws of the inputs, and the secondary ones at further draws. The number
+    of these is chosen from the values so far, to minimise the variance for the cost. The primary source is regressed on
+    the secondary ones. The error bar combines the errors of the regression and of the secondary sources' averages.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def multilevel_monte_carlo(
     sources, measure, budget, seed, rng, executor, workers
         As in `monte_carlo`, with at least one secondary source.
     order : list of int, optional
-        Numbers of the sources from the finest, 0, to the coarsest; others are not used. By default all sources by
+        Indices of the sources from the finest, 0, to the coarsest; others are not used. By default all sources by
         decreasing cost, or as listed if costs are measured.
     pilot : int, optional
         Number of draws of each level to begin with, at least 2. By default as many as 30 % of the budget covers,

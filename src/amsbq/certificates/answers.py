@@ -83,8 +83,8 @@ def mean_answer(draws: MeanOfDraws) -> Answer:
 def logarithm_of(found: Answer, log_unit: float) -> Answer:
     """Return the logarithm of a positive number, given an estimate and its interval in a unit.
 
-    If the estimate is not positive, the logarithm is minus infinity, with an infinite error; if the whole
-    interval is not, it is known to be wrong, and the logarithm is unknown.
+    If the estimate is not positive, the logarithm is minus infinity, with an infinite error; if no part of the interval
+    is positive, the interval is known to be wrong, and the logarithm is unknown.
     """
 
     def log(value: float) -> float:

@@ -180,7 +180,7 @@ def as_call(
     names : list of str
         Names of all inputs.
     own : tuple of int
-        Numbers of the inputs that it has.
+        Indices of the inputs that it has.
     categories : dict of tuple of str by input
         Names of the values of categorical inputs.
     called : str

@@ -47,8 +47,8 @@ NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 class Failures:
     """The failures of each source.
 
-    The location of a failure is avoided for a number of evaluations, which doubles with each further failure there: a
-    chance failure is soon forgotten, and a region where a simulator always fails is rarely tried.
+    The location of a failure is avoided for a number of evaluations, which doubles with each further failure of the
+    source: a chance failure is soon forgotten, and a region where a simulator always fails is rarely tried.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def tell(path: JournalPath, answers: Sequence[Answer], patience: float = 0.0) ->
         for answer in answers:
             query = queries.get(answer.id)
             if query is None:
-                raise JournalError(f"{path} has no query {answer.id}: {_there_are(list(queries))}")
+                raise JournalError(f"{path} has no query {answer.id}: {_valid_numbers(list(queries))}")
             event = event_of_answer(answer, query, asked[query.id], state, path)
             before = new[answer.id][1] if answer.id in new else told.get(answer.id)
             if before is None:
@@ -225,11 +225,11 @@ def _revise(
 
 
 def _unknown(path: JournalPath, number: int, state: RunState) -> JournalError:
-    return JournalError(f"{path} has no evaluation {number}: {_there_are([e.id for e in state.evaluations])}")
+    return JournalError(f"{path} has no evaluation {number}: {_valid_numbers([e.id for e in state.evaluations])}")
 
 
-def _there_are(numbers: Sequence[int | None]) -> str:
-    return f"there are {numbers[0]} to {numbers[-1]}" if numbers else "there are none yet"
+def _valid_numbers(numbers: Sequence[int | None]) -> str:
+    return f"valid numbers are {numbers[0]} to {numbers[-1]}" if numbers else "there are none yet"
 
 
 def _of_outputs(
@@ -250,7 +250,7 @@ def _of_outputs(
 def taken_evaluations(
     path: JournalPath, it: Integrator, inputs: Sequence[str] | None, accept_changes: bool = False
 ) -> list[Evaluation]:
-    """Return the values of a journal that another run can reuse, with the numbers of that run's sources.
+    """Return the values of a journal that another run can reuse, with the source indices of that run.
 
     Parameters
     ----------

@@ -260,7 +260,8 @@ class PosteriorBatch:
         """Return the posteriors with future observations assumed to be as noisy as existing ones of their source.
 
         The median of the known variances becomes noise of the source, and the rest remains with the observations. For
-        sources without observations it comes from ``guess``, a function of the medians (L,) of all, NaN for these.
+        sources without observations, the noise comes from ``guess``, a function of the medians (L,) of all sources,
+        NaN for these.
         """
         data = self.data
         of_values = np.isfinite(data.noise_var) & ~(data.of_integral | data.sites.differentiated)

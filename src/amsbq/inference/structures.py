@@ -446,7 +446,7 @@ MODELS = {
 
 
 def checked_order(order: Any, n_sources: int) -> list[int]:
-    """Return the sources in order of fidelity, the primary one first; raise ValueError if not all are there."""
+    """Return the sources in order of fidelity, the primary one first; raise ValueError if one is missing."""
     given = list(order) if isinstance(order, Sequence | np.ndarray) else [order]
     if sorted(map(repr, given)) != sorted(map(repr, range(n_sources))) or given[0] != 0:
         raise ValueError(

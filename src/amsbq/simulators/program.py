@@ -143,7 +143,7 @@ def _communicate(
 ) -> None:
     """Send bytes to a program, collect the ends of its standard output and error, and wait until it has ended.
 
-    Unlike `subprocess.Popen.communicate` it does not keep everything that the program prints, takes any timeout, and
+    Unlike `subprocess.Popen.communicate`, it takes any timeout, does not keep everything that the program prints, and
     does not wait for other processes that keep an output open.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
