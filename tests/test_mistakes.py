@@ -244,7 +244,7 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
     content = journal.read_bytes()
     for arguments, said in (
         (["certify", journal, "--budget", 0.1], "a certificate budget of 0.1 covers no evaluations of fine, at 1 each"),
-        (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a whole number, not negative"),
+        (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a non-negative whole number"),
         (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
         (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),
         (["check", tmp_path / "here.toml", "--at", "a=2"], "a is 2.0, and must be between 0.0 and 1.0"),

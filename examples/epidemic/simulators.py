@@ -22,6 +22,6 @@ def stochastic(x):
 
 
 def equations(x):
-    """Return the maximum by differential equations and its time: 2000 times cheaper, too high and too early."""
+    """Return the maximum from differential equations and its time: 2000 times cheaper, too high and too early."""
     time, _, infected = sir(x[0])
     return {"peak": infected[-1], "time": time[-1]}

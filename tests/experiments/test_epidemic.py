@@ -74,7 +74,7 @@ def test_the_master_equation_is_every_sequence_of_events(rate, people):
 
 def test_the_time_of_the_maximum_by_hand():
     # two people: after an infection, at 1/(a/2 + 1) on average, onset beats recovery with probability γ/(γ + 1) and
-    # comes 1/(γ + 1) later; else the maximum was at the start
+    # comes 1/(γ + 1) later; otherwise the maximum was at the start
     a, gamma = 3.0, 10.0
     _, time, outbreak = master_equation.expectations(a, people=2, incubation_rate=gamma)
     assert outbreak == pytest.approx(a / 2 / (a / 2 + 1), rel=1e-13)

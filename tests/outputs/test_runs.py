@@ -88,7 +88,7 @@ def test_what_is_asked_of_an_output_is_asked_by_its_name(result):
 def test_diagnosis_is_about_the_output_that_is_furthest_from_its_goal(result):
     share = result.std / np.abs(result.mean)
     furthest = result.outputs[int(share.argmax())]
-    assert f"{furthest} is furthest from its goal" in str(result.diagnose())
+    assert f"{furthest} is farthest from its goal" in str(result.diagnose())
 
 
 def test_tables_have_columns_for_each_output(result):

@@ -3,10 +3,10 @@
 Notation: y_i = f(x_i) are the values at n points x_i, and ȳ is their average, the estimate of ∫ f dπ.
 
 - Monte Carlo draws x_i from π independently. Then ȳ has standard error s / √n, where s is the sample standard
-  deviation, and Student's distribution with n - 1 degrees of freedom describes its error.
+  deviation, and Student's t distribution with n - 1 degrees of freedom describes its error.
 - Quasi Monte Carlo takes x_i from a Sobol sequence, mapped through the quantiles of π, which covers it more evenly.
   Such points are not independent, so R independently scrambled sequences have averages ȳ_1, ..., ȳ_R, whose spread
-  gives the error bar, and Student's distribution has R - 1 degrees of freedom.
+  gives the error bar, and Student's t distribution has R - 1 degrees of freedom.
 - Percentiles divide π into k cells of equal probability along each input, with one evaluation in each of the n = k^D
   cells; the paper compares with them in Section 4.
 """
@@ -205,7 +205,7 @@ def percentile(
 
 
 def running_averages(values: Array) -> list[Estimate | None]:
-    """Return the average after each of n independent values, with Student's distribution; None before the first.
+    """Return the average after each of n independent values, with Student's t distribution; None before the first.
 
     NaN stands for failed evaluations, which are left out.
     """
@@ -223,12 +223,12 @@ def running_averages(values: Array) -> list[Estimate | None]:
 
 
 def average(values: Array) -> Estimate | None:
-    """Return the average of n independent values, with Student's distribution; None if there are none."""
+    """Return the average of n independent values, with Student's t distribution; None if there are none."""
     return next(reversed(running_averages(values)), None)
 
 
 def sum_of_averages(mean: float, variances: Array, dof: ArrayLike) -> Estimate:
-    """Return a sum of k independent averages, with Student's distribution.
+    """Return a sum of k independent averages, with Student's t distribution.
 
     The degrees of freedom are those of Welch and Satterthwaite, from the estimated variances (k,) of the averages and
     their degrees of freedom (k,): between the smallest of these and their sum.

@@ -71,8 +71,9 @@ def mlblue(
     groups has a smaller variance: these include multilevel and multi-fidelity Monte Carlo and all approximate control
     variates.
 
-    The error bar is that of the best linear unbiased estimator: Gaussian with a known covariance; else from sample
-    variances, widened because the weights were fitted to a sample, and with Student's distribution.
+    The error bar is that of the best linear unbiased estimator. With a known covariance matrix it is Gaussian;
+    otherwise it uses sample variances and Student's t distribution, and is widened because the weights were fitted to a
+    sample.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def _regression(y: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def _regression_estimate(table: Array) -> Estimate | None:
-    """Return μ̂ with Student's distribution from the values by draw, (N, 1 + M); None without primary values.
+    """Return μ̂ with Student's t distribution from the values by draw, (N, 1 + M); None without primary values.
 
     With too few values for a regression, the estimate is the average of the primary ones.
     """

@@ -50,8 +50,8 @@ def multifidelity_monte_carlo(
     averages over many and over few draws correct the average of the primary one. Numbers of draws, weights, and the
     selection of secondary sources are optimal for the correlations and costs of the sources.
 
-    The error bar is that of the estimator's variance formula: Gaussian with a known covariance; else from sample
-    variances, widened because the weights were fitted to a sample, and with Student's distribution.
+    The error bar is that of the estimator's variance formula. With a known covariance matrix it is Gaussian; otherwise
+    it uses sample variances and Student's t distribution, and is widened because the weights were fitted to a sample.
 
     Parameters
     ----------

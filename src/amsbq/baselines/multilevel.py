@@ -51,7 +51,7 @@ def multilevel_monte_carlo(
     one. Each of these is averaged over its own independent draws. After a pilot, draws go where they reduce the
     variance most for their cost, by sample variances that are updated as values arrive.
 
-    The error bar is the root of the summed variances of the averages, with Student's distribution and the degrees of
+    The error bar is the root of the summed variances of the averages, with Student's t distribution and the degrees of
     freedom of Welch and Satterthwaite.
 
     Parameters

@@ -139,7 +139,7 @@ class ControlVariate:
         return found
 
     def _predicted(self, source: int, X: Array) -> Array:
-        """Return the posterior mean of a source at each X_i, shape (n, M), within the known range of each output."""
+        """Return the posterior mean of a source at each X_i, clipped to the known ranges of outputs, shape (n, M)."""
         mean, _ = self.posterior.predict(source, X)
         found = np.nan_to_num(np.reshape(mean, (len(X), self.n_outputs)))
         for m, known in enumerate(self.ranges):

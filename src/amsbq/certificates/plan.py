@@ -315,7 +315,7 @@ def numbers_or_nan(values: Any, length: int) -> Array:
 
 
 def _known(control: ControlVariate, targets: Sequence[Target]) -> Average:
-    """Return each output's target, evaluated for its control variate; zero for quantiles, which do not use it."""
+    """Return each target for the control variate, with its standard error; zero for quantiles, which use none."""
     value, error = np.zeros(len(targets)), np.zeros(len(targets))
     for m, target in enumerate(targets):
         if target == "mean":

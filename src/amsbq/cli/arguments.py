@@ -160,7 +160,7 @@ def whole_number(text: str) -> int:
 def seed_number(text: str) -> int:
     """Return the seed in an argument, a non-negative whole number."""
     if not text.strip().isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, not negative, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a non-negative whole number, got {text!r}")
     return int(text)
 
 

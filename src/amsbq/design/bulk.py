@@ -243,7 +243,7 @@ class InBulk:
         return Bulk.from_dict({**about, "mean": mean, "std": std, "X": X[0][some], "values": kept, "variances": noise})
 
     def begun(self) -> None:
-        """Fix the set of sources in bulk to those evaluated in bulk when the run began.
+        """Fix the set of sources evaluated in bulk: those with evaluations in bulk when the run began.
 
         Sources that cost nothing are an exception, because they cannot be queried.
         """

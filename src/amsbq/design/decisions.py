@@ -1,4 +1,4 @@
-"""`Decisions`: what to evaluate next, and the integral given the answers. `amsbq.Integrator` adds a result to these."""
+"""`Decisions`: what to evaluate next, and the integral given the answers; `amsbq.Integrator` returns a `Result` too."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Tolerance: TypeAlias = float | Sequence[float] | Mapping[str, float]
 class GoalSettings:
     """Settings for weighing outputs against each other."""
 
-    #: smallest weight of an output, relative to that of the output furthest from its goal: positive, so that decisions
+    #: smallest weight of an output, relative to that of the output farthest from its goal: positive, so that decisions
     #: still take into account what well-known outputs gain from evaluations for others
     least_weight: float = 0.1
 

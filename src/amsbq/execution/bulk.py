@@ -78,12 +78,12 @@ def _takes_many(source: Source, X: Array) -> bool:
 
 
 def values_beside(it: Run, outcomes: Sequence[Outcome]) -> list[Beside]:
-    """Return values and variances of all sources in bulk from their outcomes, NaN where they failed."""
+    """Return the value and variance of each source evaluated in bulk from its outcome; NaN and zero if it failed."""
     return [_observed(it, source, outcome)[:2] for source, outcome in zip(it.in_bulk.sources, outcomes, strict=True)]
 
 
 def beside_here(it: Any, x: Array) -> list[Beside]:
-    """Evaluate all sources in bulk at x, (D,), in this thread, and return their values and variances."""
+    """Return the value and variance at x, (D,), of each source evaluated in bulk, computed in this thread."""
     return values_beside(it, [evaluated_here(it, source, x[None])[0] for source in it.in_bulk.sources])
 
 

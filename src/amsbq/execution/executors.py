@@ -241,7 +241,7 @@ class Dispatcher:
         self._watched.clear()
 
     def _watch(self, pids: Sequence[int]) -> None:
-        """Watch the processes of a pool, to kill them if this process dies; else they would wait for calls forever."""
+        """Watch the processes of a pool, to kill them if this process dies, since they would wait for calls forever."""
         new = [target for pid in pids for target in (pid, -pid) if target not in self._watched]
         self._watched.update(new)
         GUARDIAN.watch(*new)

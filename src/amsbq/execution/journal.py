@@ -372,7 +372,7 @@ def numbers_of(recorded: Any) -> Values:
 
 
 def beside_of(event: Event) -> tuple[Beside, ...]:
-    """Return the values and variances that an event has of the sources in bulk."""
+    """Return the values and variances that an event has of the sources evaluated in bulk."""
     values = [numbers_of(value) for value in event.get("free", ())]
     variances = [numbers_of(value) for value in event.get("free_variance", ())] or [
         0.0 * np.nan_to_num(v) for v in values

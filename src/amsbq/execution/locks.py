@@ -78,7 +78,7 @@ def close(file: IO[bytes]) -> None:
 
 
 def one_host_only(file: IO[bytes]) -> str:
-    """Return the type and the mount option of a file system whose locks hold on one host only; else ""."""
+    """Return the type and the mount option of a file system whose locks hold on one host only; otherwise ""."""
     device = os.fstat(file.fileno()).st_dev
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -42,7 +42,7 @@ class EventLog:
     def asked(self, query: Query, free: Sequence[Beside] = ()) -> None:
         """Log a query, before it is evaluated.
 
-        ``free`` are the values of the sources in bulk at its location, if they are already known.
+        ``free`` are the values of the sources evaluated in bulk at its location, if they are already known.
         """
 
     def printed(self, query: Query, log: EvaluationLog) -> None:
@@ -150,7 +150,7 @@ class JournalLog(EventLog):
 
 
 def _beside(free: Sequence[Beside]) -> Event:
-    """Return the entry of an event for the sources in bulk; empty if there are none."""
+    """Return the entry of an event for the sources evaluated in bulk; empty if there are none."""
     values, variances = ([pair[i] for pair in free] for i in range(2))
     noisy = {"free_variance": variances} if np.any(np.concatenate([[0.0], *map(np.atleast_1d, variances)])) else {}
     return {"free": values, **noisy} if free else {}

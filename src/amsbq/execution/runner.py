@@ -180,7 +180,7 @@ class Runner:
         self.log = EventLog()
         self._dispatcher = Dispatcher(executor, threads=self.workers > 1)
         self._running: dict[Future[Outcome], tuple[Query, Started]] = {}
-        self._beside: dict[int, list[tuple[int, Started]]] = {}  # evaluations of sources in bulk, by query
+        self._beside: dict[int, list[tuple[int, Started]]] = {}  # calls of sources evaluated in bulk, by query
         self._interrupts = Interrupts()
         self._last_event = time.monotonic()  # when a call was last submitted, or has ended
 

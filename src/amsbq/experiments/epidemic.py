@@ -102,7 +102,7 @@ class StochasticSource:
 
 
 class EquationSource:
-    """The secondary source: a quantity by the differential equations of the SIR model."""
+    """The secondary source: a quantity computed from the differential equations of the SIR model."""
 
     def __init__(self, quantity: str) -> None:
         self.quantity = quantity

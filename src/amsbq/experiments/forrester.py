@@ -208,7 +208,7 @@ def claims(tables: Tables) -> list[Claim]:
 
 
 def figures(tables: Tables) -> dict[str, Figure]:
-    """Draw the costs, and for both models three decisions, a later state and the rates of all utilities."""
+    """Draw the costs and, for both models, three decisions, a later state, and the rates of all utilities."""
     sources = tables["sources"]
     pictures = {"costs": _draw_costs(sources)}
     for method, name in SHOWN_METHODS.items():

@@ -1,7 +1,7 @@
 """The bivariate experiment of Section D (Figures 13, 14 and 15): three linear combinations of Gaussians on [-3, 3]².
 
 The primary source is a random linear combination of 20 Gaussians; two secondary sources are perturbations of it, f₃
-further away than f₂. All costs are constant: 1, 0.05 and 0.05. This computes the sources (Figure 13), the error of both
+farther away than f₂. All costs are constant: 1, 0.05 and 0.05. This computes the sources (Figure 13), the error of both
 models and of vanilla BQ against cost (Figure 14), and the sequence of sources that are evaluated (Figure 15). Every
 seed is another random problem.
 

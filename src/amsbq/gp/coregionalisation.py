@@ -175,12 +175,12 @@ class ModelBatch:
 
     @cached_property
     def _at_same(self) -> Array:
-        """Cov[f_l(x), f_l'(x)] of each model without trends, shape (K, L, L)."""
+        """Cov[f_l(x), f_l'(x)] under each model, without trends, shape (K, L, L)."""
         return np.asarray(sum((group.B.sum(axis=1) for group in self.groups), start=self.constant))
 
     @cached_property
     def _derivatives_at_same(self) -> Array:
-        """Cov[∂f_l(x)/∂z_d, ∂f_l'(x)/∂z_d] of each model without trends, in latent coordinates z: (K, L, L, D)."""
+        """Cov[∂f_l(x)/∂z_d, ∂f_l'(x)/∂z_d] under each model, without trends, in latent coordinates z: (K, L, L, D)."""
         total = np.zeros((*self.constant.shape, self.measure.dim))
         for group in self.groups:
             curvature = float(group.kernel.log_curvature(np.zeros(1))[0])
@@ -209,7 +209,7 @@ class ModelBatch:
         return np.asarray(known + (own * a.per_width(self.measure) ** 2 if a.differentiated.any() else own))
 
     def cov(self, a: Sites, b: Sites) -> Array:
-        """Return the covariances of observations of each model, shape (K, n, m)."""
+        """Return the prior covariances of n observations with m others under each model, shape (K, n, m)."""
         rows, columns = a.of_integral, b.of_integral
         if not (rows.any() or columns.any()):
             return self._cov(a, b)
@@ -223,7 +223,7 @@ class ModelBatch:
         return total
 
     def _cov(self, a: Sites, b: Sites) -> Array:
-        """Return the covariances of values and derivatives of each model, shape (K, n, m)."""
+        """Return the prior covariances of n values or derivatives with m others under each model, shape (K, n, m)."""
         total = self.constant_cov(a, b)
         for group, kernels in zip(self.groups, self.kernels(a, b), strict=True):
             kernels *= between(group.B, a.s, b.s)
@@ -238,7 +238,7 @@ class ModelBatch:
         return constant
 
     def contract_grad_x(self, s: IntArray, X: Array, b: Sites, coefficients: Array) -> Array:
-        """Return Σ_j c_ji ∂cov[f_s(X_i), y_j]/∂X_i of each model for observations b and c (K, m, n): (K, n, D)."""
+        """Return Σ_j c_ji ∂cov[f_s(X_i), y_j]/∂X_i under each model for observations b and c (K, m, n): (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
         if (integrals := b.of_integral).any():
             for j in np.flatnonzero(integrals):
@@ -282,7 +282,7 @@ class ModelBatch:
         return total if slopes is None else total * slopes
 
     def integral_cov(self, target: int, a: Sites) -> Array:
-        """Return cov[Z_target, y] of each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩ for values at X."""
+        """Return cov[Z_target, y] under each model, shape (K, n): the paper's ⟨k_{1l}(·, X)⟩ for values at X."""
         if (integrals := a.of_integral).any():
             total = np.empty((len(self), len(a)))
             total[:, ~integrals] = self.integral_cov(target, a.rows(~integrals))
@@ -296,7 +296,7 @@ class ModelBatch:
         return np.asarray(total + self.trends.integral_cov(self.measure, target, a))
 
     def integral_cov_grad_x(self, target: int, s: IntArray, X: Array) -> Array:
-        """Return ∂cov[Z_target, f_s(X_i)]/∂X_i of each model, shape (K, n, D)."""
+        """Return ∂cov[Z_target, f_s(X_i)]/∂X_i under each model, shape (K, n, D)."""
         total = np.zeros((len(self), *X.shape))
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             gradients = group.per_model(embedding.mean_and_grad_x(X)[1])
@@ -304,7 +304,7 @@ class ModelBatch:
         return total + self.trends.integral_cov_grad_x(self.measure, target, s, X)
 
     def integral_covariance(self, target: int, other: int) -> Array:
-        """Return cov[Z_target, Z_other] of each model, shape (K,): the paper's ⟨⟨k_11⟩⟩ for the primary source."""
+        """Return cov[Z_target, Z_other] under each model, shape (K,): the paper's ⟨⟨k_11⟩⟩ for the primary source."""
         total = self.mass**2 * self.constant[:, target, other]
         for group, embedding in zip(self.groups, self.embeddings, strict=True):
             total = total + (group.B[:, :, target, other] * group.per_model(embedding.variance)).sum(axis=1)

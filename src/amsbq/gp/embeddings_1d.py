@@ -274,9 +274,9 @@ def _by_recurrence(n: int, z: Array, before: Array, first: Array) -> Array:
 
 
 def _ratios(n: int, z: Array) -> Array:
-    """Return H_0 … H_{n-1} over H_0, by a continued fraction where the recurrence would cancel (z above 2.5).
+    """Return H_0 … H_{n-1} over H_0 by a continued fraction, for z ≥ 2.5, where the recurrence would lose digits.
 
-    H_k / H_{k-1} = 1 / (z + (k + 1) H_{k+1} / H_k); 70 levels reach rounding.
+    H_k / H_{k-1} = 1 / (z + (k + 1) H_{k+1} / H_k); 70 levels are accurate to rounding errors.
     """
     ratio = np.zeros_like(z)
     ratios = []

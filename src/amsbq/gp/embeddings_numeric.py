@@ -74,8 +74,8 @@ class _Numeric(Embedding1D):
 class _Tabulated(_Numeric):
     """The variance v by interpolation in log ℓ, for one lengthscale or many.
 
-    Because v is analytic for |Im log ℓ| < π/4, 24 nodes reach rounding. Each unit interval of log ℓ has its own
-    Chebyshev polynomial, so that values do not depend on the order of calls.
+    Because v is analytic for |Im log ℓ| < π/4, 24 nodes are accurate to rounding errors. Each unit interval of log ℓ
+    has its own Chebyshev polynomial, so that values do not depend on the order of calls.
     """
 
     NODES = 24

@@ -215,7 +215,7 @@ class PosteriorBatch:
 
     @cached_property
     def _inverses(self) -> Array | None:
-        """The inverses of the factors, shape (K, N, N), if computing them saves time; else None."""
+        """The inverses of the factors, shape (K, N, N), if computing them saves time; otherwise None."""
         if len(self) == 1 or len(self.data.y) > MOST_INVERTED:
             return None
         return np.array([linalg.inverse_lower(C) for C in self.factors])
@@ -238,7 +238,7 @@ class PosteriorBatch:
         return max(linalg.variance_floor(len(self.data.y)), NOTHING_LEFT) + 2 * self.jitter
 
     def _border(self, sites: Sites, noise_var: Array) -> Border:
-        """Return the border that new observations, with known noise on top of their sources', add to the factors."""
+        """Return the border that new observations add to the factors; ``noise_var`` adds to their sources' noise."""
         models, data = self.models, self.data
         noise = models.observation_noise(sites, noise_var)
         V = models.cov(sites, sites) + noise[:, :, None] * np.eye(len(sites))
@@ -455,7 +455,7 @@ class PosteriorBatch:
         return _Correlation(parts, A, share, v, informative, np.minimum(rho2, 1))
 
     def _integral_cov(self, target: int, source: IntArray, points: _Points) -> Array:
-        """Return cov[Z_target, f_source(X)] of each model, for one source (1,) or one per point (n,): shape (K, n)."""
+        """Return cov[Z_target, f_source(X)] under each model, of one source (1,) or one per point (n,): (K, n)."""
         models = self.models
         c = models.mass * models.constant[:, target].take(source, axis=-1)
         for group, mean in zip(models.groups, points.means, strict=True):

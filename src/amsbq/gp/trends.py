@@ -128,9 +128,9 @@ def between(B: Array, s: IntArray, s2: IntArray) -> Array:
 
 @dataclass(frozen=True)
 class Trends:
-    """The trends of K models: shared kernels, and B (K, L, L) for each of them.
+    """The trends of K models: kernels that all models share, and B (K, L, L) for each kernel.
 
-    Without trends, all methods return zero.
+    Without trends, all covariances and their gradients are zero.
     """
 
     kernels: tuple[Linear, ...] = ()

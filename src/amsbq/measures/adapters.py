@@ -144,7 +144,9 @@ def _check_interval(pair: Sequence[float], name: str) -> None:
     """Raise ValueError if the first of two numbers is not below the second."""
     low, high = pair
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"{name} is {brief(pair)}, but the ends of an interval are finite; else give a distribution")
+        raise ValueError(
+            f"{name} is {brief(pair)}, but the ends of an interval must be finite; give a distribution instead"
+        )
     if low >= high:
         normal = f"; with mean {low:g} and standard deviation {high:g} it is stats.norm({low:g}, {high:g})"
         raise ValueError(

@@ -239,7 +239,7 @@ class Measure(ABC):
 
     @property
     def whole(self) -> Measure:
-        """The full measure, if this one is a smaller representation of it that saves work."""
+        """The full measure, if this one is a smaller representation that saves work; otherwise the measure itself."""
         return self
 
     def cautions(self, X: Array) -> list[str]:
@@ -289,7 +289,7 @@ class Measure(ABC):
 
 
 class MarginalMeasure(Measure):
-    """A measure with a marginal distribution of each input in ``distributions``, some of which may be discrete."""
+    """A measure with known marginal ``distributions``, one for each input, some of which may be discrete."""
 
     distributions: tuple[Any, ...]
 

@@ -18,7 +18,7 @@ from .base import NORMAL_WIDTH, SETTINGS, Measure, Spread, cautions_on, shortest
 #: Largest relative change of stored weights by normalising them again: more means that they were not normalised.
 WEIGHT_TOLERANCE = 1e-9
 
-#: Samples of more numbers than this are serialised as a digest; else a journal would begin with a line of megabytes.
+#: Samples of more numbers than this are serialised as a digest, to keep lines of megabytes out of journals.
 MOST_SERIALISED_NUMBERS = 100_000
 
 #: Maximum number of samples over which the variance of an integral is a double sum when locations are chosen and error
@@ -200,7 +200,7 @@ class Empirical(Measure):
 
     @property
     def whole(self) -> Empirical:
-        """The measure with all samples, if this one is the subset for learning."""
+        """The measure with all samples, if this one is the subset for learning; otherwise the measure itself."""
         return self._whole or self
 
     def for_learning(self) -> Empirical:

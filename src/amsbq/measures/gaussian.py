@@ -242,7 +242,7 @@ class GaussianCopula(MarginalMeasure):
 
     @property
     def whole(self) -> GaussianCopula:
-        """The copula with all points that represent it, if this one is the version for learning."""
+        """The copula with all of its points, if this one is the version for learning; otherwise the copula itself."""
         return self._whole or self
 
     def for_learning(self) -> GaussianCopula:

@@ -261,7 +261,7 @@ class Independent(Measure):
 
     @property
     def whole(self) -> Independent:
-        """The measure with all samples of its groups, if this one is the version for learning."""
+        """The measure with all samples of its groups, if this one is for learning; otherwise the measure itself."""
         if all(m.whole is m for m in self.measures):
             return self
         return Independent([m.whole for m in self.measures], self.columns)

@@ -1,6 +1,6 @@
 """The distribution of an integral: a mixture of Gaussian or Student's t distributions.
 
-Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t with t from Student's distribution with
+Notation: component k has weight p_k, centre m_k and scale s_k; Z = m_k + s_k t, and t has Student's t distribution with
 ν degrees of freedom, the distribution of a Gaussian whose variance is itself uncertain (ν = ∞ is a Gaussian).
 """
 

@@ -121,7 +121,7 @@ def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
 
 
 def _spread_of_few(values: Array) -> float:
-    """Return the standard deviation of a Gaussian with the 95 % interval of Student's distribution of the values."""
+    """Return the standard deviation of a Gaussian with the 95 % interval of Student's t distribution of the values."""
     if len(values) < 2:
         return 0.0
     return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))
@@ -153,7 +153,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(posteriors: PosteriorBatch) -> LeftOut:
-    """Return all values on which posteriors are conditioned, each predicted from all other observations."""
+    """Return all values on which posteriors are conditioned, each with its prediction from all other observations."""
     data = posteriors.data
     of = ~(data.sites.differentiated | data.of_integral)
     means, variances = posteriors.leave_one_out()
@@ -390,7 +390,7 @@ class Latent:
         return self.summed(found, source, 0.0)[1]
 
     def leave_one_out(self) -> LeftOut:
-        """Return all values of all sources, each predicted from all other observations by each member."""
+        """Return all values of all sources, each with its prediction from all other observations by each member."""
         found = [left_out(part) for part in self.parts]
         orders = [np.lexsort((one.s, *one.X.T)) for one in found]
         s, X = found[0].s[orders[0]], found[0].X[orders[0]]

@@ -225,7 +225,7 @@ class Posterior:
         return views
 
     def left_out(self) -> LeftOut:
-        """Return all values of the only output, each predicted from all others.
+        """Return all values of the only output, each with its prediction from all others.
 
         The predictions are by the component with the largest weight among those with the most sources.
         """

@@ -327,7 +327,7 @@ class Result:
         """Return findings on what the error bar rests on, the fit, the worth of each source, and the outlook.
 
         They are a list of `Finding`, warnings first; ``print`` shows one on each line. The first call takes a second or
-        two. With several outputs the findings are about the one that is furthest from its goal.
+        two. With several outputs the findings are about the one that is farthest from its goal.
         """
         if self.outputs is None:
             found = diagnose(self._model("to diagnose"), self.estimate, self.inputs)
@@ -337,7 +337,7 @@ class Result:
         said = Finding(
             "note",
             "outputs",
-            f"of {len(self.outputs)} outputs, {of_one.output} is furthest from its goal: {known}.",
+            f"of {len(self.outputs)} outputs, {of_one.output} is farthest from its goal: {known}.",
             f"All findings are about {of_one.output}; for another one, use result['name'].diagnose().",
         )
         return Findings([said, *of_one.diagnose()])
@@ -540,7 +540,7 @@ def distances(result: Result) -> Array:
 
 
 def furthest(result: Result) -> Result:
-    """Return the result of the output that is furthest from its goal; the result itself if there is one output."""
+    """Return the result of the output that is farthest from its goal; the result itself if there is one output."""
     return result if result.outputs is None else result[int(np.argmax(distances(result)))]
 
 

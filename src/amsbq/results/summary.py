@@ -63,7 +63,7 @@ def _outputs(result: Result) -> dict[str, Any]:
 
 
 def _targets(result: Result) -> dict[str, Any]:
-    """Return the estimate of each target but the mean, by its name."""
+    """Return the estimates of targets other than the mean, by name, as the entry "target"; empty if there are none."""
     known: dict[str, Any] = {}
     for name, e, unit in known_targets(result):
         known[name] = {"mean": e.mean, "std": e.std, "interval": e.interval(), **({"unit": unit} if unit else {})}

@@ -269,7 +269,7 @@ def _suggestion(lines: Sequence[str]) -> str:
 
 
 def _end(rule: OutputRule, printed: str, folder: Path) -> str:
-    """Return the end of the text that a rule reads, to end a message."""
+    """Return the end of an error message: the last lines of the text that a rule reads; empty for a ``.npy`` file."""
     if rule.file is not None and rule.file.endswith(".npy"):
         return ""
     try:

@@ -123,7 +123,7 @@ class UMBridge:
             found = answer.get("output")
             if not isinstance(found, list) or len(found) != len(values):
                 raise SimulatorError(
-                    f"the server answered {one_line(answer)}, which must have {len(values)} derivatives"
+                    f"the server answered {one_line(answer)}, which has no list of {len(values)} derivatives"
                 )
             slopes += [self._number(slope, "a derivative", answer) for slope in found]
         return slopes

@@ -44,7 +44,7 @@ class CurveSettings:
     slice_points: int = 41  # along each side of a slice: 1,681 predictions, for each pair of inputs
     flat_effect: float = 0.25  # width of the band / spread of the values, above which a flat main effect is unknown
     last_share: float = 0.2  # smallest share of the height of the convergence plot that the final interval takes
-    #: number of outputs, those furthest from their goals, for which the page shows what takes long to compute (the
+    #: number of outputs, those farthest from their goals, for which the page shows what takes long to compute (the
     #: distribution), and for which alone it shows details if there are too many outputs
     furthest: int = 3
 
@@ -138,7 +138,7 @@ class Rates:
 
 
 def as_result(run: Run) -> Result:
-    """Return the result of a run so far; with several outputs, that of the output furthest from its goal."""
+    """Return the result of a run so far; with several outputs, that of the output farthest from its goal."""
     return furthest(whole_result(run))
 
 

@@ -166,7 +166,7 @@ def content(result: Result, whole: bool = False, under: Mapping[str, NamedMeasur
 
 
 def shown_outputs(result: Result) -> dict[str, Result]:
-    """Return the results whose details are shown, by output; among many outputs, those furthest from their goals.
+    """Return the results whose details are shown, by output; among many outputs, those farthest from their goals.
 
     For a result with one output it is that result.
     """
@@ -177,7 +177,7 @@ def shown_outputs(result: Result) -> dict[str, Result]:
 
 
 def furthest_outputs(result: Result) -> list[str]:
-    """Return the names of the outputs that are furthest from their goals, the furthest first."""
+    """Return the names of the outputs that are farthest from their goals, the farthest first."""
     if result.outputs is None:
         return [result.output]
     order = np.argsort(-distances(result), kind="stable")[: SETTINGS.furthest]
