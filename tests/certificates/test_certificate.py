@@ -346,6 +346,35 @@ def test_an_average_that_is_not_positive_tells_nothing_of_its_logarithm():
     assert lost.interval(0.95) == (-np.inf, np.inf)
 
 
+def test_heavy_tailed_draws_with_a_large_error_give_no_upper_end():
+    """Ten draws that miss the peak of a likelihood show nothing of its height."""
+    ends = [
+        logarithm_of(Answer(1.0, error, lambda level: (0.1, 3.0), heavy, ""), 10.0).interval(0.95)
+        for heavy in (False, True)
+        for error in (0.1, 0.9)
+    ]
+    assert {low for low, _ in ends} == {10 + np.log(0.1)}
+    assert [high for _, high in ends] == [10 + np.log(3)] * 3 + [np.inf]
+
+
+def test_the_evidence_of_a_peak_that_the_model_knows():
+    """The control variate is averaged over points around its peak, which covers 1e-5 of the inputs."""
+    precision, centre = 1e5 * np.array([[2.0, -1.0], [-1.0, 1.5]]), np.array([0.3, -0.2])
+
+    def log_likelihood(x):
+        return float(-0.5 * (x - centre) @ precision @ (x - centre))
+
+    inputs = amsbq.Gaussian([0, 0], 1)
+    covariance = np.linalg.inv(precision)
+    truth = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
+    truth += stats.multivariate_normal(np.zeros(2), covariance + np.eye(2)).logpdf(centre)
+    found = amsbq.certify(amsbq.integrate([log_likelihood], inputs, budget=12, log=True), 4)
+    assert found.mean == pytest.approx(truth, abs=1e-3)
+    low, high = found.interval()
+    assert low <= truth <= high
+    assert high - low < 4e-3
+
+
 def test_a_certificate_beside_a_limit_is_of_the_finest_source():
     """Its control variate is the mean of the finest source, whose average is not that of the limit."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..common.validation import Array
 from ..posterior.targets import Exceedance, Quantile, Target
+from .intervals import SETTINGS as INTERVALS
 from .intervals import MeanOfDraws, disagreement_interval, quantile_interval
 
 
@@ -84,15 +85,20 @@ def logarithm_of(found: Answer, log_unit: float) -> Answer:
     """Return the logarithm of a positive number, given an estimate and its interval in a unit.
 
     If the estimate is not positive, the logarithm is minus infinity, with an infinite error; if no part of the interval
-    is positive, the interval is known to be wrong, and the logarithm is unknown.
+    is positive, the interval is known to be wrong, and the logarithm is unknown. If draws are heavy-tailed and the
+    relative error is large, most of the integral may be where nothing was drawn: the interval has no upper end.
     """
 
     def log(value: float) -> float:
         return log_unit + math.log(value) if value > 0 else -math.inf
 
+    unbounded = found.heavy and found.std > INTERVALS.unbounded * found.mean
+
     def interval(level: float) -> tuple[float, float]:
         low, high = found.interval(level)
-        return (log(low), log(high)) if high > 0 else (-math.inf, math.inf)
+        if not high > 0:
+            return -math.inf, math.inf
+        return log(low), math.inf if unbounded else log(high)
 
     std = found.std / found.mean if found.mean > 0 else math.inf
     assumes = f"It is the logarithm of an unbiased estimate of the integral. {found.assumes}"

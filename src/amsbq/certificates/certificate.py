@@ -341,15 +341,18 @@ class Certificate:
         return sentences
 
     def _heavy(self) -> list[str]:
-        names = self.outputs or ("",)
-        heavy = [name for name, each in zip(names, self._answers, strict=True) if each.heavy]
-        of = f" of {', '.join(heavy)}" if any(heavy) else ""
-        if not heavy:
-            return []
-        return [
-            f"the residuals{of} look heavy-tailed: the largest may not be among them, and the interval may be too "
-            "short."
-        ]
+        names, sentences = self.outputs or ("",), []
+        heavy = [(name, each) for name, each in zip(names, self._answers, strict=True) if each.heavy]
+        endless = [name for name, each in heavy if math.isinf(each.interval(0.95)[1])]
+        for some, consequence in (
+            ([name for name, _ in heavy if name not in endless], "and the interval may be too short."),
+            (endless, "and most of the integral may be where nothing was drawn: the interval has no upper end."),
+        ):
+            if some:
+                of = f" of {', '.join(some)}" if any(some) else ""
+                reason = f"the residuals{of} look heavy-tailed: the largest may not be among them"
+                sentences.append(f"{reason}, {consequence}")
+        return sentences
 
     def _equal(self) -> list[str]:
         found = []

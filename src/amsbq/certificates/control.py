@@ -5,7 +5,8 @@ a separate unit: the averages are of exponentials. These are large in a small pa
 
     q = g π / E[g],   g = min((1 + m_0) / 2, c),
 
-by rejection from draws of the distribution π of the inputs; each has weight E[g] / g, which is at most 2 E[g].
+by rejection from draws of the distribution π of the inputs; each has weight E[g] / g, which is at most 2 E[g]. If the
+model knows the peak of m_0, perhaps in a millionth of the inputs, most draws are from a Gaussian density around it.
 
 Notation: L sources, M outputs, n locations.
 """
@@ -24,9 +25,11 @@ from scipy.special import logsumexp
 
 from ..common.validation import Array
 from ..design.description import Problem
-from ..measures.base import Measure
+from ..measures.base import Measure, inside_cube
 from ..measures.empirical import Empirical
 from ..posterior.component import Component
+from ..posterior.nodes import Nodes
+from ..posterior.peak import nodes_around
 from ..posterior.posterior import Posterior
 from ..posterior.targets import Target
 from ..posterior.transforms import OutputRange
@@ -134,9 +137,25 @@ class ControlVariate:
         """The logarithms of the units of exponentials, in which the average of m_0 is one; NaN for other outputs."""
         found = np.full(self.n_outputs, np.nan)
         if self.logarithms.any():
-            logs = self._predicted(0, self.measure.sobol(SETTINGS.points, 2))[:, self.logarithms]
-            found[self.logarithms] = logsumexp(logs, axis=0) - np.log(len(logs))
+            ((X, weights),) = self._covering(1, SETTINGS.points)
+            logs = self._predicted(0, X)[:, self.logarithms]
+            found[self.logarithms] = logsumexp(logs, axis=0, b=weights[:, None])
         return found
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array] | None:
+        """The peak of m_0 under the distribution of the inputs, if the model of the only output knows it."""
+        first = self._components[0][0] if self.n_outputs == 1 and self._components[0] else None
+        if first is None or first.transform.trend is None or isinstance(self.measure, Empirical):
+            return None
+        return first.transform.trend.peak(first.measure, first.latent.target, self.measure)
+
+    def _covering(self, sets: int, n: int) -> list[tuple[Array, Array]]:
+        """Return independent sets of n points that cover the inputs, most of them around a known peak, and weights."""
+        if self._peak is None:
+            return [(_covering(self.measure, n, seed), np.full(n, 1 / n)) for seed in range(sets)]
+        nodes = Nodes.around(self.measure, self._peak, sets, n)
+        return list(zip(np.split(nodes.X, sets), nodes.weights, strict=True))
 
     def _predicted(self, source: int, X: Array) -> Array:
         """Return the posterior mean of a source at each X_i, clipped to the known ranges of outputs, shape (n, M)."""
@@ -157,6 +176,8 @@ class ControlVariate:
         """Return n draws, as a Latin hypercube or independent, shape (n, D), and their weights, (n,)."""
         if not self._concentrated:
             return (self.measure.spread_out if even else self.measure.sample)(n, rng), np.ones(n)
+        if self._peak is not None:
+            return nodes_around(self.measure, self._peak, inside_cube(rng.random((n, self.measure.dim + 1))))
         X, density = np.empty((0, self.measure.dim)), np.empty(0)
         while len(X) < n:
             proposed = self.measure.sample(SETTINGS.proposed, rng)
@@ -199,9 +220,16 @@ class ControlVariate:
         It maps values (n, M) and their weights (n,) to M numbers. Sums over all samples of an empirical distribution
         are exact.
         """
-        by_set = np.array([statistic(values, weights) for values, weights in self._sets])
-        error = by_set.std(axis=0, ddof=1) / np.sqrt(len(by_set)) if len(by_set) > 1 else np.zeros(self.n_outputs)
-        return Average(by_set.mean(axis=0), error)
+        sets = self._sets
+        by_set = np.array([statistic(values, weights) for values, weights in sets])
+        mean = by_set.mean(axis=0)
+        if len(sets) == 1:
+            return Average(mean, np.zeros(self.n_outputs))
+        # sets may agree by chance; with half the points, errors are about twice as large
+        half = len(sets[0][1]) // 2
+        by_half = np.array([statistic(values[:half], 2 * weights[:half]) for values, weights in sets])
+        error = by_set.std(axis=0, ddof=1) / np.sqrt(len(sets))
+        return Average(mean, np.maximum(error, 0.5 * np.abs(by_half.mean(axis=0) - mean)))
 
     @cached_property
     def _sets(self) -> list[tuple[Array, Array]]:
@@ -213,8 +241,7 @@ class ControlVariate:
         n = min(max(affordable, SETTINGS.points), SETTINGS.most_points)
         if isinstance(measure, Empirical) and len(measure.samples) <= SETTINGS.sets * n:
             return [(self.values(0, measure.samples), measure.weights)]
-        covering = (_covering(measure, n, seed) for seed in range(SETTINGS.sets))
-        return [(self.values(0, X), np.full(n, 1 / n)) for X in covering]
+        return [(self.values(0, X), weights) for X, weights in self._covering(SETTINGS.sets, n)]
 
     @cached_property
     def digest(self) -> str:

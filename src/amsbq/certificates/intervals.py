@@ -49,6 +49,9 @@ class IntervalSettings:
     #: limit: for ten log-normal draws (σ = 1) it is then 1.4 times as wide instead of 1.9, with a coverage of 91 %
     #: instead of 92 %; for σ = 1.5, of 83 % instead of 87 %
     longest: float = 2.0
+    #: relative standard error of the integral of exponentials above which heavy-tailed draws give no upper end for its
+    #: logarithm: ten draws that miss the peak of a likelihood show nothing of its height
+    unbounded: float = 0.5
 
 
 SETTINGS = IntervalSettings()

@@ -82,9 +82,7 @@ class Nodes:
             mixed = np.random.default_rng(0).permutation(len(measure.samples))  # so that a part represents all
             return cls(measure.samples[mixed], measure.weights[None, mixed])
         if peak is not None:
-            found = [nodes_around(measure, peak, _sobol(measure.dim + 1, seed)) for seed in range(SETTINGS.sets)]
-            weights = np.array([density for _, density in found]) / SETTINGS.points  # their sum is one on average
-            return cls(np.concatenate([X for X, _ in found]), weights)
+            return cls.around(measure, peak, SETTINGS.sets, SETTINGS.points)
         edges = np.tile(np.linspace(0.0, 1.0, SETTINGS.bins + 1), (measure.dim, 1))
         U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
         for _ in range(SETTINGS.rounds):
@@ -97,9 +95,16 @@ class Nodes:
         X = measure.from_cube(np.concatenate([u for u, _ in parts]))
         return cls(X, weights / weights.sum(axis=1, keepdims=True))
 
+    @classmethod
+    def around(cls, measure: Measure, peak: tuple[Array, Array], sets: int, points: int) -> Nodes:
+        """Return sets of nodes, most of them around a peak, given by its normal scores and their precision."""
+        found = [nodes_around(measure, peak, _sobol(measure.dim + 1, seed, points)) for seed in range(sets)]
+        weights = np.array([density for _, density in found]) / points  # their sum is one on average
+        return cls(np.concatenate([X for X, _ in found]), weights)
 
-def _sobol(dim: int, seed: int) -> Array:
-    return inside_cube(scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(SETTINGS.points))
+
+def _sobol(dim: int, seed: int, points: int = SETTINGS.points) -> Array:
+    return inside_cube(scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(points))
 
 
 def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:

@@ -124,10 +124,11 @@ def _certificate(result: Result, certificate: Certificate) -> Chart:
     rows = [("model", mean, mean - 1.96 * std, mean + 1.96 * std), ("certificate", float(certificate.mean), low, high)]
     traces: list[Trace] = []
     for number, (name, centre, *ends) in enumerate(rows):
-        if not np.isfinite([centre, *ends]).all():
+        if not np.isfinite(centre):
             continue
         style = source_style(number)
-        bar = {"type": "data", "symmetric": False, "array": [ends[1] - centre], "arrayminus": [centre - ends[0]]}
+        below, above = ([abs(end - centre) if np.isfinite(end) else None] for end in ends)
+        bar = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
         traces.append(
             {
                 "x": [centre],
