@@ -109,3 +109,23 @@ def test_the_known_integral_of_a_non_negative_source_counts():
     assert found.std < 0.9 * without.std
     assert abs(found.mean - mean) < 0.15 * without.std
     assert abs(np.log(found.std / std)) < 0.2
+
+
+def test_a_linearised_integral_has_the_mean_of_a_fine_sum():
+    """Around the mean of g it is E[∫ g²/2], within the error of the nodes, for an integrand with a narrow peak."""
+    cube = amsbq.Uniform([0] * 4, [1] * 4)
+    gp = amsbq.MultiSourceGP([amsbq.Term([[100.0, 99.0], [99.0, 100.0]], amsbq.RBF([1.5] * 4))], cube, mean=3.0)
+    x = cube.sobol(64, 3)
+    s = np.repeat([0, 1], [4, 60])
+    values = 50 * np.exp(-3 * x.sum(axis=1))
+    it = amsbq.Integrator([amsbq.Source()] * 2, cube, model=gp, output_range=(0, np.inf), initial=[])
+    for each in zip(s, x, values, strict=True):
+        it.observe(*each)
+    component = it.learner.posterior.components[0]
+    latent, nodes = component.latent, component.with_factors(component.nodes, 1)
+    at, b, constant, left = component.scaled(1).linearised(latent, nodes, 1)
+    around = constant + b @ (latent.weights @ latent.predict(1, at)[0])
+    g = [latent.levels[1] + latent.spreads[1] * each for each in latent.predict(1, cube.sobol(2**15, 9))]
+    fine = np.mean(latent.weights @ (g[0] ** 2 + g[1] * latent.spreads[1])) / 2
+    assert abs(around - fine) < 3 * np.sqrt(left)
+    assert np.sqrt(left) < 0.05 * fine

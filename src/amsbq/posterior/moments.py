@@ -115,23 +115,29 @@ class Scaled:
 
         The variance is a double sum over at most ``most`` of the nodes.
         """
-        r, weights = self._outcomes(*latent.predict(source, nodes.X))
-        mean, error = nodes.averages(r @ weights)
+        mean, error = self._averages(latent, nodes, source)
         return mean, self._variance(latent, nodes, source, most)[0] + error
 
-    def linearised(self, latent: Latent, nodes: Nodes, source: int) -> tuple[Array, Array, Array, float]:
+    def linearised(self, latent: Latent, nodes: Nodes, source: int) -> tuple[Array, Array, float, float]:
         """Return the integral of r to first order in g, around its mean: Σ_i b_i g(X_i) + constant.
 
-        Returns points X (n, D), b (n,), the constant, and the variance of the remainder, averaged over members.
+        Returns points X (n, D), b (n,), the constant, and the variance of the remainder, averaged over members. The
+        constant is such that the mean is that of all nodes: the few points are for deviations from it.
         """
         X, w = nodes.some(SETTINGS.points)
         means, variances = latent.predict(source, X)
         std = np.sqrt(np.maximum(variances, np.finfo(float).tiny))
         a = self.coefficients(means, variances)
         b = w * (latent.weights @ (a[1] / std))
-        constant = latent.weights @ (a[0] @ w) - b @ (latent.weights @ means)
+        mean, error = self._averages(latent, nodes, source)
+        constant = float(latent.weights @ mean - b @ (latent.weights @ means))
         total, linear = self._variance(latent, nodes, source, SETTINGS.points)
-        return X, b, constant, float(latent.weights @ (total - linear))
+        return X, b, constant, float(latent.weights @ (total - linear + error))
+
+    def _averages(self, latent: Latent, nodes: Nodes, source: int) -> tuple[Array, Array]:
+        """Return the mean of the integral of r by each member, and the error variance of its sum: (K,) each."""
+        r, weights = self._outcomes(*latent.predict(source, nodes.X))
+        return nodes.averages(r @ weights)
 
     def _variance(self, latent: Latent, nodes: Nodes, source: int, most: int) -> tuple[Array, Array]:
         """Return the variance of the integral of r by each member, and its part that is linear in g: (K,) each."""
