@@ -61,7 +61,7 @@ CASES = {
     "sources too short": (lambda: GP.condition([0], [0.1, 0.2], [1, 2]), "each of the 2 points"),
     "no such source": (lambda: GP.condition([0, 2], [0.1, 0.2], [1, 2]), "no source 2.*numbered 0 to 1"),
     "negative source": (lambda: GP.condition([0, -1], [0.1, 0.2], [1, 2]), "no source -1"),
-    "sources as floats": (lambda: GP.condition([0.0, 1.0], [0.1, 0.2], [1, 2]), "integers 0 to 1"),
+    "sources as floats": (lambda: GP.condition([0.0, 1.0], [0.1, 0.2], [1, 2]), "integers from 0 to 1"),
     "sources as bools": (lambda: GP.condition([True, False], [0.1, 0.2], [1, 2]), "integers"),
     "noise_var negative": (lambda: GP.condition([0], [0.1], [1], [-1]), "noise_var must not be negative"),
     "noise_var shape": (lambda: GP.condition([0], [0.1], [1], [1, 2]), "noise_var"),

@@ -98,7 +98,7 @@ class Rows:
         (lambda: amsbq.integrate(spent, SQUARE, budget=True), "budget must be a number, got True"),
         (
             lambda: amsbq.integrate(spent, SQUARE, budget=10, certify=0.95),
-            "certify leaves 0.5 of the budget of 10 to the run, which does not cover one evaluation of spent, at 1",
+            "certify leaves only 0.5 of the budget of 10 for the run, but one evaluation of spent costs 1",
         ),
         (lambda: amsbq.integrate(spent, SQUARE, budget=3, outputs=0), "outputs must be different names, .* got 0"),
         (
@@ -220,7 +220,7 @@ ECHO = "[[sources]]\nname = 'fine'\ncommand = ['echo', '{a}']\n"
         ),
         (
             f"certify = 0.9\n{INPUTS}{ECHO}",
-            "certify: leaves 0.3 of the budget of 3 to the run, which does not cover one evaluation of fine, at 1",
+            "certify: leaves only 0.3 of the budget of 3 for the run, but one evaluation of fine costs 1",
         ),
     ],
 )
@@ -243,7 +243,7 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
         assert main([str(argument) for argument in arguments]) == 0
     content = journal.read_bytes()
     for arguments, said in (
-        (["certify", journal, "--budget", 0.1], "a certificate budget of 0.1 covers no evaluations of fine, at 1 each"),
+        (["certify", journal, "--budget", 0.1], "a certificate budget of 0.1 covers no evaluations of fine"),
         (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a non-negative whole number"),
         (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
         (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),

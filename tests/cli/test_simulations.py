@@ -182,7 +182,7 @@ FAULTS = {
         "['sh', '-c', 'echo 1.6; echo done in 0.3 s']",
         "the last line of its output is not a number: done in 0.3 s",
     ),
-    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is not a number: peak = 1.6 m. Say where"),
+    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is not a number: peak = 1.6 m. Use an"),
     "columns": ("['echo', '1.5 2.5']", "the last line of its output is not a number: 1.5 2.5"),
     "error": ("['sh', '-c', 'echo no licence >&2; exit 3']", "it ended with exit code 3; it printed: no licence"),
     "silent": ("['true']", "it printed nothing"),

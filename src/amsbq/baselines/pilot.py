@@ -68,7 +68,7 @@ class PilotedRun(SamplingRun):
         price = self.draw_costs([together])[0]
         if not affordable(price, self.budget):
             raise ValueError(
-                f"a budget of {self.budget:.6g} does not cover one evaluation of each source, which costs {price:.6g}"
+                f"one evaluation of each source costs {price:.6g} in total, more than the budget of {self.budget:.6g}"
             )
         return self.known
 

@@ -128,7 +128,7 @@ class Certificate:
     def __getitem__(self, output: str | int) -> Certificate:
         """Return the certificate of one of several outputs, by its name or number."""
         if self.outputs is None:
-            raise KeyError(f"there is only one output, and no {output!r}")
+            raise KeyError(f"there is no output {output!r}: there is only a single one")
         m, plan = output_number(self.outputs, output), self.plan
         terms = tuple(replace(term, weights=term.weights[:, [m]]) for term in plan.terms)
         one = replace(

@@ -285,8 +285,8 @@ def check_shares(problem: Problem, kept: float) -> None:
         return
     if problem.budget < cost:
         raise ValueError(
-            f"certify leaves {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} to the run, which does "
-            f"not cover one evaluation of {problem.names[0]}, at {cost:.3g}: use a smaller share or a larger budget"
+            f"certify leaves only {problem.budget:.6g} of the budget of {problem.budget + kept:.6g} for the run, but "
+            f"one evaluation of {problem.names[0]} costs {cost:.3g}: use a smaller share or a larger budget"
         )
     _check_pays(problem, kept, problem.targets, cost, problem.budget + kept)
 
@@ -301,7 +301,7 @@ def _check_pays(
         how = "" if whole is None else f", with a larger budget{f' or certify = {share:g}' if share < 1 else ''}"
         raise ValueError(
             f"a certificate budget of {budget:.6g} covers {made or 'no'} evaluation{'s' * (made != 1)} of "
-            f"{problem.names[0]}, at {cost:.3g} each, but an interval needs {needed}: allow at least "
+            f"{problem.names[0]}, which cost {cost:.3g} each, but an interval needs {needed}: allow at least "
             f"{needed * cost:.6g}{how}"
         )
 

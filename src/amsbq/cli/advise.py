@@ -11,7 +11,7 @@ from .exits import ExitCode
 
 
 def advise_command(options: argparse.Namespace) -> int:
-    """Print which method suits a problem file, from its inputs, costs and budget; nothing is evaluated."""
+    """Print which methods suit the problem in a file, with its inputs, costs and budget; nothing is evaluated."""
     problem = load_problem(options.problem).described
     facts = Facts.of(problem)
     counts = (f"{n:.3g} of {name}" for name, n in zip(problem.names, facts.affordable, strict=True) if n < math.inf)

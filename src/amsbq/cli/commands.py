@@ -66,7 +66,7 @@ def _set_aside(journal: Path) -> None:
 
 
 def resume_command(options: argparse.Namespace) -> int:
-    """Continue the run of a journal, with the problem file that the journal names."""
+    """Resume the run recorded in a journal, using the problem file named in it."""
     return _run_to_end(problem_of(options.journal), options.journal, options)
 
 

@@ -137,8 +137,9 @@ def _add_resume(subparsers: Subparsers) -> CommandParser:
         "commands",
         "continue a run",
         """\
-Continue the run of a journal, as if it had never stopped: after a crash, an
-interrupt or a reboot. A larger --budget extends a finished run.""",
+Resume the run recorded in a journal, using the problem file named in it, as if
+it had never stopped: after a crash, an interrupt or a reboot. A larger --budget
+extends a finished run.""",
         "example:\n  amsbq resume problem.jsonl --budget 20",
     )
     add_journal(parser)

@@ -88,9 +88,8 @@ def add_advise(subparsers: Subparsers) -> CommandParser:
         "advise",
         "which method for a problem, and why",
         """\
-Print which method suits a problem file, this one or another, from its inputs,
-its costs and its budget, and when another one would be better. Nothing is
-evaluated.""",
+Print which methods suit the problem in a file, with its inputs, costs and
+budget, and when another one would be better. Nothing is evaluated.""",
         "example:\n  amsbq advise problem.toml",
     )
     add_problem(parser)

@@ -274,7 +274,7 @@ def _integers(sources: Any, n_sources: int, name: str) -> NDArray[Any]:
     if raw.size == 0:
         raw = raw.astype(int)
     if raw.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers 0 to {n_sources - 1}, got {brief(sources)} of dtype {raw.dtype}")
+        raise TypeError(f"{name} must be integers from 0 to {n_sources - 1}, got {brief(sources)} of dtype {raw.dtype}")
     bad = (raw < 0) | (raw >= n_sources)
     if bad.any():
         raise ValueError(f"there is no source {raw[bad][0]}: the model has {n_sources}, numbered 0 to {n_sources - 1}")

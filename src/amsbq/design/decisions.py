@@ -299,7 +299,7 @@ def of_output(it: AnyDecisions, output: str | int) -> AnyDecisions:
     """
     if it.outputs is None:
         raise KeyError(
-            f"there is only one output, and no {output!r}: to integrate several, name them, as in "
+            f"there is no output {output!r}: there is only a single one. To integrate several, name them, as in "
             "outputs=['peak', 'time']"
         )
     m, view = output_number(it.outputs, output), copy(it)

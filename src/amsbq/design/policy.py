@@ -142,7 +142,7 @@ class Policy:
         return self._planned
 
     def observed(self) -> None:
-        """Remake the default initial design after unsolicited observations."""
+        """Discard the default initial design after unsolicited observations, so that it is planned again."""
         if self.problem.initial is None and not self.ledger.asked:
             self._planned = None
 

@@ -134,9 +134,10 @@ def evaluate_into(future: Future[Outcome], function: Callable[[Array], Any], x: 
 
 
 def _remedy(error: BaseException, x: Array, returned: Any) -> str:
-    """Return where a source raised an error at x (D,), and what to do if it misuses the array.
+    """Return where a source failed at x (D,), and a hint if it misuses x, as text for an error message.
 
-    If the source cannot be called at all, return how sources are called. The error may also concern the returned value.
+    If the source cannot be called at all, return how sources are called. Errors about the returned value are handled,
+    too.
     """
     text, called = error_text(error), list(traceback.walk_tb(error.__traceback__))
     theirs = [(frame, line) for frame, line in called if not is_ours(frame)]

@@ -69,7 +69,7 @@ def described(problem: Event, it: Integrator) -> Event:
 
 
 def _observed(events: Sequence[Event]) -> int:
-    """Return the number of observations of a refit that are not in the journal."""
+    """Return the largest number of observations in any refit that are not in the journal."""
     told = observed = 0
     for event in events:
         told += event["event"] == "told"

@@ -334,7 +334,7 @@ class Runner:
             self._dispatcher.check_progress(timeouts, time.monotonic() - self._last_event)
 
     def _salvage(self) -> None:
-        """Tell the outcomes that a broken executor has produced anyway."""
+        """Report to the integrator the outcomes that a broken executor still delivered."""
         for future in [future for future in self._running if not (future.done() or future.running())]:
             future.cancel()
             del self._running[future]
@@ -350,7 +350,7 @@ class Runner:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Tell the outcomes of ended evaluations, and end all others as far as possible."""
+        """Report the outcomes of finished evaluations, and end all others as far as possible."""
         for future in [future for future in self._running if future.done()]:
             with suppress(ExecutorError, KeyboardInterrupt):  # that one stays pending
                 self._tell(future)

@@ -92,14 +92,14 @@ def _add(to: Array, values: Array, *shifts: int) -> None:
 
 
 def interpolants(nodes: int = NODES) -> list[Array]:
-    """Return Chebyshev coefficients of E[max I] and E[its time] in the logarithm of the rate, from 1 to the largest."""
+    """Return Chebyshev coefficients in log(rate), up to LARGEST_RATE, of E[max I] and E[time of the maximum]."""
     z = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)  # in [-1, 1], which is log(rate) rescaled
     values = np.array([expectations(float(rate)) for rate in LARGEST_RATE ** ((z + 1) / 2)])
     return [chebyshev.chebfit(z, values[:, column], nodes - 1) for column in (0, 1)]
 
 
 def true_values(upper: float = LARGEST_RATE, nodes: int = NODES) -> list[float]:
-    """Return ∫ E[max I] and ∫ E[its time] over the distribution of the infection rate, up to an upper end."""
+    """Return E[max I] and E[time of the maximum], integrated over the distribution of the rate from 1 to ``upper``."""
 
     def integrand(rate: float, coefficients: Array) -> float:
         z = 2 * np.log(rate) / np.log(LARGEST_RATE) - 1

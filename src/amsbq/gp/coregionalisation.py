@@ -329,7 +329,7 @@ class ModelBatch:
         return cov + self.trends.main_effect_cov(self.measure, source, inputs, t, a)
 
     def main_effect_variance(self, source: int, inputs: Sequence[int], t: Array) -> Array:
-        """Return the prior variances of an effect, as in `main_effect_cov`: shape (K, m)."""
+        """Return the prior variances of the effect that `main_effect_cov` defines, (K, m)."""
         others = [d for d in range(self.measure.dim) if d not in inputs]
         variance = self.constant[:, source, source]
         for group in self.groups:
@@ -346,7 +346,7 @@ class ModelBatch:
         return EmbeddingBatch(factor.kernel, factor.flat_scales, self.measure.over(inputs))
 
     def main_effect_integral_cov(self, source: int, inputs: Sequence[int], t: Array, other: int) -> Array:
-        """Return the covariances of an effect, as in `main_effect_cov`, with Z_other: shape (K, m)."""
+        """Return the covariances of the effect that `main_effect_cov` defines with Z_other, (K, m)."""
         others = [d for d in range(self.measure.dim) if d not in inputs]
         cov = np.tile(self.constant[:, source, other][:, None], (1, len(t)))
         for group in self.groups:

@@ -172,7 +172,7 @@ def learning(noise: Sequence[Noise], sources: Container[int]) -> list[Noise]:
 
 
 def default_names(n_sources: int) -> list[str]:
-    """Return the names of sources that have none: "source 0" and so on."""
+    """Return default names for unnamed sources: "source 0", "source 1" and so on."""
     return [f"source {source}" for source in range(n_sources)]
 
 

@@ -166,7 +166,10 @@ def draw(log_posterior: LogPosterior, n_draws: int, seed: int = 0) -> Hyperparam
 
 
 def _counts(n: int, masses: Array) -> IntArray:
-    """Return the number of draws of each mode, about n in total, by probability: at least a few, none if negligible."""
+    """Return the number of draws from each mode, about n in total, in proportion to the masses of the modes.
+
+    Modes of negligible mass get none, all others at least ``SETTINGS.least_draws``.
+    """
     counts = np.maximum(allotted(n, masses), SETTINGS.least_draws)
     return np.where(masses > SETTINGS.least_weight, counts, 0)
 

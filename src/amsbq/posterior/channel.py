@@ -79,7 +79,7 @@ class Alternative:
     transform : Transform
     process : Process
     noise : tuple of float
-        The noise variance of each source that is added to values of f, not of g.
+        The variance, for each source, of the noise that is added to f rather than to g.
     measure : Measure
     """
 
@@ -118,7 +118,7 @@ class Channel:
 
     @classmethod
     def of(cls, alternatives: Sequence[Alternative]) -> Channel:
-        """Return a channel of alternatives in any order, with weights of any sum."""
+        """Return a channel of the given alternatives, sorted by weight; the weights are normalised to sum to 1."""
         total = sum(each.weight for each in alternatives)
         found = [replace(each, weight=each.weight / total) for each in alternatives]
         return cls(tuple(sorted(found, key=attrgetter("weight"), reverse=True)))

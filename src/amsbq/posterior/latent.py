@@ -104,7 +104,7 @@ class Process:
 
 
 def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
-    """Return weights (K,) times the exponentials of log densities (K,), with the same total in each group.
+    """Return weights (K,) times exp(gained) (K,), rescaled so that the total of each group is unchanged.
 
     >>> reweighted(np.array([0.3, 0.3, 0.4]), np.log([1.0, 2.0, 9.0]), np.array([0, 0, 1])).round(6).tolist()
     [0.2, 0.4, 0.4]

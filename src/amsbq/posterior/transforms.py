@@ -323,7 +323,7 @@ class Transform:
             return np.exp(self.log_back(g) - g / self.shape.tail)
 
     def log_back(self, g: Array) -> Array:
-        """Return the logarithm of the relative distance from the bound for any g, for a root or a log."""
+        """Return log r for any g, where r is the relative distance from the bound; for root, log, exp and peak."""
         if self.kind == "root":
             return 2 * np.log(np.maximum(np.abs(g), np.finfo(float).tiny)) - math.log(2)
         return np.asarray(-self.shape.tail * np.expm1(-g / self.shape.tail))

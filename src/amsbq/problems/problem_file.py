@@ -96,7 +96,7 @@ def load_problem(path: str | Path) -> ProblemFile:
 
 
 def load_inputs(path: Path) -> tuple[list[str], Measure]:
-    """Read the names and the distribution of the inputs of a problem file, or of a file with nothing else."""
+    """Read the names and the distribution of the inputs from a problem file, or from one with nothing else."""
     checker = Checker()
     names, measure = InputsReader(path.resolve().parent, checker).read(_content(path))
     if checker.errors or measure is None:

@@ -35,12 +35,12 @@ def is_number(value: Any) -> bool:
 
 
 def of_type(*types: type) -> Callable[[Any], Any]:
-    """Return a reader of values of some types; a boolean does not count as an integer."""
+    """Return a reader that accepts values of the given types; a boolean does not count as an integer."""
     return accepted(lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool)))
 
 
 def one_of(names: Collection[str]) -> Callable[[Any], Any]:
-    """Return a reader of some names."""
+    """Return a reader that accepts the given names."""
     return accepted(lambda value: isinstance(value, str) and value in names)
 
 
@@ -260,7 +260,7 @@ def distribution_keys(name: str, shapes: Sequence[str], common: Sequence[str]) -
 
 
 def _some_of(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Return a reader of a non-empty list of some of these names."""
+    """Return a reader that accepts a list of the given names, at least one of them."""
     return accepted(lambda given: isinstance(given, list) and given and all(name in names for name in given))
 
 

@@ -176,7 +176,7 @@ class Result:
         """
         if self.outputs is None:
             raise KeyError(
-                f"there is only one output, and no {output!r}: to integrate several, name them, as in "
+                f"there is no output {output!r}: there is only a single one. To integrate several, name them, as in "
                 "outputs=['peak', 'time']"
             )
         m = output_number(self.outputs, output)

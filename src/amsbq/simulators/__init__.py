@@ -1,5 +1,5 @@
-"""External simulators: functions by name, programs with input decks and output files, and servers.
+"""External simulators: functions that are named in a file, programs with input decks and output files, and servers.
 
-The input is the location x of one evaluation, of shape (D,), and the description of a simulator.
-The output is an `Observation`, or a `SimulatorError` that says what is wrong and quotes the simulator's output.
+A simulator is built from its description and called at a location x, of shape (D,). It returns an `Observation`, or
+raises a `SimulatorError` that says what is wrong and quotes what the simulator printed.
 """

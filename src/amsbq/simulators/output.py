@@ -235,7 +235,7 @@ def _last_line(printed: str) -> dict[str, Quantity]:
     except (TypeError, ValueError) as error:
         said = str(error) if where in str(error) else f"{where} is not a number: {one_line(lines[-1])} ({error})"
         raise SimulatorError(
-            f"{said}. Say where the value is with an output rule, such as {_suggestion(lines)}"
+            f"{said}. Use an output rule to say where the value is, such as {_suggestion(lines)}"
         ) from None
 
 

@@ -76,14 +76,14 @@ class UMBridge:
     def __call__(self, x: Array) -> float | list[float]:
         """Evaluate the model at x, of shape (D,), and return the chosen output, or a list of several.
 
-        Inputs fill the model's input vectors in their order.
+        The inputs fill the input vectors of the model, one vector after another.
 
         Raises
         ------
         ConnectionError
             If the server cannot be reached, or closes the connection before its answer is complete.
         SimulatorError
-            If it does not answer in time, or if its answer is an error, a redirect, longer than 10 MB, or without a
+            If the server does not answer in time, or if its answer is an error or a redirect, exceeds 10 MB, or has no
             finite number for the chosen output.
         ValueError
             If the model takes a different number of inputs.
@@ -114,7 +114,7 @@ class UMBridge:
         while vector < len(sizes) and before >= sizes[vector]:
             vector, before = vector + 1, before - sizes[vector]
         if vector == len(sizes):
-            raise SimulatorError(f"the model has {sum(sizes)} outputs, and no output {output}")
+            raise SimulatorError(f"the model has no output {output}: it has {sum(sizes)}, numbered from 0")
         sensitivities = [float(i == before) for i in range(sizes[vector])]
         slopes = []
         for number_of_input, values in enumerate(vectors):
