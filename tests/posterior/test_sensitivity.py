@@ -101,7 +101,7 @@ def test_what_has_no_indices(of_ishigami):
     with pytest.raises(ValueError, match="groups contains 'd', which is not an input; valid names: a, b, c"):
         of_ishigami.sensitivity(groups={"some": ["a", "d"]})
     for groups in ({"one": ["a"], "two": ["a"]}, {"none": []}):
-        with pytest.raises(ValueError, match="at least one input each, and no input twice"):
+        with pytest.raises(ValueError, match="at least one input each, and every input at most once"):
             of_ishigami.sensitivity(groups=groups)
     with pytest.raises(ValueError, match="'b' is the name of a group and of an input"):
         of_ishigami.sensitivity(groups={"b": ["a", "c"]})

@@ -1,9 +1,9 @@
 """Other methods for the same integral, for comparison.
 
-The input is sources, a measure and a budget, as in `amsbq.integrate`.
-The output is a `Result`, too; its standard deviation is NaN if a method has no error bar.
-The arguments of all methods are described in `monte_carlo`; their runs are in `sampling_run`. Methods for several
-sources begin with a pilot, and allocate the budget by its results: `multilevel` for ordered sources, `pilot` for any.
+Like `amsbq.integrate`, they take sources, a measure and a budget, and return a `Result`; its standard deviation is NaN
+if a method has no error bar. The arguments of all methods are described in `monte_carlo`; their runs are in
+`sampling_run`. Methods for several sources begin with a pilot, and allocate the budget by its results: `multilevel` for
+ordered sources, `pilot` for any.
 """
 
 from collections.abc import Callable

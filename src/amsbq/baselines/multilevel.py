@@ -88,7 +88,7 @@ def multilevel_monte_carlo(
 
 
 def telescoping_sum(differences: Sequence[Array]) -> Estimate | None:
-    """Return the sum of the averages of the values of each term, (n_l,); None if one of them has no values."""
+    """Return the sum over terms l of the average value, from values (n_l,) each; None if a term has no values."""
     n = np.array([len(values) for values in differences])
     if not n.all():
         return None

@@ -123,7 +123,7 @@ def planned_draws(run: SamplingRun, counts: Mapping[Group, int], seed: int | Seq
 
 
 def joint_values(samples: Samples, sources: Sequence[int]) -> Array:
-    """Return the values of some sources at all locations where each of them was drawn, shape (n, len(sources))."""
+    """Return the values of the given sources at all locations where all of them were drawn, shape (n, len(sources))."""
     parts = [
         values[:, [group.index(source) for source in sources]]
         for group, values in samples.items()

@@ -1,6 +1,5 @@
 """Certificates: estimates from fresh random evaluations that are unbiased however poor the model.
 
-The input is a posterior, which is frozen as a control variate, and a budget.
-The output is locations drawn independently of everything before and, from the values there, an estimate and
-its interval; nothing is evaluated here.
+A posterior is frozen as a control variate, and the budget determines how many locations are drawn, independently of
+everything before. The values there give an estimate and its interval; nothing is evaluated here.
 """

@@ -215,7 +215,7 @@ class ControlVariate:
         return [(self.posterior[m] if several else self.posterior).components for m in range(self.n_outputs)]
 
     def average(self, statistic: Callable[[Array, Array], Array]) -> Average:
-        """Return a statistic of the values of m_0 under the distribution of the inputs, by sums over sets of points.
+        """Return a statistic of m_0(x) for x from the distribution of the inputs, by sums over sets of points.
 
         It maps values (n, M) and their weights (n,) to M numbers. Sums over all samples of an empirical distribution
         are exact.

@@ -1,7 +1,7 @@
 """The command line ``amsbq``.
 
-The input is a list of arguments, problem files in TOML, and journals.
-The output is text or JSON on standard output, messages on standard error, and an exit code.
+Takes a list of arguments, and reads problem files in TOML, and journals. Writes text or JSON to standard output, and
+messages to standard error; returns an exit code.
 """
 
 from .main import main

@@ -204,7 +204,7 @@ def _whole(problem: ProblemFile, budget: float) -> str:
 
 
 def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: StopReason) -> str:
-    """Return how to continue a run that has stopped."""
+    """Return a message that says how to continue a run that has stopped."""
     if stopped in ("failures", "interrupted"):
         return f"continue with: {_resume(problem, journal, it)}"
     if stopped in CHANGED_FOR_MORE:
@@ -214,7 +214,7 @@ def _next_step(problem: ProblemFile, journal: Path, it: Integrator, stopped: Sto
 
 
 def _look_at(it: Integrator, journal: Path) -> str:
-    """Return why the primary source last failed, and how to see its output."""
+    """Return text that says why the primary source last failed, and how to see its output."""
     failed = [e for e in it.evaluations if e.source == 0 and e.status == "failed"] or it.evaluations
     if not failed:
         return ""

@@ -149,14 +149,14 @@ class CurvatureHistory:
         self.scale[rows] = curvature / squares[rows]
 
     def select(self, rows: Any) -> CurvatureHistory:
-        """Return the history of some of the runs."""
+        """Return the history of the given runs."""
         other = copy(self)
         for name, part in vars(self).items():
             setattr(other, name, part[rows])
         return other
 
     def put(self, rows: IntArray, latest: CurvatureHistory) -> None:
-        """Replace the history of some of the runs."""
+        """Replace the history of the given runs."""
         for name, part in vars(self).items():
             part[rows] = getattr(latest, name)
 

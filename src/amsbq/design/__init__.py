@@ -1,5 +1,5 @@
 """Decisions on what to evaluate next: sources, costs, budgets, acquisition rates and the search for the best one.
 
-The input is sources, a measure, a budget and the values observed so far.
-The output is queries, each a source and a location, and the reason to stop; nothing is evaluated here.
+Takes sources, a measure, a budget and the values observed so far. Returns queries, each of them a source and a
+location, and the reason to stop; nothing is evaluated here.
 """

@@ -160,7 +160,7 @@ class CostFunction(Cost):
 
 
 def log_cost_prior(log_knobs: Array) -> ModelPrior:
-    """Return the prior of log c + Σ_k log h_k of the levels of one simulator, for log h_k of each, shape (knobs, L).
+    """Return the prior of log c + Σ_k log h_k for the levels of one simulator, given their log h_k, shape (knobs, L).
 
     Changing the unit of cost only shifts it. Costs vary slowly with the inputs, by a factor of about e, similarly for
     all levels; timings are noisy by some percent.

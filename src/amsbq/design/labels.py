@@ -73,7 +73,7 @@ class Labels:
         return cls(title, units, names)
 
     def of_output(self, output: str) -> Self:
-        """Return the labels of a run of one of several outputs alone."""
+        """Return the labels of a run for one of several outputs alone."""
         own = [
             {**known, OUTPUT: known[output]} if output in known and OUTPUT not in known else known
             for known in (self.units, self.names)

@@ -55,7 +55,7 @@ class WithGradient:
 
 
 class CheckedObservation(Observation):
-    """An observation of M outputs in their order: arrays (M,) of values, NaN where missing, and of variances."""
+    """An observation of all M outputs of a run: arrays (M,) of values, NaN where missing, and of variances."""
 
 
 def checked_observation(returned: Any, names: Sequence[str], own: Sequence[str]) -> CheckedObservation:

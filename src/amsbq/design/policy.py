@@ -223,7 +223,7 @@ class Policy:
         return [Choice(source, x) for source, x in self.failures.avoided(len(self.evaluations))]
 
     def _missing(self, outputs: Sequence[int]) -> list[Choice]:
-        """Return choices at which all of some outputs were missing recently."""
+        """Return choices at which all of the given outputs were missing recently."""
         if not self.missing:
             return []
         found = [self.missing[m].avoided(len(self.evaluations)) for m in outputs]

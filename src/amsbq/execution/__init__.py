@@ -1,5 +1,5 @@
 """Evaluating sources: functions, commands and servers, by threads, processes or clusters, with a journal.
 
-The input is the queries of an integrator.
-The output is values, failures and costs, which are on the disk before the integrator uses them.
+Takes the queries of an integrator. Returns values, failures and costs, which are on the disk before the integrator uses
+them.
 """

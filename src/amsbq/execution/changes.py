@@ -127,7 +127,7 @@ def _differences(before: Any, now: Any, where: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """Return part of a description as a user would write it, or a short description of it."""
+    """Return part of a description as a user would write it, or briefly described."""
     if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
         return f"a list of {len(value)}"
     if isinstance(value, dict) and "class" in value:

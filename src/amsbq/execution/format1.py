@@ -142,7 +142,7 @@ def _rebuilt(text: str, kind: type) -> Any:
 
 
 def _evaluated(node: Any) -> Any:
-    """Return the value of a syntax tree of calls of `CLASSES` and of scipy.stats distributions, and of numbers."""
+    """Evaluate a syntax tree that has only numbers and calls of `CLASSES` and of scipy.stats distributions."""
     if isinstance(node, ast.List):
         return [_evaluated(entry) for entry in node.elts]
     if isinstance(node, ast.Name) and node.id == "inf":

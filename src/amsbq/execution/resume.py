@@ -307,7 +307,7 @@ def _check_categories(before: Event, it: Integrator) -> None:
 def _check_names(state: RunState, it: Integrator, inputs: Sequence[str] | None) -> None:
     """Raise JournalError if the number of outputs differs from that of a journal, or if outputs or inputs are permuted.
 
-    A journal stores values and inputs in their order, without names.
+    A journal stores values and inputs by position, without names.
     """
     outputs = None if it.outputs is None else list(it.outputs)
     if (state.outputs is None) != (outputs is None) or len(state.outputs or ()) != len(outputs or ()):

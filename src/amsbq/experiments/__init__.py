@@ -1,7 +1,6 @@
 """The paper's experiments, reproduced.
 
-The input is the names of experiments, a number of seeds and a folder.
-The output is tables (CSV), figures (PNG and PDF), and for each claim of the paper the finding and whether it holds.
-Each experiment has a module (`intuition`, `cube`, `forrester`, `wiggly`, `epidemic`, `gaussians`); `study` and
-`drawing` have the shared parts, and `reproduce` runs them.
+Takes the names of experiments, a number of seeds and a folder. Writes tables (CSV), figures (PNG and PDF) and, for each
+claim of the paper, the finding and whether the claim holds. Each experiment has a module (`intuition`, `cube`,
+`forrester`, `wiggly`, `epidemic`, `gaussians`); `study` and `drawing` have the shared parts, and `reproduce` runs them.
 """

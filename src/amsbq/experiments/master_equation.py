@@ -25,7 +25,7 @@ LARGEST_RATE = 161.0  #: infection rates above have a probability below 1e-12
 def expectations(
     rate: float, people: int = PARAMETERS.people, incubation_rate: float = PARAMETERS.incubation_rate
 ) -> tuple[float, float, float]:
-    """Compute the expected peak of the SEIR model and the expected time of it; takes a few seconds for 100 people.
+    """Compute the expected peak of the SEIR model and its expected time; takes a few seconds for 100 people.
 
     Parameters
     ----------

@@ -64,11 +64,11 @@ class TermGroup:
         return values.reshape(*self.scales.shape[:2], *values.shape[1:])
 
     def over(self, inputs: Sequence[int]) -> TermGroup:
-        """Return the factors of the kernels that depend on some of the inputs."""
+        """Return the factors of the kernels that depend on the given inputs."""
         return replace(self, kernel=self.kernel.over(inputs), scales=self.scales[:, :, inputs])
 
     def select(self, models: slice | IntArray) -> TermGroup:
-        """Return the terms of some of the models."""
+        """Return the terms of the given models."""
         return replace(self, B=self.B[models], scales=self.scales[models])
 
 
@@ -200,7 +200,7 @@ class ModelBatch:
         return np.asarray(total + self.trends.cov_at_same(self.measure, a, b))
 
     def observation_noise(self, a: Sites, known: Array) -> Array:
-        """Return the noise variances of observations, the sum of known ones (n,) and those of their sources: (K, n).
+        """Return the noise variances of observations, the known ones (n,) plus those of their sources: (K, n).
 
         The noise of a source is that of its values. Derivatives with respect to latent coordinates, in units of their
         widths, have the same noise.
@@ -313,7 +313,7 @@ class ModelBatch:
     def main_effect_cov(self, source: int, inputs: Sequence[int], t: Array, a: Sites) -> Array:
         """Return the covariances of an effect with observations, (K, m, n).
 
-        The effect is ∫ f_source(x) π(dx_others), a function of some of the inputs, at their values t (m, k). The
+        The effect is ∫ f_source(x) π(dx_others), a function of the given inputs, at their values t (m, k). The
         observations must not be of integrals.
         """
         others = [d for d in range(a.X.shape[1]) if d not in inputs]
@@ -341,7 +341,7 @@ class ModelBatch:
         return np.tile(variance[:, None], (1, len(t))) + of_trends
 
     def _embedded(self, group: TermGroup, inputs: Sequence[int]) -> EmbeddingBatch:
-        """Return the embedding of a group's kernels, restricted to the factor that depends on some of the inputs."""
+        """Return the embedding of a group's kernels, restricted to the factor that depends on the given inputs."""
         factor = group.over(inputs)
         return EmbeddingBatch(factor.kernel, factor.flat_scales, self.measure.over(inputs))
 

@@ -30,7 +30,7 @@ class Sites:
 
     @classmethod
     def values(cls, source: int | IntArray, X: Array) -> Sites:
-        """Return sites of values at X (n, D), of one source or of one source per point."""
+        """Return sites of values at X (n, D), from one source or from one source per point."""
         return cls(np.atleast_1d(source), X, np.full(len(X), VALUE))
 
     @classmethod

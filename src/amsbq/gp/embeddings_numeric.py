@@ -137,7 +137,7 @@ class _Sums(Embedding1D):
         return out
 
     def _in_cell(self, x: Array, scales: Array, with_grad: bool) -> Array:
-        """Return the result of `_each` for lengthscales of one cell, leaving out atoms out of reach of all x."""
+        """Return the result of `_each` for lengthscales in one cell, without atoms that are out of reach of all x."""
         out = np.zeros((2, len(scales), len(x)))
         t, w = self._atoms(float(scales[0]))
         reach = self.kernel.reach * scales.max()

@@ -157,7 +157,7 @@ class Evidence:
         return values, EvidenceGradient(by_B, by_scales.reshape(group.scales.shape), by_noise)
 
     def leave_out(self, groups: Sequence[IntArray], group: TermGroup, noise: Array | None = None) -> Array:
-        """Return the log density of the mean of each group of observations, given all others: (K, groups).
+        """Return the log density of each group's mean observation, given all observations outside it: (K, groups).
 
         With α = G⁻¹ r and P = G⁻¹, restricted to a group of n, and w = P⁻¹ 1 / n, the residual of its mean is wᵀ α, and
         the variance wᵀ 1 / n. For a single observation these are α_i / P_ii and 1 / P_ii.

@@ -108,7 +108,7 @@ class ProductKernel(Kernel):
         return other
 
     def over(self, inputs: Sequence[int]) -> Self:
-        """Return the factor of the product that depends on some of the dimensions."""
+        """Return the factor of the product that depends on the given dimensions."""
         return self.with_lengthscales(self.lengthscales[list(inputs)] if self.lengthscales.ndim else self.lengthscales)
 
     def lengthscales_in(self, dim: int) -> Array:

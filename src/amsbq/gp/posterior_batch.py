@@ -184,7 +184,7 @@ class PosteriorBatch:
         return out
 
     def select(self, models: slice | IntArray) -> Self:
-        """Return the posteriors of some of the models."""
+        """Return the posteriors under the given models."""
         factors = [self.factors[k] for k in np.arange(len(self))[models]]
         out = type(self)(self.models.select(models), self.data, factors, self.beta[models], self.jitter[models])
         out._whitened = {target: w[models] for target, w in self._whitened.items()}

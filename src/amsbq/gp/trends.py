@@ -151,7 +151,7 @@ class Trends:
         return cls(tuple(kernels.values()), tuple(B))
 
     def select(self, models: slice | IntArray) -> Trends:
-        """Return the trends of some of the models."""
+        """Return the trends of the given models."""
         return Trends(self.kernels, tuple(B[models] for B in self.B), self.averages)
 
     def averaged(self, averages: Sequence[Array]) -> Trends:

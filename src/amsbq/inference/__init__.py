@@ -1,5 +1,5 @@
 """Hyperparameters and model structures: learning them from observations.
 
-The input is observations and the name of a model. The output is particles: weighted draws of the hyperparameters of
-each structure, by which decisions are made and integrals are estimated.
+Takes observations and the name of a model. Returns particles, which are weighted draws of the hyperparameters of each
+structure, on which decisions and estimates are based.
 """

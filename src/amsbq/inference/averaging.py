@@ -75,7 +75,7 @@ def weighted(draws: Sequence[HyperparameterDraws]) -> tuple[Member, ...]:
 
 
 def advantage(members: Sequence[Member], alone: Sequence[Member]) -> float:
-    """Return how much larger the log density of all primary values is with the other sources than without.
+    """Return the increase of the log density of all primary values due to the other sources.
 
     Each value is predicted from all other observations. Densities are in the user's units, because the standard units
     of structures differ.

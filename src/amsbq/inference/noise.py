@@ -101,7 +101,7 @@ class _Explained(NamedTuple):
 
 
 def _explained(prior: ModelPrior, measure: Measure, data: Data, noise: Noise = 0.0) -> _Explained:
-    """Return how well a structure, with or without noise, explains observations of a single source."""
+    """Return the fit of a structure, with or without noise, to observations of a single source."""
     density = LogPosterior(prior, measure, data, [noise], integrated=False)
     mode = find_mode(density)
     posterior = density.condition(mode.theta[None])

@@ -68,7 +68,7 @@ class HyperparameterDraws:
     def primary_log_densities(self) -> Array:
         """The log density of each primary value given all others, in standard units, by the mixture of draws: (n,).
 
-        The draws are conditioned on that value, too, which would flatter the prediction of it. They are therefore
+        The draws are conditioned on that value, too, which would flatter its prediction. They are therefore
         weighted by importance, 1/p(y_n | others, θ), with weights truncated after Ionides (2008).
         """
         logs = self.log_posterior.primary_log_densities(self.Theta, self.relations)

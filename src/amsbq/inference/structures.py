@@ -156,7 +156,7 @@ class Fidelities:
         return [0, *(source for source in np.argsort(coarseness, kind="stable").tolist() if source)]
 
     def among(self, sources: Sequence[int]) -> Fidelities | None:
-        """Return the fidelities of some sources; None unless the primary source and another one have one."""
+        """Return the fidelities of the given sources; None unless the primary source and another one have one."""
         values = tuple(value if source in sources else None for source, value in enumerate(self.values))
         found = replace(self, values=values if self.limit else values[: max(sources) + 1])
         return found if 0 in found.declared and len(found.declared) > 1 else None
@@ -245,7 +245,7 @@ class Model:
             self.process.check_for(n_sources, measure)
 
     def of_sources(self, kept: Sequence[int]) -> ModelName | MultiSourceGP:
-        """Return the model of some of the sources, in the form in which users give it."""
+        """Return the model of the given sources, in the form in which users pass it."""
         if self.process is None:
             return cast(ModelName, self.name)
         terms = [Term(term.B[np.ix_(kept, kept)], term.kernel) for term in self.process.terms]
@@ -405,7 +405,7 @@ def icm(order: Sequence[int], dim: int, fraction: float = 0.2) -> ModelPrior:
 def lmc(
     order: Sequence[int], dim: int, fractions: tuple[float, ...] = (0.15, 0.7), nu: float | None = None
 ) -> ModelPrior:
-    """Return the prior of a linear model of coregionalisation: terms on separate scales, unknown levels of sources.
+    """Return the prior of a linear model of coregionalisation: terms on separate scales, unknown source levels.
 
     Sources are expected to agree best on the shortest scale: most differences between them vary slowly.
     """

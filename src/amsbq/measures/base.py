@@ -157,7 +157,7 @@ class Measure(ABC):
 
     @abstractmethod
     def over(self, inputs: Sequence[int]) -> Measure:
-        """Return the marginal distribution of some of the inputs."""
+        """Return the marginal distribution of the given inputs."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

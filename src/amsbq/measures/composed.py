@@ -116,7 +116,7 @@ class Transformed(Measure):
         return self.base.check_points(X, name, inputs)
 
     def over(self, inputs: Sequence[int]) -> Measure:
-        """Return the marginal distribution of some of the inputs of the base."""
+        """Return the marginal distribution of the given inputs of the base."""
         return self.base.over(inputs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class Mixture(Measure):
         return self._cloud.cautions(X)
 
     def over(self, inputs: Sequence[int]) -> Mixture:
-        """Return the mixture of some of the inputs."""
+        """Return the mixture of the marginal distributions of the given inputs."""
         return Mixture([c.over(inputs) for c in self.components], self.weights)
 
     @property

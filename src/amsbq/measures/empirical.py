@@ -144,7 +144,7 @@ class Empirical(Measure):
         return self.samples[order[np.searchsorted(np.cumsum(self.weights[order])[:-1], U[:, 0])]]
 
     def over(self, inputs: Sequence[int]) -> Empirical:
-        """Return the samples of some of the inputs, with the same weights."""
+        """Return the samples of the given inputs, with the same weights."""
         return Empirical(self.samples[:, list(inputs)], self.weights)
 
     def to_dict(self) -> dict[str, Any]:

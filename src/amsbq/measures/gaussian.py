@@ -98,7 +98,7 @@ class Gaussian(Measure):
         return np.asarray(self.mean + ndtri(U) @ np.linalg.cholesky(self.cov).T)
 
     def over(self, inputs: Sequence[int]) -> Gaussian:
-        """Return the normal distribution of some of the inputs."""
+        """Return the normal distribution of the given inputs."""
         return Gaussian(self.mean[list(inputs)], self.cov[np.ix_(inputs, inputs)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -311,7 +311,7 @@ class GaussianCopula(MarginalMeasure):
         return super().nearest(np.clip(X, *self._ends.T))
 
     def over(self, inputs: Sequence[int]) -> Measure:
-        """Return the copula of some of the inputs; a single discrete input gets exact sums."""
+        """Return the copula of the given inputs; a single discrete input gets exact sums."""
         chosen = list(inputs)
         distributions = [self.distributions[d] for d in chosen]
         if len(chosen) == 1 and chosen[0] in self.discrete:

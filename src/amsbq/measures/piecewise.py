@@ -158,7 +158,7 @@ class PiecewiseDensity:
         return needed
 
     def _select(self, kept: NDArray[np.bool_]) -> PiecewiseDensity:
-        """Return the density on some of the intervals, and its atoms."""
+        """Return the density on the given intervals, and its atoms."""
         return replace(self, lower=self.lower[kept], upper=self.upper[kept], coefficients=self.coefficients[:, kept])
 
     def summarised(self, length: float) -> PiecewiseDensity:
@@ -337,7 +337,7 @@ def scale_cell(length: Array | float) -> Array:
 
 
 def cell_start(cell: Any) -> Any:
-    """Return the shortest decay length of a cell, or of each of an array of cells."""
+    """Return the shortest decay length in a cell, or in each cell of an array."""
     return 2.0 ** (cell / QUADRATURE.cells_per_octave)
 
 

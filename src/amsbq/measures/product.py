@@ -87,7 +87,7 @@ class Product(MarginalMeasure):
         return np.column_stack([d.ppf(u) for d, u in zip(self.distributions, U.T, strict=True)])
 
     def over(self, inputs: Sequence[int]) -> Product:
-        """Return the product of the distributions of some of the inputs."""
+        """Return the product of the distributions of the given inputs."""
         other = object.__new__(Product)  # the constructor would approximate unnamed densities again
         other.distributions = tuple(self.distributions[d] for d in inputs)
         other.marginals = tuple(self.marginals[d] for d in inputs)
@@ -292,7 +292,7 @@ class Independent(Measure):
         return m.accepted(list(group).index(d))
 
     def over(self, inputs: Sequence[int]) -> Measure:
-        """Return the marginal distribution of some of the inputs."""
+        """Return the marginal distribution of the given inputs."""
         chosen = [[d for d in inputs if d in group] for group in self.columns]
         groups = [(m, group, some) for m, group, some in zip(self.measures, self.columns, chosen, strict=True) if some]
         parts = [m.over([list(group).index(d) for d in some]) for m, group, some in groups]

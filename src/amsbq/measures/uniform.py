@@ -53,7 +53,7 @@ class Uniform(Measure):
         return np.asarray(self.bounds[:, 0] + U * self.width)
 
     def over(self, inputs: Sequence[int]) -> Uniform:
-        """Return the uniform distribution of some of the inputs."""
+        """Return the uniform distribution of the given inputs."""
         return Uniform(*self.bounds[list(inputs)].T)
 
     def to_dict(self) -> dict[str, Any]:

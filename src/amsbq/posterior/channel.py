@@ -105,7 +105,7 @@ class Alternative:
         return replace(self, process=censored(self.process, self.transform.cuts))
 
     def observed(self, data: Data) -> Data:
-        """Return the observations of g from those of f, of the modelled sources."""
+        """Return the observations of g that correspond to those of f, for the modelled sources."""
         used = data.rows(data.s < len(self.noise)) if len(data.y) else data
         return self.transform.transformed(used, self.noise, self.measure)
 
@@ -143,7 +143,7 @@ class Channel:
     def leading(self) -> list[tuple[int, float]]:
         """For each set of sources, the first alternative that has it, and the weight of all that have it.
 
-        Decisions use these: transforms of the same sources mostly ask for the same evaluations.
+        Decisions use these: transforms of the same sources usually call for the same evaluations.
         """
         found: dict[int, tuple[int, float]] = {}
         for i, each in enumerate(self.alternatives):
@@ -331,7 +331,7 @@ class ChannelFitter:
 
 
 def _with_known_integrals(alternative: Alternative, integrals: Sequence[tuple[int, float, float]]) -> Alternative:
-    """Return an alternative given integrals of f = T(g) of some sources, to first order around the mean of g.
+    """Return an alternative conditioned on the known integrals of f = T(g), to first order around the mean of g.
 
     The remainder counts as noise. The sums for several sources have common weights, the average of those for each.
     """
@@ -498,7 +498,7 @@ def _candidates(y: Array) -> list[Transform]:
 def _screened(
     plain: Alternative, by: PosteriorBatch, transforms: Sequence[Transform], sources: Sequence[int]
 ) -> list[float]:
-    """Return the score of each transform over some sources, all with the hyperparameters of given posteriors."""
+    """Return the score of each transform over the given sources, with the hyperparameters of the given posteriors."""
     data, n = plain.process.data, len(plain.noise)
     prior = plain.process.particles.members[0].draws.log_posterior.prior
     if not data.has_gradients:  # derivatives must stay next to their values until transformed

@@ -49,7 +49,7 @@ class Effects(NamedTuple):
 
 
 def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> Effects:
-    """Return the variances of sample paths of a single process, and what groups of inputs explain of them.
+    """Return the variances of sample paths of a single process, and the parts that groups of inputs explain.
 
     They are in standard units. The posterior variance that paths do not represent is divided among the groups in
     proportion to the paths' deviations from the mean.
@@ -73,7 +73,7 @@ def effects(paths: Paths, measure: Measure, groups: Sequence[Sequence[int]]) -> 
 def transformed_effects(
     paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array, Array], Array]
 ) -> Effects:
-    """Return the variances of functions of sample paths and inputs, and of what groups of inputs explain.
+    """Return the variances of functions of sample paths and inputs, and the parts that groups of inputs explain.
 
     They are averages over pairs of low-discrepancy points that share a group or all other inputs (Saltelli, Jansen),
     with the error of these averages, but without the posterior variance that paths do not represent.

@@ -407,7 +407,7 @@ class Latent:
         return means, np.sqrt(variances)
 
     def summed(self, moments: Sequence[tuple[Array, Array]], source: int, rest: float) -> tuple[Array, Array]:
-        """Return means and variances (J, ...) of sums of processes, from those of each (K_r, ...) and of the rest."""
+        """Return means and variances (J, ...) of sums of processes, from those of each (K_r, ...) and the rest."""
         pairs = list(zip(self.ratios[:, source].tolist(), moments, self.picks.T, strict=True))
         means = sum(a * mean[rows] for a, (mean, _), rows in pairs)
         return np.asarray(means), np.asarray(sum(a * a * variance[rows] for a, (_, variance), rows in pairs) + rest)

@@ -417,7 +417,7 @@ class Learner:
 
 
 def stored_channels(fitted: dict[str, Any]) -> list[dict[str, Any] | None]:
-    """Return the latest refit of each channel from the result of `Learner.fitted`, also of an earlier release."""
+    """Return the latest refit of each channel from the result of `Learner.fitted`, perhaps of an earlier release."""
     parameters = fitted["hyperparameters"]
     if "channels" in parameters:
         found: list[dict[str, Any] | None] = parameters["channels"]

@@ -111,7 +111,7 @@ class Scaled:
         return np.asarray(latent.weights @ slopes)
 
     def integral(self, latent: Latent, nodes: Nodes, source: int, most: int = SETTINGS.points) -> tuple[Array, Array]:
-        """Return mean and variance of the integral of r by each member, with the error of the sums: (K,) each.
+        """Return mean and variance of the integral of r by each member, including errors of the sums: (K,) each.
 
         The variance is a double sum over at most ``most`` of the nodes.
         """

@@ -1,4 +1,4 @@
-"""Names of outputs, and the values of one evaluation in their order, in whichever form a simulator returns them."""
+"""Names of outputs, and the values of one evaluation by output, in whichever form a simulator returns them."""
 
 from __future__ import annotations
 

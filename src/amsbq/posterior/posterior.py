@@ -232,7 +232,7 @@ class Posterior:
         return self.whole.components[0].latent.thinned(LATENT.deciding).leave_one_out()
 
     def primary_score(self) -> float:
-        """Return how well primary values are predicted from all others, larger is better.
+        """Return a score of the predictions of primary values from all other values; larger is better.
 
         This is their total log density or, for outputs of known range, whose transforms may differ, minus a score.
         """

@@ -62,7 +62,7 @@ def latest_stage(n: int, first: int, growth: float) -> int:
 
 
 def choice_stage(n: int) -> int:
-    """Return the number of observations at the latest choice of the transform, given n of them.
+    """Return the number of observations at which the transform was last chosen, if there are n in total.
 
     >>> [choice_stage(n) for n in (0, 3, 4, 5, 6, 7, 100)]
     [0, 3, 4, 5, 5, 7, 91]

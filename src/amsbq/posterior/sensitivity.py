@@ -143,7 +143,7 @@ def grouped(inputs: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -
             valid = ", ".join(inputs)
             raise ValueError(f"groups contains {brief(member)}, which is not an input; valid names: {valid}")
     if len(set(named)) < len(named) or not all(given.values()):
-        raise ValueError(f"groups must hold at least one input each, and no input twice, got {brief(groups)}")
+        raise ValueError(f"groups must hold at least one input each, and every input at most once, got {brief(groups)}")
     out = {name: [list(inputs).index(member) for member in members] for name, members in given.items()}
     for d, name in enumerate(inputs):
         if name not in named:

@@ -1,5 +1,5 @@
 """Problem files: a run described in TOML.
 
-The input is the path of a file: budget, distribution of the inputs, and sources.
-The output is a `Problem` with an integrator, or one error with all mistakes: nothing is evaluated before all are fixed.
+Takes the path of a file, which has the budget, the distribution of the inputs and the sources. Returns a `ProblemFile`
+that can make an integrator, or raises one error that lists all mistakes: nothing is evaluated before all are fixed.
 """

@@ -182,6 +182,6 @@ def _filled(config: Any, settings: Settings) -> Any:
 
 
 def _by_powers(sizes: Settings, finest: Settings, cost: Mapping[str, float]) -> float:
-    """Return the cost of a level, from the cost of the finest one and the power of each knob with which it falls."""
+    """Return the cost of a level from that of the finest one, and the power of each knob with which costs fall."""
     logs = [cost[knob] * math.log(finest[knob] / size) for knob, size in sizes.items()]
     return cost["finest"] * math.exp(sum(logs))

@@ -1,5 +1,5 @@
 """Processes and signals: pools that survive crashes, and children that end with the process that started them.
 
-The input is functions to call, and the numbers of processes that were started.
-The output is their results. However this process ends, everything that it has started ends with it.
+The pools call functions in other processes and return their results. However this process ends, everything that it has
+started ends with it.
 """

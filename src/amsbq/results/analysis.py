@@ -274,7 +274,7 @@ class Refinement:
     integrals : list of Estimate
         Their integrals.
     exponents : list of Exponent
-        For each knob, the power of it with which errors shrink.
+        For each knob, the power with which errors shrink.
     bias : Estimate or None
         The integral of the primary source minus the limit; None unless the run is about the limit.
     """

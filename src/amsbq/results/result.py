@@ -58,7 +58,7 @@ REASONS = {
 
 
 def unknown_because(names: Sequence[str]) -> str:
-    """Return why an integral is unknown, for sources of these names.
+    """Return a clause that says why an integral is unknown, for sources with the given names.
 
     >>> unknown_because(["fine", "coarse"])
     'unknown, because fine has no value'

@@ -71,7 +71,7 @@ def _cells(line: str) -> list[str]:
 
 
 def separator(line: str) -> str | None:
-    """Return the separator of the cells of a line: tab, semicolon or comma; None if it has none of them.
+    """Return the separator between the cells of a line: tab, semicolon or comma; None if it has none of these.
 
     A comma in addition to one of the others is a decimal point, or part of a cell.
 
