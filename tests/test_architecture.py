@@ -76,7 +76,7 @@ def test_packages_say_what_happens_there(package):
 
 
 def test_contributing_shows_the_structure():
-    """If this fails, ``python docs/structure.py`` mends it."""
+    """If this fails, ``python docs/structure.py`` fixes it."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     assert text == updated(text)
     assert picture().count("\n") == len(MODULES) + 1 + len(

@@ -183,7 +183,7 @@ class Plan:
         return [(source, x) for term, X in pairs for x in X for source in term.sources]
 
     def residuals(self, values: Array) -> list[Array]:
-        """Return the combined residuals (n_k, M) of each term, from all values (evaluations, M) as ordered in `evaluated`.
+        """Return the combined residuals (n_k, M) of each term, from values (evaluations, M) ordered as in `evaluated`.
 
         Where a value is NaN, because the evaluation failed, the control variate takes its place.
         """

@@ -1,4 +1,4 @@
-"""Python functions by name, as in problem files."""
+"""Python functions that are named in a file, such as a problem file."""
 
 from __future__ import annotations
 
