@@ -1,4 +1,4 @@
-"""Sources outside this process: Python functions named in a file, commands, and UM-Bridge servers."""
+"""Sources outside this process: Python functions imported by name, commands, and UM-Bridge servers."""
 
 from .simulators.commands import Command
 from .simulators.functions import PythonFunction

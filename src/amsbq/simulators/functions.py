@@ -1,4 +1,4 @@
-"""Python functions that are named in a file, such as a problem file."""
+"""Python functions that are imported by name, as in problem files."""
 
 from __future__ import annotations
 
