@@ -38,7 +38,7 @@ def fewest_values(n_sources: int) -> int:
 
 
 class PilotedRun(SamplingRun):
-    """A run over draws of groups of sources whose numbers depend on the covariance matrix of the sources.
+    """A run that draws groups of sources, in numbers that depend on the covariance matrix of the sources.
 
     The matrix (L, L) is ``known``, or estimated from a pilot of ``size`` draws of all sources.
     """
@@ -152,7 +152,7 @@ def checked_covariance(covariance: ArrayLike, n_sources: int) -> Array:
 
 
 def linear_estimate(terms: Sequence[Array], variances: Sequence[float], n_fitted: int | None) -> Estimate:
-    """Return the sum of averages over independent draws of groups of sources, with weights from a covariance matrix.
+    """Return the sum of averages over independent draws of groups; the covariance matrix determines their weights.
 
     Each of the ``terms`` has the weighted sums of the values of each draw, (n_g,); the first one has the draws from
     which the matrix was estimated. ``variances`` are those of one draw by the formula, and ``n_fitted`` is the number k

@@ -233,7 +233,7 @@ class ControlVariate:
 
     @cached_property
     def _sets(self) -> list[tuple[Array, Array]]:
-        """Values of m_0 at independent sets of points that each cover the distribution of the inputs, and weights."""
+        """Values of m_0 at independent sets of points, each covering the distribution of the inputs, with weights."""
         measure = self.measure
         parts = (part for some in self._components for component in some for part in component.few.parts)
         of_point = SETTINGS.sets * sum(len(part) * len(part.data.y) for part in parts)
@@ -310,7 +310,7 @@ def _integral(component: Component) -> float:
 
 
 def _joint_draws(component: Component, X: Array, L: int) -> tuple[Array, Array]:
-    """Return noisy draws of L sources at X (n, D), by each of J members: (J, n, L), and the weights of these (J,)."""
+    """Return noisy draws of L sources at X (n, D), by each of J members: (J, n, L), and the members' weights (J,)."""
     few, rng = component.few, np.random.default_rng(0)
     out = np.empty((len(few), len(X), L))
     for start in range(0, len(X), SETTINGS.together):

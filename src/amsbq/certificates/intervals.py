@@ -58,7 +58,7 @@ SETTINGS = IntervalSettings()
 
 
 def students_t(p: float, dof: float) -> float:
-    """Return a quantile of Student's t distribution; of the normal one for infinitely many degrees of freedom."""
+    """Return a quantile of Student's t distribution, or of the normal one for infinitely many degrees of freedom."""
     return float(ndtri(p) if math.isinf(dof) else stdtrit(dof, p))
 
 
@@ -117,7 +117,7 @@ class MeanOfDraws:
         return math.fsum(_third_cumulant(d / unit) / len(d) ** 2 for d in self.groups if len(d) > 2)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the hull of Student's t interval, of Hall's, up to a limit, and of half the predicted interval."""
+        """Return the smallest interval that covers Student's t, Hall's up to a limit, and half the predicted one."""
         least = SETTINGS.expected * self.expected * float(ndtri(0.5 + level / 2))
         if not self.std > 0:
             return self.mean - least, self.mean + least

@@ -63,7 +63,7 @@ def _shown(result: Result, of: str | None) -> Result:
 
 
 def _others(result: Result, paths: Sequence[Path]) -> dict[str, Measure]:
-    """Return other distributions of the inputs of a run, by the name of their file."""
+    """Return the other distributions for a run's inputs, by the name of their file."""
     found = {}
     for path in paths:
         names, measure = load_inputs(path)

@@ -117,7 +117,7 @@ def _rounded(n: float) -> int:
 
 
 def _average(values: Array, logarithms: bool) -> tuple[float, float]:
-    """Return mean and standard error of values in replicates (R, n); of logarithms, log of the mean and its error."""
+    """Return mean and standard error of replicated values (R, n); for logarithms, the log of the mean and its error."""
     top = values.max() if logarithms else 0.0
     averages = (np.exp(values - top) if logarithms else values).mean(axis=1)
     mean, error = averages.mean(), averages.std(ddof=1) / math.sqrt(len(averages))

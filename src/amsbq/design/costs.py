@@ -52,7 +52,7 @@ ONE_SOURCE = read_only(np.zeros((0, 1)))  #: the logarithms of the knobs of a so
 
 
 def affordable(cost: Any, budget: float) -> Any:
-    """Return whether a sum of costs, or each of an array of them, is within a budget, up to rounding."""
+    """Return whether a total cost, or each total in an array, is within a budget, up to rounding."""
     return cost <= budget * (1 + SETTINGS.rounding)
 
 
@@ -208,7 +208,7 @@ class LearnedCosts:
         self.average = float(log_posterior.units.levels[0])
 
     def log_cost(self, level: int, X: Array) -> tuple[Array, Array]:
-        """Return mean and variance, shape (n,), of the log cost of one evaluation of a level at each X_i."""
+        """Return mean and variance, shape (n,), of the log cost of evaluating a level at each X_i."""
         mean, variance = self.posterior.predict(level, X)  # in standard units: level zero, spread one
         noise = self.posterior.models.noise[0, level]
         return self.average + self.expected_rise[level] + mean[0], variance[0] + noise
@@ -348,7 +348,7 @@ class SourceCosts:
         return self._costs
 
     def of_options(self) -> dict[Option, Cost]:
-        """Return the cost of each option: of each source, and of each source with its gradient if it has one."""
+        """Return the cost of each option: each source, and each source with its gradient if it has one."""
         plain = {Option(source): cost for source, cost in enumerate(self.costs)}
         return plain | {Option(source, True): self._with_gradient(source) for source in self._gradients}
 

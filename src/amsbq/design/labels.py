@@ -109,7 +109,7 @@ class Labels:
         return wanted + (" in the limit" if limit else "")
 
     def integral_axis(self, output: str = "", std: bool = False) -> str:
-        """Return the title of an axis of the integral, or of its standard deviation."""
+        """Return the title of an axis for the integral, or for its standard deviation."""
         label = self.names.get(output or OUTPUT, "")
         integral = f"expected {label}" if label else f"integral of {output}" if output else "integral"
         return with_unit(f"standard deviation of the {integral}" if std else integral, self.unit(output))

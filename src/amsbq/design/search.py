@@ -248,7 +248,7 @@ class Search:
         return np.asarray(neighbours)
 
     def _polished(self, rate: Rates, starts: Sequence[tuple[int, Array]], unit: float) -> list[Choice]:
-        """Return the best polished choice of each source, from the starts of all; ``unit`` is the size of rates."""
+        """Return the best polished choice for each source, from all starts; ``unit`` is the size of rates."""
         sources = np.repeat([source for source, _ in starts], [len(X) for _, X in starts])
 
         def scaled(u: Array, which: IntArray) -> tuple[Array, Array]:

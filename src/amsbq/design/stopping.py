@@ -105,7 +105,7 @@ def _no_longer_pays(price: Array) -> StopRule:
 
 
 def within(share: Array, size: Array) -> StopRule:
-    """Return the rule of `tolerance` for tolerances of each output, shape (M,), or of the only one, shape ()."""
+    """Return the rule of `tolerance` for one tolerance per output, shape (M,), or for a single output, shape ()."""
 
     def rule(it: Decisions) -> StopReason | None:
         posterior = None if it.starting else it.learner.posterior

@@ -138,7 +138,7 @@ class RunState:
 
     @classmethod
     def from_events(cls, header: Event, events: Sequence[Event]) -> RunState:
-        """Return the state after all events of a journal of any version; raise one of `MALFORMED` if they conflict.
+        """Return the state after all events in a journal of any version; raise one of `MALFORMED` if they conflict.
 
         Events of an unknown kind are ignored.
         """

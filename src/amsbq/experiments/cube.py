@@ -70,7 +70,7 @@ def _random_cost(rng: np.random.Generator, largest: float, varies: bool) -> Call
 
 
 def vertex_rows(seed: int, models: int) -> list[Row]:
-    """Return the choice of each of the twelve corners of the cube, for random models."""
+    """Return what each of the twelve corners of the cube chooses, for random models."""
     return [
         {"seed": seed, "model": model, **row}
         for model in range(models)

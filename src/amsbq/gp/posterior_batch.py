@@ -286,7 +286,7 @@ class PosteriorBatch:
     def squared_correlations(
         self, sources: Sequence[int | IntArray], X: Array, given: Sequence[int] = ()
     ) -> list[Array]:
-        """Return ρ² of the primary integral with an observation of each of several sources at each X_i: (K, n) each.
+        """Return ρ² between the primary integral and an observation of each given source at each X_i: (K, n) each.
 
         It is conditional on observations of the sources ``given`` at X_i.
         """

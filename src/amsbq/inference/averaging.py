@@ -91,7 +91,7 @@ def _log_densities(draws: Sequence[HyperparameterDraws]) -> Array:
 
 
 def _mean_log_density(log_densities: Array) -> float:
-    """Return the log density of the mixture of structures, averaged over observations, from those of each (n, M)."""
+    """Return the log density under the mixture of structures, averaged over observations, from those of each (n, M)."""
     M = log_densities.shape[1]
     weights = stacking_weights(log_densities, np.full(M, SETTINGS.prior_observations / M))
     return float(np.mean(logsumexp(log_densities, axis=1, b=weights)))

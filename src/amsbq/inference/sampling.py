@@ -180,7 +180,7 @@ def allotted(n: int, weights: Array) -> IntArray:
 
 
 def _drawn_around(log_posterior: LogPosterior, modes: list[Mode], of: IntArray, seed: int) -> _State:
-    """Return draws of θ from its posterior density around modes; ``of`` (K,) is the number of the mode of each.
+    """Return draws of θ from its posterior density around modes; ``of`` (K,) gives the mode's number for each draw.
 
     Draws that cannot be moved are replaced by the mode.
     """

@@ -352,7 +352,7 @@ class Spread(NamedTuple):
 
 
 def shortest_length(lengths: Array, masses: Array, left_out: float) -> float:
-    """Return the total length of intervals of given masses, omitting the least dense ones, of mass ``left_out``.
+    """Return the total length of intervals with given masses, without the least dense ones, of mass ``left_out``.
 
     >>> shortest_length(np.array([1.0, 8.0]), np.array([0.75, 0.25]), left_out=0.125)
     5.0

@@ -92,7 +92,7 @@ class Transformed(Measure):
 
     @property
     def resolution(self) -> float:
-        """Standard deviation of the error of integrals, as a share of that of the output."""
+        """Standard deviation of the error of integrals, relative to the output's standard deviation."""
         return self.base.resolution
 
     def to_latent(self, X: Array) -> Array:

@@ -273,7 +273,7 @@ def _label(distribution: Distribution) -> str:
 
 
 def _digest(distribution: Distribution) -> str:
-    """Return a digest of the quantiles of a distribution and of densities between them."""
+    """Return a digest of a distribution: its quantiles, and its densities between them."""
     low, high = (float(end) for end in distribution.support())
     levels = np.arange(1, DIGEST.n_quantiles + 1) / (DIGEST.n_quantiles + 1)
     with np.errstate(all="ignore"):

@@ -237,7 +237,7 @@ class GaussianCopula(MarginalMeasure):
 
     @property
     def resolution(self) -> float:
-        """Standard deviation of the error of integrals, as a share of that of the output, if points represent π."""
+        """Standard deviation of the error of integrals, relative to the output's, if points represent π."""
         return RESOLUTION if self.discrete else 0.0
 
     @property

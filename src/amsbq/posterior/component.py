@@ -86,7 +86,7 @@ class Component:
         return nodes if self.transform.trend is None else replace(nodes, factors=self.factors(source, nodes.X))
 
     def average(self, source: int, nodes: Nodes, most: int = MOMENTS.points) -> tuple[Array, Array]:
-        """Return mean and variance of the average of a source over nodes, by each of a few members: (K,) each."""
+        """Return mean and variance of a source's average over nodes, under each of a few members: (K,) each."""
         return self.scaled(source).integral(self.few, self.with_factors(nodes, source), source, most)
 
     def variation(self, X: Array) -> Array:

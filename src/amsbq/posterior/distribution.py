@@ -108,7 +108,7 @@ class OutputDistribution:
         return Estimates([self._estimate(partial(_share_up_to, end=end), ARCSINE) for end in t])
 
     def density(self, grid: ArrayLike) -> Estimates:
-        """Return the probability density of the output at each number of a grid (m,), in 1 / (units of the output).
+        """Return the probability density of the output at each value in a grid (m,), per unit of the output.
 
         It is smoothed by a Gaussian kernel, with Silverman's width for the number of points.
         """

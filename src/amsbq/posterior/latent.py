@@ -121,7 +121,7 @@ def reweighted(weights: Array, gained: Array, groups: IntArray) -> Array:
 
 
 def _spread_of_few(values: Array) -> float:
-    """Return the standard deviation of a Gaussian with the 95 % interval of Student's t distribution of the values."""
+    """Return the standard deviation of a Gaussian whose 95 % interval is that of Student's t for the values."""
     if len(values) < 2:
         return 0.0
     return float(np.std(values, ddof=1) * stdtrit(len(values) - 1, 0.975) / ndtri(0.975))

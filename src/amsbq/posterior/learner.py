@@ -277,7 +277,7 @@ class Learner:
         return self._latest
 
     def learned(self, leaves_out: bool | None = None) -> Posterior | None:
-        """Return the posterior learned anew from all observations, regardless of the schedule."""
+        """Return the posterior, learned again from all observations regardless of the schedule."""
         by_channel = self._channel_data(of_all=True)  # first: it may make new channels
         pairs = zip(self._channels, by_channel, strict=True)
         return self._posterior(
