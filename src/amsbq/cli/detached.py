@@ -74,7 +74,7 @@ def ask_command(options: argparse.Namespace) -> int:
 
 
 def _reason_to_stop(it: Integrator, retry: bool) -> StopReason | None:
-    """Return the reason for which no more queries are issued, by the rules that also end other runs, or None."""
+    """Return the reason why no more queries are issued, by the rules that also end other runs, or None."""
     rules = [*goal_rules(it.problem.goals), repeated_failure(len(it.evaluations) if retry else 0)]
     return next((reason for rule in rules if (reason := rule(it))), None)
 

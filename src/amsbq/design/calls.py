@@ -152,7 +152,7 @@ def _signature(function: Any, called: str) -> inspect.Signature | None:
 
 
 def _misfit(bind: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> str:
-    """Return the reason for which ``bind`` of a signature rejects these arguments; empty if it accepts them.
+    """Return the reason why ``bind`` of a signature rejects these arguments; empty if it accepts them.
 
     >>> _misfit(inspect.signature(lambda x, h: 0.0).bind, ["x"], {"dt": 0.1})
     "missing a required argument: 'h'"

@@ -91,7 +91,7 @@ class Failures:
 
 
 def rejection(value: float, valid: tuple[float, float] | None, variance: float = 0.0) -> str:
-    """Return the reason for which a value cannot be used, or an empty string if it can be used.
+    """Return the reason why a value cannot be used, or an empty string if it can be used.
 
     Parameters
     ----------
