@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import amsbq
+from amsbq.posterior.effects import transformed_effects
 
 from .known import BOX, ishigami, seen
 
@@ -122,3 +123,41 @@ def test_of_outputs_that_are_modelled_as_exponentials(options):
     assert (found.first.mean <= found.total.mean).all()
     with pytest.raises(TypeError, match="groups must be a dictionary"):
         result.sensitivity(groups=[["a"]])
+
+
+class Known:
+    """A function in place of the paths of a single model: two paths, as errors of sums are drawn in opposite pairs."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def values(self, X):
+        return np.tile(self.function(X), (1, 2, 1))
+
+
+@pytest.mark.parametrize(("slopes", "of_first", "of_total"), [([1.2, 0.5, 0.2], 0.01, 0.03), ([0.4] * 12, 0.01, 0.08)])
+def test_sums_for_a_heavy_tailed_output(slopes, of_first, of_total):
+    """The indices of a log-normal function that is known: most of its variance is in a small part of the inputs."""
+    slopes = np.array(slopes)
+    of_factors = np.expm1(slopes**2)
+    variance = np.prod(1 + of_factors) - 1
+    groups = [[d] for d in range(len(slopes))]
+    paths, measure = Known(lambda X: np.exp(X @ slopes - slopes @ slopes / 2)), amsbq.Gaussian(0 * slopes, 1.0)
+    found = transformed_effects(paths, measure, groups, lambda g, X: g.copy())
+    assert found.variances.mean() == pytest.approx(variance, rel=0.1)
+    first, total = (each.mean(axis=(1, 2)) / found.variances.mean() for each in (found.first, found.total))
+    np.testing.assert_allclose(first, of_factors / variance, atol=of_first)
+    np.testing.assert_allclose(total, 1 - ((1 + variance) / (1 + of_factors) - 1) / variance, atol=of_total)
+
+
+def test_sums_for_a_function_with_kinks():
+    """The indices of Sobol's function of eight inputs, if it is known."""
+    a = np.arange(8) / 2
+    of_factors = 1 / (3 * (1 + a) ** 2)
+    variance = np.prod(1 + of_factors) - 1
+    paths = Known(lambda X: np.prod((np.abs(4 * X - 2) + a) / (1 + a), axis=1))
+    measure = amsbq.Uniform(np.zeros(8), 1.0)
+    found = transformed_effects(paths, measure, [[d] for d in range(8)], lambda g, X: g.copy())
+    first, total = (each.mean(axis=(1, 2)) / found.variances.mean() for each in (found.first, found.total))
+    np.testing.assert_allclose(first, of_factors / variance, atol=0.02)
+    np.testing.assert_allclose(total, 1 - ((1 + variance) / (1 + of_factors) - 1) / variance, atol=0.02)

@@ -23,7 +23,8 @@ import scipy
 from ..common.validation import Array
 from ..gp.data import VALUE
 from ..gp.kernels import Derivatives, differences
-from ..measures.base import Measure
+from ..measures.base import Measure, inside_cube
+from .nodes import edges_for, stretched
 from .paths import Functions, Paths
 from .rules import Rule, rules_for, set_average
 
@@ -35,6 +36,8 @@ class EffectSettings:
     #: sets of low-discrepancy points, and points of each, for interactions and for functions of paths
     sets: int = 4
     points: int = 512
+    bins: int = 8  #: bins in which each coordinate of the points for functions of paths is stretched
+    noise: float = 0.5  #: largest variance of the logarithms of their weights by chance
 
 
 SETTINGS = EffectSettings()
@@ -76,41 +79,73 @@ def transformed_effects(
     """Return the variances of functions of sample paths and inputs, and the parts that groups of inputs explain.
 
     They are averages over pairs of low-discrepancy points that share a group or all other inputs (Saltelli, Jansen),
-    with the error of these averages, but without the posterior variance that paths do not represent.
+    denser where functions are far from their means, with the error of these averages, but without the posterior
+    variance that paths do not represent.
     """
-    by_set = np.array([_of_pairs(paths, measure, groups, output, seed) for seed in range(SETTINGS.sets)])
-    variances, *explained = by_set.mean(axis=0)
-    shares = np.array(explained) / np.maximum(variances, np.finfo(float).tiny)
+
+    def variation(X: Array) -> Array:
+        f = output(paths.values(X), X)
+        return np.asarray(np.mean((f - f.mean(axis=2, keepdims=True)) ** 2, axis=(0, 1)))
+
+    edges = edges_for(measure, variation, SETTINGS.bins, SETTINGS.noise)
+    by_set = np.array([_of_pairs(paths, measure, groups, output, edges, seed) for seed in range(SETTINGS.sets)])
+    variances, whole = by_set[:, 0].mean(axis=0), by_set[:, :1]
+    of_large, of_small = np.split(by_set[:, 1:], 2, axis=1)
+    size = np.clip(of_large.mean(axis=(0, 2, 3)) / max(float(variances.mean()), np.finfo(float).tiny), 0.0, 1.0)
+    by_set = of_small + size[:, None, None] * (of_large - of_small)
+    shares = by_set.mean(axis=0) / np.maximum(variances, np.finfo(float).tiny)
     # to first order in the errors of both averages over a set
-    errors = by_set[:, 1:] - shares * by_set[:, :1]
+    errors = by_set - shares * whole
     averages = variances * shares + set_average(np.moveaxis(errors, 0, -1))
     first, total = np.split(np.clip(averages, 0.0, variances), 2)
     return Effects(variances, np.minimum(first, total), total)
 
 
 def _of_pairs(
-    paths: Paths, measure: Measure, groups: Sequence[Sequence[int]], output: Callable[[Array, Array], Array], seed: int
+    paths: Paths,
+    measure: Measure,
+    groups: Sequence[Sequence[int]],
+    output: Callable[[Array, Array], Array],
+    edges: Array,
+    seed: int,
 ) -> Array:
-    """Return the variances of outputs, and what groups explain alone and with interactions: shape (1 + 2 G, K, J)."""
+    """Return the variances of outputs, and what groups explain alone and with interactions: shape (1 + 4 G, K, J).
+
+    There are two averages of each: one is best if a group explains almost everything, the other if almost nothing.
+    """
     D = measure.dim
-    U = np.clip(
-        scipy.stats.qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points), 2.0**-40, 1 - 2.0**-40
-    )
-    A, B = measure.from_cube(U[:, :D]), measure.from_cube(U[:, D:])
-    mixed = []
+    U = inside_cube(scipy.stats.qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points))
+    (u, of_A), (v, of_B) = stretched(edges, U[:, :D]), stretched(edges, U[:, D:])
+    A, B = measure.from_cube(u), measure.from_cube(v)
+    points, weights, pairs = [A, B], [of_A.prod(axis=1), of_B.prod(axis=1)], []
     for group in groups:
-        for one, other in ((A, B), (B, A)):
-            X = one.copy()
-            X[:, list(group)] = other[:, list(group)]
-            mixed.append(X)
-    X = np.concatenate([A, B, *mixed])
-    f = output(paths.values(X), X)
-    f -= f.mean(axis=2, keepdims=True)
-    at_A, at_B, *at_mixed = np.split(f, 2 + 2 * len(groups), axis=2)
-    common, pairs = np.mean(f**2, axis=2), list(zip(at_mixed[::2], at_mixed[1::2], strict=True))
-    first = [0.5 * np.mean(at_B * with_B + at_A * with_A, axis=2) for with_B, with_A in pairs]
-    rest = [0.5 * np.mean(at_A * with_B + at_B * with_A, axis=2) for with_B, with_A in pairs]
-    return np.array([common, *first, *(common - other for other in rest)])
+        inside = np.isin(np.arange(D), group)
+        for (one, of_one), (other, of_other) in (((A, of_A), (B, of_B)), ((B, of_B), (A, of_A))):
+            mixed = np.where(inside, of_other, of_one)
+            points.append(np.where(inside, other, one))
+            weights.append(mixed.prod(axis=1))
+            of_both = of_one[:, ~inside].prod(axis=1), of_other[:, inside].prod(axis=1)
+            pairs.append((of_other.prod(axis=1) * of_both[0], of_one.prod(axis=1) * of_both[1]))
+    f = output(paths.values(np.concatenate(points)), np.concatenate(points))
+    w = np.concatenate(weights)
+    f -= _average(f, w)[..., None]
+    at_A, at_B, *at_mixed = np.split(f, len(points), axis=2)
+    common, unrelated = _average(f**2, w), _average(at_A * at_B, weights[0] * weights[1])  # zero but for its error
+    first, rest, unequal = [], [], []
+    for i in range(0, len(at_mixed), 2):
+        with_B, with_A = at_mixed[i : i + 2]
+        (first_B, rest_A), (first_A, rest_B) = pairs[i : i + 2]
+        first.append((_average(at_B * with_B, first_B) + _average(at_A * with_A, first_A)) / 2)
+        rest.append((_average(at_A * with_B, rest_A) + _average(at_B * with_A, rest_B)) / 2)
+        unequal.append((_average((at_A - with_B) ** 2, rest_A) + _average((at_B - with_A) ** 2, rest_B)) / 4)
+    return np.array(
+        [common, *first, *(common - each for each in rest), *(each - unrelated for each in first), *unequal]
+    )
+
+
+def _average(values: Array, weights: Array) -> Array:
+    """Return averages of values (..., n) with weights (n,), which need not sum to one."""
+    return np.asarray(values @ (weights / weights.sum()))
 
 
 class _Products:

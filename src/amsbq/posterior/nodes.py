@@ -8,6 +8,7 @@ averages over their first halves, show the error of the average.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,15 +84,9 @@ class Nodes:
             return cls(measure.samples[mixed], measure.weights[None, mixed])
         if peak is not None:
             return cls.around(measure, peak, SETTINGS.sets, SETTINGS.points)
-        edges = np.tile(np.linspace(0.0, 1.0, SETTINGS.bins + 1), (measure.dim, 1))
-        U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
-        for _ in range(SETTINGS.rounds):
-            if variation is None:
-                break
-            u, density = _stretched(edges, U)
-            edges = _adapted(edges, u, np.maximum(variation(measure.from_cube(u)), 0.0) * density)
-        parts = [_stretched(edges, _sobol(measure.dim, seed)) for seed in range(SETTINGS.sets)]
-        weights = np.array([density for _, density in parts])
+        edges = edges_for(measure, variation, SETTINGS.bins)
+        parts = [stretched(edges, _sobol(measure.dim, seed)) for seed in range(SETTINGS.sets)]
+        weights = np.array([densities.prod(axis=1) for _, densities in parts])
         X = measure.from_cube(np.concatenate([u for u, _ in parts]))
         return cls(X, weights / weights.sum(axis=1, keepdims=True))
 
@@ -103,28 +98,52 @@ class Nodes:
         return cls(np.concatenate([X for X, _ in found]), weights)
 
 
+def edges_for(measure: Measure, variation: Callable[[Array], Array] | None, bins: int, noise: float = np.inf) -> Array:
+    """Return the edges (D, bins + 1) of bins of each coordinate of the unit cube, narrower where a function varies.
+
+    They are stretched less if that would give the logarithms of the weights of points a variance of more than
+    ``noise`` by the chance of which points are tried.
+    """
+    edges = np.tile(np.linspace(0.0, 1.0, bins + 1), (measure.dim, 1))
+    U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
+    for _ in range(0 if variation is None else SETTINGS.rounds):
+        assert variation is not None
+        u, densities = stretched(edges, U)
+        sizes = np.maximum(variation(measure.from_cube(u)), 0.0) * densities.prod(axis=1)
+        relative = sizes / max(float(sizes.max()), np.finfo(float).tiny)
+        tried = float(relative.sum() ** 2) / max(float(relative @ relative), 1.0)
+        edges = _adapted(
+            edges, u, sizes, min(SETTINGS.adapted, math.sqrt(noise * max(tried, 1.0) / (bins * measure.dim)))
+        )
+    return edges
+
+
+def stretched(edges: Array, U: Array) -> tuple[Array, Array]:
+    """Return points (n, D), uniform within each bin, and the weight of each coordinate relative to even points, (n, D).
+
+    The weight of a point is the product over its coordinates.
+    """
+    bins = edges.shape[1] - 1
+    position = U.T * bins
+    which = np.minimum(position.astype(int), bins - 1)
+    widths = np.take_along_axis(np.diff(edges, axis=1), which, 1)
+    u = np.take_along_axis(edges[:, :-1], which, 1) + widths * (position - which)
+    return inside_cube(u.T), (widths * bins).T
+
+
 def _sobol(dim: int, seed: int, points: int = SETTINGS.points) -> Array:
     return inside_cube(scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(points))
 
 
-def _stretched(edges: Array, U: Array) -> tuple[Array, Array]:
-    """Return points of the unit cube, uniform within each bin, and their weights relative to even points."""
-    position = U.T * SETTINGS.bins
-    which = np.minimum(position.astype(int), SETTINGS.bins - 1)
-    starts, widths = edges[:, :-1], np.diff(edges, axis=1)
-    u = np.take_along_axis(starts, which, 1) + np.take_along_axis(widths, which, 1) * (position - which)
-    return inside_cube(u.T), np.prod(np.take_along_axis(widths, which, 1) * SETTINGS.bins, axis=0)
-
-
-def _adapted(edges: Array, u: Array, sizes: Array) -> Array:
-    """Return edges (D, B + 1) of bins with equal shares of sizes (n,) at points u, mixed with a uniform density."""
+def _adapted(edges: Array, u: Array, sizes: Array, share: float) -> Array:
+    """Return edges (D, B + 1) of equal parts of a density: a ``share`` of it by sizes (n,) at u, the rest uniform."""
     if not np.isfinite(total := sizes.sum()) or total <= 0:
         return edges
     new = np.empty_like(edges)
     for d, old in enumerate(edges):
         counts = np.histogram(u[:, d], bins=old, weights=sizes / total)[0]
         smooth = np.convolve(np.pad(counts, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
-        masses = SETTINGS.adapted * smooth / smooth.sum() + (1 - SETTINGS.adapted) * np.diff(old)
+        masses = share * smooth / smooth.sum() + (1 - share) * np.diff(old)
         below = np.append(0.0, np.cumsum(masses / masses.sum()))
         new[d] = np.interp(np.linspace(0.0, 1.0, len(old)), below, old)
         new[d, 0], new[d, -1] = 0.0, 1.0

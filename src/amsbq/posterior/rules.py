@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 
 from ..common.validation import Array
 from ..measures.base import Measure
@@ -70,9 +70,10 @@ def set_average(by_set: Array) -> Array:
     """Return averages of (..., J, R) over R independent sets of points, with their error: shape (..., J).
 
     The error of the average is added as a draw for each j, in pairs of opposite sign: the second half of the draws is
-    opposite to the first.
+    opposite to the first. They are the quantiles of Student's t distribution, as only R sets show the error.
     """
     J, R = by_set.shape[-2:]
-    half = np.random.default_rng(1).normal(size=(J + 1) // 2)
+    n = (J + 1) // 2
+    half = stdtrit(R - 1, (np.random.default_rng(1).permutation(n) + 0.5) / n)
     noise = np.concatenate([half, -half])[:J]
     return np.asarray(by_set.mean(axis=-1) + noise * by_set.std(axis=-1, ddof=1) / np.sqrt(R))
