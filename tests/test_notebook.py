@@ -147,7 +147,7 @@ def test_a_forecast_is_a_curve_and_a_table():
     assert found.pictures == 1
     assert found.cells[:4] == ["cost", "expected std", "0", "1"]
     assert found.cells[-2:] == ["39", f"{math.exp(-39):.3g}"]
-    assert "right within a factor of two" in ahead._repr_html_()
+    assert "are within a factor of two" in ahead._repr_html_()
     Reader(amsbq.Forecast([(1.0, 0.0)], exact=True)._repr_html_())
 
 

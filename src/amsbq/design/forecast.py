@@ -47,7 +47,7 @@ SETTINGS = ForecastSettings()
 
 
 #: remark on a forecast that is not exact
-ESTIMATED = "hyperparameters are learned on the way: half of such forecasts are within a factor of two"
+ESTIMATED = "an estimate, as hyperparameters are learned: half of such forecasts are within a factor of two"
 
 
 class Forecast(list[tuple[float, Values]]):
