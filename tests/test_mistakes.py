@@ -243,7 +243,10 @@ def test_one_mistake_in_arguments_is_one_line(tmp_path, capsys):
         assert main([str(argument) for argument in arguments]) == 0
     content = journal.read_bytes()
     for arguments, said in (
-        (["certify", journal, "--budget", 0.1], "a certificate budget of 0.1 covers no evaluations of fine"),
+        (
+            ["certify", journal, "--budget", 0.1],
+            "a certificate budget of 0.1 covers no evaluations of fine, which cost 1 each",
+        ),
         (["certify", journal, "--budget", 3, "--seed", -1], "argument --seed: must be a non-negative whole number"),
         (["correct", journal, 2, 0.5], f"evaluation 2 of {journal} has no value yet: amsbq tell {journal} 2 VALUE"),
         (["report", journal, "--output", tmp_path / "no" / "a.html"], f"there is no folder {tmp_path / 'no'}"),

@@ -222,7 +222,9 @@ def test_what_cannot_work_is_refused(method):
     refused("positive variances", covariance=np.zeros((3, 3)))
     refused("symmetric", covariance=COVARIANCE + np.triu(np.ones((3, 3)), 1))
     refused("semi-definite", covariance=np.eye(3) + 2 * np.eye(3)[[1, 0, 2]])
-    refused("one evaluation of each source costs", covariance=COVARIANCE, budget=1)
+    refused(
+        "one evaluation of each source costs .* in total, more than the budget of 1", covariance=COVARIANCE, budget=1
+    )
     measured = [amsbq.Source(lambda x: 1.0, cost="measured"), *SOURCES[1:]]
     refused("not known before a pilot", measured, covariance=COVARIANCE)
 

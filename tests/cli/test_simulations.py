@@ -182,7 +182,10 @@ FAULTS = {
         "['sh', '-c', 'echo 1.6; echo done in 0.3 s']",
         "the last line of its output is not a number: done in 0.3 s",
     ),
-    "named": ("['echo', 'peak = 1.6 m']", "the last line of its output is not a number: peak = 1.6 m. Use an"),
+    "named": (
+        "['echo', 'peak = 1.6 m']",
+        "the last line of its output is not a number: peak = 1.6 m. Use an output rule",
+    ),
     "columns": ("['echo', '1.5 2.5']", "the last line of its output is not a number: 1.5 2.5"),
     "error": ("['sh', '-c', 'echo no licence >&2; exit 3']", "it ended with exit code 3; it printed: no licence"),
     "silent": ("['true']", "it printed nothing"),

@@ -10,6 +10,13 @@ from amsbq.posterior.effects import transformed_effects
 from .known import BOX, ishigami, seen
 
 
+def of_product(parts):
+    """Variance and indices of a product of functions of one input each, with means of one and the given variances."""
+    variance = np.prod(1 + parts) - 1
+    totals = parts * np.array([np.prod(1 + np.delete(parts, d)) for d in range(len(parts))])
+    return variance, parts / variance, totals / variance
+
+
 @pytest.fixture(scope="module")
 def of_ishigami():
     return seen(ishigami, BOX, 300, [3.0, 1.5, 3.0], names=["a", "b", "c"])
@@ -70,11 +77,9 @@ def test_sobols_g_function():
         return np.prod((np.abs(4 * x - 2) + a) / (1 + a))
 
     found = seen(g, [(0, 1)] * 3, 250, 1.0, kernel=lambda ell: amsbq.Matern(1.5, ell), variance=1.0).sensitivity()
-    parts = 1 / (3 * (1 + a) ** 2)
-    variance = np.prod(1 + parts) - 1
-    np.testing.assert_allclose(found.first.mean, parts / variance, atol=0.03)
-    totals = parts * np.array([np.prod(1 + np.delete(parts, d)) for d in range(3)]) / variance
-    np.testing.assert_allclose(found.total.mean, totals, atol=0.06)
+    _, first, total = of_product(1 / (3 * (1 + a) ** 2))
+    np.testing.assert_allclose(found.first.mean, first, atol=0.03)
+    np.testing.assert_allclose(found.total.mean, total, atol=0.06)
 
 
 def test_discrete_inputs():
@@ -125,39 +130,33 @@ def test_of_outputs_that_are_modelled_as_exponentials(options):
         result.sensitivity(groups=[["a"]])
 
 
-class Known:
-    """A function in place of the paths of a single model: two paths, as errors of sums are drawn in opposite pairs."""
+def of_known(function, measure):
+    """Variance and indices by sums over a function that is known: two paths, as errors are drawn in opposite pairs."""
 
-    def __init__(self, function):
-        self.function = function
+    class Known:
+        def values(self, X):
+            return np.tile(function(X), (1, 2, 1))
 
-    def values(self, X):
-        return np.tile(self.function(X), (1, 2, 1))
+    found = transformed_effects(Known(), measure, [[d] for d in range(measure.dim)], lambda g, X: g.copy())
+    variance = found.variances.mean()
+    return variance, found.first.mean(axis=(1, 2)) / variance, found.total.mean(axis=(1, 2)) / variance
 
 
 @pytest.mark.parametrize(("slopes", "of_first", "of_total"), [([1.2, 0.5, 0.2], 0.01, 0.03), ([0.4] * 12, 0.01, 0.08)])
 def test_sums_for_a_heavy_tailed_output(slopes, of_first, of_total):
-    """The indices of a log-normal function that is known: most of its variance is in a small part of the inputs."""
+    """The indices of a log-normal function: most of its variance is in a small part of the inputs."""
     slopes = np.array(slopes)
-    of_factors = np.expm1(slopes**2)
-    variance = np.prod(1 + of_factors) - 1
-    groups = [[d] for d in range(len(slopes))]
-    paths, measure = Known(lambda X: np.exp(X @ slopes - slopes @ slopes / 2)), amsbq.Gaussian(0 * slopes, 1.0)
-    found = transformed_effects(paths, measure, groups, lambda g, X: g.copy())
-    assert found.variances.mean() == pytest.approx(variance, rel=0.1)
-    first, total = (each.mean(axis=(1, 2)) / found.variances.mean() for each in (found.first, found.total))
-    np.testing.assert_allclose(first, of_factors / variance, atol=of_first)
-    np.testing.assert_allclose(total, 1 - ((1 + variance) / (1 + of_factors) - 1) / variance, atol=of_total)
+    found = of_known(lambda X: np.exp(X @ slopes - slopes @ slopes / 2), amsbq.Gaussian(0 * slopes, 1.0))
+    variance, first, total = of_product(np.expm1(slopes**2))
+    assert found[0] == pytest.approx(variance, rel=0.1)
+    np.testing.assert_allclose(found[1], first, atol=of_first)
+    np.testing.assert_allclose(found[2], total, atol=of_total)
 
 
 def test_sums_for_a_function_with_kinks():
-    """The indices of Sobol's function of eight inputs, if it is known."""
+    """The indices of Sobol's function of eight inputs."""
     a = np.arange(8) / 2
-    of_factors = 1 / (3 * (1 + a) ** 2)
-    variance = np.prod(1 + of_factors) - 1
-    paths = Known(lambda X: np.prod((np.abs(4 * X - 2) + a) / (1 + a), axis=1))
-    measure = amsbq.Uniform(np.zeros(8), 1.0)
-    found = transformed_effects(paths, measure, [[d] for d in range(8)], lambda g, X: g.copy())
-    first, total = (each.mean(axis=(1, 2)) / found.variances.mean() for each in (found.first, found.total))
-    np.testing.assert_allclose(first, of_factors / variance, atol=0.02)
-    np.testing.assert_allclose(total, 1 - ((1 + variance) / (1 + of_factors) - 1) / variance, atol=0.02)
+    found = of_known(lambda X: np.prod((np.abs(4 * X - 2) + a) / (1 + a), axis=1), amsbq.Uniform(np.zeros(8), 1.0))
+    _, first, total = of_product(1 / (3 * (1 + a) ** 2))
+    np.testing.assert_allclose(found[1], first, atol=0.02)
+    np.testing.assert_allclose(found[2], total, atol=0.02)

@@ -167,7 +167,7 @@ def test_outputs_without_a_rule_fail_with_a_remedy_and_are_read_with_one(kind, t
     text, rule = OUTPUTS[kind]
     outcome = evaluate(printing(text, tmp_path), X)
     assert outcome.reason.startswith("the last line of its output is not a number: ")
-    assert "where the value is, such as output = { regex = " in outcome.reason
+    assert "output rule to say where the value is, such as output = { regex = " in outcome.reason
     assert outcome.log.stdout == text
     assert evaluate(printing(text, tmp_path, output=rule), X).observation == amsbq.Observation(1.6)
 

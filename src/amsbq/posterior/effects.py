@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from ..common.validation import Array
 from ..gp.data import VALUE
 from ..gp.kernels import Derivatives, differences
-from ..measures.base import Measure, inside_cube
-from .nodes import edges_for, stretched
+from ..measures.base import Measure
+from .nodes import edges_for, even_points, stretched
 from .paths import Functions, Paths
 from .rules import Rule, rules_for, set_average
 
@@ -89,13 +88,13 @@ def transformed_effects(
 
     edges = edges_for(measure, variation, SETTINGS.bins, SETTINGS.noise)
     by_set = np.array([_of_pairs(paths, measure, groups, output, edges, seed) for seed in range(SETTINGS.sets)])
-    variances, whole = by_set[:, 0].mean(axis=0), by_set[:, :1]
-    of_large, of_small = np.split(by_set[:, 1:], 2, axis=1)
+    whole, of_large, of_small = np.split(by_set, [1, 1 + 2 * len(groups)], axis=1)
+    variances = whole[:, 0].mean(axis=0)
     size = np.clip(of_large.mean(axis=(0, 2, 3)) / max(float(variances.mean()), np.finfo(float).tiny), 0.0, 1.0)
-    by_set = of_small + size[:, None, None] * (of_large - of_small)
-    shares = by_set.mean(axis=0) / np.maximum(variances, np.finfo(float).tiny)
+    explained = of_small + size[:, None, None] * (of_large - of_small)
+    shares = explained.mean(axis=0) / np.maximum(variances, np.finfo(float).tiny)
     # to first order in the errors of both averages over a set
-    errors = by_set - shares * whole
+    errors = explained - shares * whole
     averages = variances * shares + set_average(np.moveaxis(errors, 0, -1))
     first, total = np.split(np.clip(averages, 0.0, variances), 2)
     return Effects(variances, np.minimum(first, total), total)
@@ -114,20 +113,19 @@ def _of_pairs(
     There are two averages of each: one is best if a group explains almost everything, the other if almost nothing.
     """
     D = measure.dim
-    U = inside_cube(scipy.stats.qmc.Sobol(2 * D, rng=np.random.default_rng(seed)).random(SETTINGS.points))
+    U = even_points(2 * D, seed, SETTINGS.points)
     (u, of_A), (v, of_B) = stretched(edges, U[:, :D]), stretched(edges, U[:, D:])
     A, B = measure.from_cube(u), measure.from_cube(v)
     points, weights, pairs = [A, B], [of_A.prod(axis=1), of_B.prod(axis=1)], []
     for group in groups:
         inside = np.isin(np.arange(D), group)
         for (one, of_one), (other, of_other) in (((A, of_A), (B, of_B)), ((B, of_B), (A, of_A))):
-            mixed = np.where(inside, of_other, of_one)
+            rest_of_one, part_of_other = of_one[:, ~inside].prod(axis=1), of_other[:, inside].prod(axis=1)
             points.append(np.where(inside, other, one))
-            weights.append(mixed.prod(axis=1))
-            of_both = of_one[:, ~inside].prod(axis=1), of_other[:, inside].prod(axis=1)
-            pairs.append((of_other.prod(axis=1) * of_both[0], of_one.prod(axis=1) * of_both[1]))
-    f = output(paths.values(np.concatenate(points)), np.concatenate(points))
-    w = np.concatenate(weights)
+            weights.append(rest_of_one * part_of_other)
+            pairs.append((of_other.prod(axis=1) * rest_of_one, of_one.prod(axis=1) * part_of_other))
+    X, w = np.concatenate(points), np.concatenate(weights)
+    f = output(paths.values(X), X)
     f -= _average(f, w)[..., None]
     at_A, at_B, *at_mixed = np.split(f, len(points), axis=2)
     common, unrelated = _average(f**2, w), _average(at_A * at_B, weights[0] * weights[1])  # zero but for its error

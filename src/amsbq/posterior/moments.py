@@ -103,9 +103,9 @@ class Scaled:
         mean, std = mean * factors, np.sqrt(variance) * factors
         return np.asarray(latent.weights @ (np.abs(mean - mean.min(axis=1, keepdims=True)) + std))
 
-    def slopes(self, latent: Latent, X: Array) -> Array:
-        """Return E[dr/dg] at X, averaged over members: shape (n,)."""
-        means, variances = latent.predict(latent.target, X)
+    def slopes(self, latent: Latent, source: int, X: Array) -> Array:
+        """Return E[dr/dg] of a source at X, averaged over members: shape (n,)."""
+        means, variances = latent.predict(source, X)
         floor = np.finfo(float).tiny
         slopes = self.coefficients(means, variances)[1] / np.sqrt(np.maximum(variances, floor))
         return np.asarray(latent.weights @ slopes)
@@ -125,10 +125,8 @@ class Scaled:
         constant is such that the mean is that of all nodes: the few points are for deviations from it.
         """
         X, w = nodes.some(SETTINGS.points)
-        means, variances = latent.predict(source, X)
-        std = np.sqrt(np.maximum(variances, np.finfo(float).tiny))
-        a = self.coefficients(means, variances)
-        b = w * (latent.weights @ (a[1] / std))
+        means, _ = latent.predict(source, X)
+        b = w * self.slopes(latent, source, X)
         mean, error = self._averages(latent, nodes, source)
         constant = float(latent.weights @ mean - b @ (latent.weights @ means))
         total, linear = self._variance(latent, nodes, source, SETTINGS.points)

@@ -85,7 +85,7 @@ class Nodes:
         if peak is not None:
             return cls.around(measure, peak, SETTINGS.sets, SETTINGS.points)
         edges = edges_for(measure, variation, SETTINGS.bins)
-        parts = [stretched(edges, _sobol(measure.dim, seed)) for seed in range(SETTINGS.sets)]
+        parts = [stretched(edges, even_points(measure.dim, seed)) for seed in range(SETTINGS.sets)]
         weights = np.array([densities.prod(axis=1) for _, densities in parts])
         X = measure.from_cube(np.concatenate([u for u, _ in parts]))
         return cls(X, weights / weights.sum(axis=1, keepdims=True))
@@ -93,7 +93,7 @@ class Nodes:
     @classmethod
     def around(cls, measure: Measure, peak: tuple[Array, Array], sets: int, points: int) -> Nodes:
         """Return sets of nodes, most of them around a peak, given by its normal scores and their precision."""
-        found = [nodes_around(measure, peak, _sobol(measure.dim + 1, seed, points)) for seed in range(sets)]
+        found = [nodes_around(measure, peak, even_points(measure.dim + 1, seed, points)) for seed in range(sets)]
         weights = np.array([density for _, density in found]) / points  # their sum is one on average
         return cls(np.concatenate([X for X, _ in found]), weights)
 
@@ -105,16 +105,13 @@ def edges_for(measure: Measure, variation: Callable[[Array], Array] | None, bins
     ``noise`` by the chance of which points are tried.
     """
     edges = np.tile(np.linspace(0.0, 1.0, bins + 1), (measure.dim, 1))
-    U = _sobol(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
-    for _ in range(0 if variation is None else SETTINGS.rounds):
-        assert variation is not None
+    if variation is None:
+        return edges
+    U = even_points(measure.dim, SETTINGS.sets)[: SETTINGS.tried]
+    for _ in range(SETTINGS.rounds):
         u, densities = stretched(edges, U)
         sizes = np.maximum(variation(measure.from_cube(u)), 0.0) * densities.prod(axis=1)
-        relative = sizes / max(float(sizes.max()), np.finfo(float).tiny)
-        tried = float(relative.sum() ** 2) / max(float(relative @ relative), 1.0)
-        edges = _adapted(
-            edges, u, sizes, min(SETTINGS.adapted, math.sqrt(noise * max(tried, 1.0) / (bins * measure.dim)))
-        )
+        edges = _adapted(edges, u, sizes, noise)
     return edges
 
 
@@ -131,17 +128,20 @@ def stretched(edges: Array, U: Array) -> tuple[Array, Array]:
     return inside_cube(u.T), (widths * bins).T
 
 
-def _sobol(dim: int, seed: int, points: int = SETTINGS.points) -> Array:
+def even_points(dim: int, seed: int, points: int = SETTINGS.points) -> Array:
+    """Return low-discrepancy points of the unit cube, shape (points, dim)."""
     return inside_cube(scipy.stats.qmc.Sobol(dim, rng=np.random.default_rng(seed)).random(points))
 
 
-def _adapted(edges: Array, u: Array, sizes: Array, share: float) -> Array:
-    """Return edges (D, B + 1) of equal parts of a density: a ``share`` of it by sizes (n,) at u, the rest uniform."""
+def _adapted(edges: Array, u: Array, sizes: Array, noise: float) -> Array:
+    """Return edges (D, B + 1) of equal parts of a density: a share of it by sizes (n,) at u, the rest uniform."""
     if not np.isfinite(total := sizes.sum()) or total <= 0:
         return edges
+    parts, (D, bins) = sizes / total, np.diff(edges, axis=1).shape
+    share = min(SETTINGS.adapted, math.sqrt(noise / (D * bins * float(parts @ parts))))
     new = np.empty_like(edges)
     for d, old in enumerate(edges):
-        counts = np.histogram(u[:, d], bins=old, weights=sizes / total)[0]
+        counts = np.histogram(u[:, d], bins=old, weights=parts)[0]
         smooth = np.convolve(np.pad(counts, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
         masses = share * smooth / smooth.sum() + (1 - share) * np.diff(old)
         below = np.append(0.0, np.cumsum(masses / masses.sum()))

@@ -206,7 +206,7 @@ def _weighted_points(component: Component, members: Latent, target: Target) -> t
         weights = slopes = np.full(len(X), 1 / len(X))
     else:
         X, weights = component.with_factors(component.nodes, members.target).some(SETTINGS.ranged_points)
-        slopes = weights * scaled.slopes(members, X)
+        slopes = weights * scaled.slopes(members, members.target, X)
     if target == "mean":
         return X, slopes
     if target == "variance":
